@@ -1,0 +1,54 @@
+# The front door. `make demo` and `make test` need only python3 (3.11+), venv and make.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test lint types imports format soak pins clean
+
+help:            ## Show what can be made.
+	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 12
+
+$(BIN)/modicum: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.test: $(BIN)/modicum
+	$(PIP) install --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+demo: $(BIN)/modicum   ## Set up, and show the main job on an example organization.
+	@rm -rf build/demo
+	@$(BIN)/modicum demo acme-health --dir build/demo
+
+test: $(VENV)/.test    ## Set up for the tests, and pass them.
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.test    ## Check style and spelling.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell src tests docs README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md
+
+types: $(VENV)/.test   ## Check types.
+	$(BIN)/mypy
+
+imports: $(VENV)/.test ## Check that imports go downward only.
+	$(BIN)/lint-imports
+
+format: $(VENV)/.test  ## Format the code.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+soak: $(VENV)/.test    ## Run the counts too heavy for every run; prints its seed.
+	MODICUM_SOAK=1 $(BIN)/python -m pytest -m soak -s
+
+pins:                  ## Compile constraints.txt anew from pyproject.toml.
+	$(PYTHON) -m venv build/pins
+	build/pins/bin/python -m pip --quiet install pip-tools
+	build/pins/bin/pip-compile --quiet --extra test --extra dev --strip-extras --no-annotate --no-header \
+	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+	  --upgrade --output-file constraints.txt pyproject.toml
+
+clean:                 ## Remove what was made.
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,121 @@
+"""modicum: differential privacy for a whole organization.
+
+import modicum as mo
+
+ws = mo.open("ledger.db", policy="policy.yaml")
+decision = ws.check(mo.Release("r-1", mechanisms=[...]))
+print(decision.explain())
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version as _version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from modicum.core.errors import (
+        ConflictError,
+        InputError,
+        ModicumError,
+        StaleError,
+        UnavailableError,
+        UsageError,
+        VerificationError,
+    )
+    from modicum.release import ReleaseDraft as Release
+    from modicum.release import (
+        approx_dp,
+        declared,
+        gaussian,
+        gdp,
+        l1,
+        l2,
+        laplace,
+        pure_dp,
+        randomized_response,
+        zcdp,
+    )
+    from modicum.shell.files import load_policy, load_release
+    from modicum.shell.wiring import open_workspace as open  # noqa: A004
+    from modicum.workspace import Decision, Workspace
+
+# Name, module, name there. Loaded when first used, so that `import modicum` and
+# the command line start fast.
+_PUBLIC = {
+    "open": ("modicum.shell.wiring", "open_workspace"),
+    "load_policy": ("modicum.shell.files", "load_policy"),
+    "load_release": ("modicum.shell.files", "load_release"),
+    "Workspace": ("modicum.workspace", "Workspace"),
+    "Decision": ("modicum.workspace", "Decision"),
+    "Release": ("modicum.release", "ReleaseDraft"),
+    **{
+        name: ("modicum.release", name)
+        for name in (
+            "approx_dp",
+            "declared",
+            "gaussian",
+            "gdp",
+            "l1",
+            "l2",
+            "laplace",
+            "pure_dp",
+            "randomized_response",
+            "zcdp",
+        )
+    },
+    **{
+        name: ("modicum.core.errors", name)
+        for name in (
+            "ConflictError",
+            "InputError",
+            "ModicumError",
+            "StaleError",
+            "UnavailableError",
+            "UsageError",
+            "VerificationError",
+        )
+    },
+}
+
+__all__ = [
+    "ConflictError",
+    "Decision",
+    "InputError",
+    "ModicumError",
+    "Release",
+    "StaleError",
+    "UnavailableError",
+    "UsageError",
+    "VerificationError",
+    "Workspace",
+    "approx_dp",
+    "declared",
+    "gaussian",
+    "gdp",
+    "l1",
+    "l2",
+    "laplace",
+    "load_policy",
+    "load_release",
+    "open",
+    "pure_dp",
+    "randomized_response",
+    "zcdp",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return _version("modicum")
+    if name not in _PUBLIC:
+        message = f"module `modicum` has no attribute `{name}`"
+        raise AttributeError(message)
+    module, attribute = _PUBLIC[name]
+    value: object = getattr(import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,38 @@
+"""Losses, budgets and filters: what a mechanism costs and what a limit admits.
+
+Everything is pure and free of floats: rationals and 60-digit decimals in, integer
+ledger units out, losses rounded up and limits rounded down.
+"""
+
+from modicum.accounting.budgets import (
+    ApproxBudget,
+    Budget,
+    GdpBudget,
+    PureBudget,
+    Unlimited,
+    ZcdpBudget,
+)
+from modicum.accounting.conversions import Epsilon, tightest_epsilon
+from modicum.accounting.filters import FILTERS, Filter, filter_for
+from modicum.accounting.grid import COORDINATES, GRID_VERSION, INFINITE, ORDERS
+from modicum.accounting.losses import Loss, Total
+
+__all__ = [
+    "COORDINATES",
+    "FILTERS",
+    "GRID_VERSION",
+    "INFINITE",
+    "ORDERS",
+    "ApproxBudget",
+    "Budget",
+    "Epsilon",
+    "Filter",
+    "GdpBudget",
+    "Loss",
+    "PureBudget",
+    "Total",
+    "Unlimited",
+    "ZcdpBudget",
+    "filter_for",
+    "tightest_epsilon",
+]

@@ -1,0 +1,78 @@
+"""Reading a guarantee or a limit from a file: the key names the measure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from modicum.accounting.budgets import (
+    ApproxBudget,
+    Budget,
+    GdpBudget,
+    PureBudget,
+    ZcdpBudget,
+)
+from modicum.core.document import Node
+from modicum.core.errors import Code
+from modicum.core.exact import DELTA_UNIT
+from modicum.core.reading import Fields, fail, positive, probability
+
+_LATER = {"rdp": "guarantees by Renyi order come later; state eps, rho or mu"}
+
+
+def read_measured(
+    node: Node, what: str, read_delta: Callable[[Node], Fraction]
+) -> Budget:
+    """Return ``{eps: …}``, ``{eps: …, delta: …}``, ``{rho: …}`` or ``{mu: …}``.
+
+    Args:
+        node: The mapping.
+        what: What it is, for messages.
+        read_delta: Reads delta: `limit_delta` for a limit, `cost_delta` for a cost.
+
+    Raises:
+        InputError: If the measure is missing, mixed or unknown, or a number is out
+            of its range.
+    """
+    fields = Fields(node, what)
+    budget: Budget | None = None
+    if "eps" in fields:
+        eps = positive(fields.take("eps"), "eps")
+        delta = fields.take_optional("delta")
+        budget = PureBudget(eps)
+        if delta is not None:
+            budget = ApproxBudget(eps, read_delta(delta))
+    elif "rho" in fields:
+        budget = ZcdpBudget(positive(fields.take("rho"), "rho"))
+    elif "mu" in fields:
+        budget = GdpBudget(positive(fields.take("mu"), "mu"))
+    else:
+        for key in ("eps", "rho", "mu"):
+            fields.take_optional(key)
+    fields.finish(unsupported=_LATER)
+    if budget is None:
+        raise fail(
+            Code.NO_MEASURE,
+            f"{what} has no measure",
+            node,
+            help="write {eps: …}, {eps: …, delta: …}, {rho: …} or {mu: …}",
+        )
+    return budget
+
+
+def cost_delta(node: Node) -> Fraction:
+    """Return the delta of a guarantee: strictly between 0 and 1."""
+    return probability(node, "delta")
+
+
+def limit_delta(node: Node) -> Fraction:
+    """Return the delta of a limit: at least one ledger unit, below 1."""
+    value = probability(node, "delta")
+    if value * DELTA_UNIT < 1:
+        raise fail(
+            Code.OUT_OF_RANGE,
+            f"delta must be at least 1e-18, got {float(value):g}",
+            node,
+            notes=("the ledger counts delta in units of 1e-18, limits rounded down",),
+        )
+    return value

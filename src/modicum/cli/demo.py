@@ -1,0 +1,73 @@
+"""`modicum demo`: the main job, end to end, on an example organization."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.output import console, reporting
+from modicum.cli.policy import print_counts
+from modicum.cli.status import SHOWN, print_status
+
+if TYPE_CHECKING:
+    from modicum.shell.demo import Demo
+
+
+def demo(
+    name: Annotated[
+        str, typer.Argument(help="Which example.", metavar="[NAME]")
+    ] = "acme-health",
+    folder: Annotated[
+        Path | None,
+        typer.Option("--dir", help="Where to leave its files; by default ./NAME."),
+    ] = None,
+) -> None:
+    """Make an example organization and show the main job on it."""
+    from modicum.shell.demo import make_demo
+
+    with reporting(as_json=False):
+        place = folder if folder is not None else Path(name)
+        with console(stderr=True).status("recording the past"):
+            made = make_demo(name, place)
+        _tell(made)
+
+
+def _tell(made: Demo) -> None:
+    folder = made.folder
+    print(f"Made {folder}: policy.yaml, past-releases.yaml, releases/, ledger.db\n")
+    print("The policy compiles to rules:")
+    print_counts(made.workspace.policy())
+    over = [decision for decision in made.past if decision.over_limit]
+    print(f"\nThe past: {len(made.past)} releases recorded, none can be denied.")
+    for decision in over[:3]:
+        rules = ", ".join(decision.over_limit)
+        print(f"  {decision.release} takes {rules} over the limit")
+        break
+    print("\nToday's releases:")
+    for path, decision in made.decisions:
+        answer = "ALLOW" if decision.allowed else "DENY "
+        why = "" if decision.allowed else "  by " + ", ".join(decision.blocking)
+        print(f"  {answer} {decision.release:<22} ({path.name}){why}")
+    print("\nWhere the rules stand now:")
+    sys.stdout.flush()
+    print_status(made.workspace, shown=SHOWN)
+    denied = next(one for _, one in made.decisions if not one.allowed)
+    print("\nOne denial, explained:")
+    print(denied.explain())
+    _tell_next(folder)
+
+
+def _tell_next(folder: Path) -> None:
+    print(
+        f"""
+What to try next, in {folder}:
+  modicum status --all                                 every rule's balance
+  modicum release check releases/04-cohort-diagnosis.yaml
+                                                       then give it a new id, sigma: 60
+  modicum release show r-0007                          what was overspent
+  modicum policy compile policy.yaml                   every rule and its source line
+  modicum ledger verify                                the chain and every decision"""
+    )

@@ -1,0 +1,65 @@
+"""The command `modicum`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from modicum.cli import demo, ledger, policy, release, status
+from modicum.cli.exits import Exit
+from modicum.core.errors import Code
+
+app = typer.Typer(
+    name="modicum",
+    help="Privacy budgets for organizations: check, reserve, remember and explain"
+    " every release under one policy.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    epilog="Exit codes: 0 ok or allow, 1 internal error, 2 usage, 3 denied, 4 invalid"
+    " policy or release, 6 verification failed, 7 stale.",
+)
+app.command("demo")(demo.demo)
+app.command("init")(ledger.init)
+app.command("status")(status.status)
+app.add_typer(policy.app, name="policy")
+app.add_typer(release.app, name="release")
+app.add_typer(ledger.app, name="ledger")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"modicum {version('modicum')}")
+        raise typer.Exit(Exit.OK)
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version."
+        ),
+    ] = False,
+) -> None:
+    """Options of every command."""
+
+
+def main() -> None:
+    """Run the command line; an unforeseen error leaves with 1 and no traceback."""
+    try:
+        app()
+    except Exception as error:
+        if os.environ.get("MODICUM_DEBUG"):  # noqa: TID251 - for developers only
+            raise
+        print(
+            f"error[{Code.INTERNAL.value}]: internal error ({type(error).__name__})\n"
+            "   = help: set MODICUM_DEBUG=1 for the traceback, and report it",
+            file=sys.stderr,
+        )
+        sys.exit(Exit.INTERNAL)

@@ -1,0 +1,83 @@
+"""What commands print: one JSON document, or text for people."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+from modicum.cli.exits import Exit, exit_for
+from modicum.core.errors import ModicumError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from modicum.workspace import Decision
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console for people; color only on a terminal, never alone."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else 140  # Piped: nothing is cut for want of room.
+    return Console(stderr=stderr, highlight=False, width=width)
+
+
+def print_json(document: object) -> None:
+    """Print one JSON document to standard output."""
+    print(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def note(text: str) -> None:
+    """Print a remark to standard error."""
+    print(text, file=sys.stderr)
+
+
+@contextmanager
+def reporting(*, as_json: bool) -> Iterator[None]:
+    """Report a mistake raised inside, and leave with its exit code.
+
+    With `as_json` the mistake is one JSON document on standard output; for people
+    it goes to standard error.
+    """
+    try:
+        yield
+    except ModicumError as error:
+        if as_json:
+            print_json(error_to_dict(error))
+        else:
+            note(error.render())
+        raise typer.Exit(exit_for(error)) from error
+    except BrokenPipeError:
+        # The reader went away, as `| head` does. Nothing is left to say to it.
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        raise typer.Exit(Exit.OK) from None
+
+
+def error_to_dict(error: ModicumError) -> dict[str, object]:
+    """Return the documented JSON form of a mistake."""
+    return {
+        "error": error.problems[0].to_dict(),
+        "problems": [problem.to_dict() for problem in error.problems],
+    }
+
+
+def print_decision(decision: Decision, *, as_json: bool) -> None:
+    """Print a decision; leave with 3 if it denies."""
+    if as_json:
+        print_json(decision.to_dict())
+    else:
+        print(decision.explain())
+        if decision.status == "reserved":
+            print(
+                f"  reserved until {decision.expires_at}; next:"
+                f"  modicum release start {decision.release}"
+            )
+    if not decision.allowed:
+        raise typer.Exit(Exit.DENIED)

@@ -1,0 +1,245 @@
+"""`modicum release`: check, submit, and follow releases."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, Policy
+from modicum.cli.output import print_decision, print_json, reporting
+
+if TYPE_CHECKING:
+    from modicum.core.document import Node
+    from modicum.ledger import Standing
+    from modicum.workspace import Workspace
+
+app = typer.Typer(help="Check, submit, and follow releases.", no_args_is_help=True)
+
+File = Annotated[
+    Path,
+    typer.Argument(help="The release, YAML or JSON; - for standard input."),
+]
+Id = Annotated[str, typer.Argument(help="The release's id.", metavar="ID")]
+
+
+@app.command()
+def check(
+    file: File,
+    policy: Policy = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    as_json: Json = False,
+) -> None:
+    """Say what submitting would answer now. Writes nothing; exits 0 or 3."""
+    with reporting(as_json=as_json):
+        decision = _workspace(ledger, policy, None).check(_read(file))
+        print_decision(decision, as_json=as_json)
+
+
+@app.command()
+def submit(
+    file: File,
+    policy: Policy = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    post: Annotated[
+        bool,
+        typer.Option("--post", help="Post at once, for a release that is out already."),
+    ] = False,
+    expires_in: Annotated[
+        str,
+        typer.Option(
+            "--expires-in",
+            help="How long a reservation stands unless started: 90s, 30m, 24h.",
+        ),
+    ] = "24h",
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Decide a release and reserve its loss if it is allowed; exits 0 or 3."""
+    with reporting(as_json=as_json):
+        decision = _workspace(ledger, policy, actor).submit(
+            _read(file), post=post, reserve_seconds=_seconds(expires_in)
+        )
+        print_decision(decision, as_json=as_json)
+
+
+@app.command("record-past")
+def record_past(
+    file: File,
+    policy: Policy = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Count releases that happened before; they are never denied.
+
+    The file holds one release, or a list of them.
+    """
+    from modicum.shell.files import load_releases
+
+    with reporting(as_json=as_json):
+        workspace = _workspace(ledger, policy, actor)
+        decisions = [workspace.record_past(node) for node in load_releases(file)]
+        if as_json:
+            print_json({"releases": [decision.to_dict() for decision in decisions]})
+            return
+        for decision in decisions:
+            print(
+                decision.explain()
+                if decision.over_limit
+                else decision.explain().splitlines()[0]
+            )
+
+
+@app.command()
+def start(
+    release: Id,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Note that rows are about to be read; from here on the loss is spent."""
+    with reporting(as_json=as_json):
+        standing = _workspace(ledger, None, actor).start(release)
+        _print_standing(standing, as_json=as_json)
+
+
+@app.command()
+def post(
+    release: Id,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Note that a started release is out."""
+    with reporting(as_json=as_json):
+        standing = _workspace(ledger, None, actor).post(release)
+        _print_standing(standing, as_json=as_json)
+
+
+@app.command()
+def void(
+    release: Id,
+    reason: Annotated[str, typer.Option("--reason", help="Why it is given up.")],
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Give up a reservation that was not started; its loss is taken back."""
+    with reporting(as_json=as_json):
+        standing = _workspace(ledger, None, actor).void(release, reason=reason)
+        _print_standing(standing, as_json=as_json)
+
+
+@app.command()
+def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
+    """Show a release as the ledger remembers it."""
+    from modicum.ledger.state import unknown_release
+
+    with reporting(as_json=as_json):
+        standing = _workspace(ledger, None, None).state().releases.get(release)
+        if standing is None:
+            raise unknown_release(release)
+        _print_standing(standing, as_json=as_json, full=True)
+
+
+def _workspace(ledger: Path, policy: Path | None, actor: str | None) -> Workspace:
+    from modicum.shell.wiring import open_workspace
+
+    return open_workspace(ledger, policy=policy, actor=actor)
+
+
+def _read(file: Path) -> Node:
+    from modicum.core.document import TEXT_BYTES_MAX, read_document
+    from modicum.shell.files import load_release
+
+    if str(file) == "-":
+        return read_document(
+            sys.stdin.buffer.read(TEXT_BYTES_MAX + 1), "standard input"
+        )
+    return load_release(file)
+
+
+_UNITS = {"s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60}
+
+
+def _seconds(text: str) -> int:
+    number, unit = text[:-1], text[-1:]
+    if (
+        not number.isascii()
+        or not number.isdecimal()
+        or len(number) > 9
+        or unit not in _UNITS
+    ):
+        raise typer.BadParameter(
+            f"`{text}` is not a length of time; write 90s, 30m, 24h or 7d",
+            param_hint="--expires-in",
+        )
+    return int(number) * _UNITS[unit]
+
+
+def _print_standing(standing: Standing, *, as_json: bool, full: bool = False) -> None:
+    if as_json:
+        print_json(_to_dict(standing))
+        return
+    release = standing.release
+    print(f"{release.id}: {standing.status.value} (entry {standing.seq})")
+    if not full:
+        return
+    for key, value in {**release.metadata, **release.labels}.items():
+        print(f"  {key}: {value}")
+    for mechanism in release.mechanisms:
+        kind = mechanism.description.get("kind")
+        print(f"  mechanism {mechanism.description.get('name')} ({kind})")
+        print(f"    reads {', '.join(mechanism.attributes) or 'no attribute'}")
+        for unit, loss in mechanism.losses.items():
+            print(f"    per {unit}: {_loss_text(loss.coordinates)}")
+
+
+def _loss_text(coordinates: tuple[int, ...]) -> str:
+    from modicum.accounting.grid import DELTA, EPS, MU2, RHO, coordinate_name
+    from modicum.core.exact import DELTA_UNIT
+    from modicum.workspace.explain import amount_text
+
+    parts = [
+        f"{coordinate_name(index)} {amount_text(coordinates[index])}"
+        for index in (EPS, RHO, MU2)
+    ]
+    if coordinates[DELTA]:
+        parts.append(f"delta {amount_text(coordinates[DELTA], DELTA_UNIT)}")
+    return ", ".join(parts)
+
+
+def _to_dict(standing: Standing) -> dict[str, object]:
+    from modicum.accounting.grid import DELTA, coordinate_name
+    from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
+    from modicum.workspace.explain import json_number
+
+    release = standing.release
+    return {
+        "release": release.id,
+        "status": standing.status.value,
+        "entry": standing.seq,
+        "expires_at": standing.expires_at or None,
+        "labels": dict(release.labels),
+        "metadata": dict(release.metadata),
+        "content": release.content,
+        "mechanisms": [
+            {
+                **one.description,
+                "labels": dict(one.labels),
+                "losses": {
+                    unit: {
+                        coordinate_name(index): json_number(
+                            units, DELTA_UNIT if index == DELTA else LOSS_UNIT
+                        )
+                        for index, units in enumerate(loss.coordinates)
+                    }
+                    for unit, loss in one.losses.items()
+                },
+            }
+            for one in release.mechanisms
+        ],
+    }

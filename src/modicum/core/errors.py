@@ -1,0 +1,223 @@
+"""Mistakes, as exceptions that carry a stable code, a place and a remedy.
+
+A *refusal* (a release that a policy denies) is a value and never appears here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Code(Enum):
+    """Every code a user can meet. The reference page lists each with its remedy."""
+
+    # Reading a file
+    FILE_UNREADABLE = "MOD001"
+    NOT_TEXT = "MOD002"
+    YAML_SYNTAX = "MOD003"
+    DUPLICATE_KEY = "MOD004"
+    TOO_LARGE = "MOD005"
+    YAML_FEATURE = "MOD006"
+    EMPTY_DOCUMENT = "MOD007"
+    # Structure and names
+    NO_CATCH_ALL = "MOD101"
+    UNKNOWN_KEY = "MOD102"
+    MISSING_KEY = "MOD103"
+    WRONG_TYPE = "MOD104"
+    NOT_A_NUMBER = "MOD105"
+    OUT_OF_RANGE = "MOD106"
+    BAD_NAME = "MOD107"
+    NOT_SUPPORTED = "MOD108"
+    UNKNOWN_VERSION = "MOD109"
+    NO_MEASURE = "MOD110"
+    UNKNOWN_UNIT = "MOD111"
+    UNKNOWN_LABEL_VALUE = "MOD112"
+    UNKNOWN_CATEGORY = "MOD113"
+    UNKNOWN_RISK_LEVEL = "MOD114"
+    UNKNOWN_CHOICE = "MOD115"
+    DUPLICATE_NAME = "MOD116"
+    UNKNOWN_ATTRIBUTE = "MOD117"
+    UNKNOWN_MECHANISM = "MOD118"
+    KEYS_CONFLICT = "MOD119"
+    # Claims that are checked
+    FALSE_WITHIN = "MOD204"
+    # Predicates
+    CEL_SYNTAX = "MOD301"
+    CEL_TYPE = "MOD302"
+    CEL_SUBSET = "MOD303"
+    CEL_LIMIT = "MOD304"
+    # Budgets and their maps
+    NO_BUDGET = "MOD401"
+    MAP_UNDEFINED = "MOD402"
+    MAP_NOT_MONOTONE = "MOD403"
+    MAP_MEASURE = "MOD404"
+    # Costs
+    COST_MISSING = "MOD501"
+    COST_TOO_LOW = "MOD502"
+    COST_NOT_DERIVABLE = "MOD503"
+    # The life of a policy
+    POLICY_STALE = "MOD602"
+    NO_POLICY = "MOD603"
+    # The ledger
+    LEDGER_MISSING = "MOD701"
+    LEDGER_BROKEN = "MOD702"
+    RELEASE_CONFLICT = "MOD703"
+    RELEASE_UNKNOWN = "MOD704"
+    RELEASE_STATE = "MOD705"
+    LEDGER_BUSY = "MOD706"
+    NOT_A_LEDGER = "MOD707"
+    ALREADY_EXISTS = "MOD708"
+    LEDGER_UNWRITABLE = "MOD709"
+    # We are wrong
+    INTERNAL = "MOD900"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in a text: 1-based line and column, and the line itself.
+
+    Attributes:
+        file: The name the user knows the text by.
+        line: Line number, from 1.
+        column: Column number in characters, from 1.
+        length: How many characters to underline, at least 1.
+        source: The text of that line, without its line break.
+    """
+
+    file: str
+    line: int
+    column: int
+    length: int = 1
+    source: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake: what is wrong, where, why it matters, and what to do.
+
+    Attributes:
+        code: The stable code.
+        message: Subject, rule and offending value, in one line.
+        mark: Where it stands in a file; None when no file is involved.
+        label: A short remark printed beside the caret.
+        notes: Reasons, one line each.
+        help: The remedy, in one line; empty if the message says it all.
+    """
+
+    code: Code
+    message: str
+    mark: Mark | None = None
+    label: str = ""
+    notes: tuple[str, ...] = ()
+    help: str = ""
+
+    def render(self) -> str:
+        """Return the message as a compiler would print it, with a caret."""
+        lines = [f"error[{self.code.value}]: {self.message}"]
+        if self.mark is not None:
+            lines.append(f"  --> {self.mark}")
+            if self.mark.source:
+                lines.extend(_excerpt(self.mark, self.label))
+        lines.extend(f"   = {note}" for note in self.notes)
+        if self.help:
+            lines.append(f"   = help: {self.help}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the documented JSON form of the problem."""
+        return {
+            "code": self.code.value,
+            "message": self.message,
+            "file": self.mark.file if self.mark else None,
+            "line": self.mark.line if self.mark else None,
+            "column": self.mark.column if self.mark else None,
+            "notes": list(self.notes),
+            "help": self.help,
+        }
+
+
+_EXCERPT_WIDTH = 120  # A longer source line is cut around the caret.
+
+
+def _excerpt(mark: Mark, label: str) -> list[str]:
+    number = str(mark.line)
+    gutter = " " * len(number)
+    cut = max(0, mark.column - 1 - _EXCERPT_WIDTH // 2)
+    source = mark.source.expandtabs(1)[cut : cut + _EXCERPT_WIDTH]
+    offset = mark.column - 1 - cut
+    carets = "^" * max(1, min(mark.length, len(source) - offset))
+    return [
+        f" {gutter} |",
+        f" {number} | {source}",
+        f" {gutter} | {' ' * offset}{carets}{' ' + label if label else ''}",
+    ]
+
+
+class ModicumError(Exception):
+    """Base of every mistake modicum reports; carries one or more problems.
+
+    Attributes:
+        problems: What was wrong, in the order found; never empty.
+    """
+
+    def __init__(self, *problems: Problem) -> None:
+        if not problems:
+            message = "a mistake needs at least one problem"
+            raise ValueError(message)
+        self.problems = problems
+        super().__init__("\n".join(problem.message for problem in problems))
+
+    @property
+    def code(self) -> Code:
+        """The code of the first problem."""
+        return self.problems[0].code
+
+    def render(self) -> str:
+        """Return all problems as a compiler would print them."""
+        return "\n\n".join(problem.render() for problem in self.problems)
+
+
+class InputError(ModicumError):
+    """A policy, release or argument is malformed; nothing was changed."""
+
+
+class ConflictError(ModicumError):
+    """The same release id stands already with other contents, or another state."""
+
+
+class UsageError(ModicumError):
+    """The call names something that is not there, or may not be overwritten."""
+
+
+class StaleError(ModicumError):
+    """The ledger moved on: another policy is active than the one given."""
+
+
+class VerificationError(ModicumError):
+    """The ledger's bytes contradict themselves; nothing is decided on them."""
+
+
+class UnavailableError(ModicumError):
+    """Something outside failed (lock, disk); the call may be tried again."""
+
+
+class InvariantError(ModicumError):
+    """Modicum contradicts itself. A bug: stop rather than guess."""
+
+
+def check(condition: bool, invariant: str) -> None:  # noqa: FBT001 - reads as a sentence
+    """Stop if an invariant does not hold; unlike `assert`, survives ``python -O``.
+
+    Args:
+        condition: What must be true.
+        invariant: Its name and wording, such as ``"LED-3: sums are exact"``.
+
+    Raises:
+        InvariantError: If `condition` is false.
+    """
+    if not condition:
+        raise InvariantError(Problem(Code.INTERNAL, f"invariant violated: {invariant}"))

@@ -1,0 +1,98 @@
+"""Exact numbers: text to rationals, rationals to integer units, no floats between."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+#: One ledger unit of every loss coordinate but delta.
+LOSS_UNIT = 10**12
+#: One ledger unit of delta.
+DELTA_UNIT = 10**18
+
+_TEXT_CHARACTERS_MAX = 64
+_EXPONENT_MAX = 400  # 1e-400 is below any float; a larger power only costs time.
+_DECIMAL = re.compile(
+    r"[-+]?(\d+(\.\d*)?|\.\d+)([eE](?P<exponent>[-+]?\d+))?", re.ASCII
+)
+
+
+def parse_number(text: str) -> Fraction | None:
+    """Return the exact value of a finite decimal text, or None if it is not one.
+
+    Args:
+        text: Digits with an optional sign, point and exponent, as in YAML 1.2:
+            ``1e-7``, ``1.0E-7``, ``.1e-6``. At most 64 characters, and a power
+            of ten of at most 400.
+
+    Examples:
+        >>> parse_number("1e-7")
+        Fraction(1, 10000000)
+        >>> parse_number("nan") is None
+        True
+    """
+    if len(text) > _TEXT_CHARACTERS_MAX:
+        return None
+    match = _DECIMAL.fullmatch(text)
+    if match is None:
+        return None
+    exponent = match["exponent"]
+    if exponent is not None and abs(int(exponent)) > _EXPONENT_MAX:
+        return None
+    return Fraction(text)
+
+
+def rational(value: float | str | Decimal | Fraction) -> Fraction:
+    """Return the exact rational a Python number stands for.
+
+    A float stands for its shortest decimal text, so ``0.1`` means one tenth, as
+    it would in a file.
+
+    Args:
+        value: A finite number, or the decimal text of one.
+
+    Raises:
+        ValueError: If the value is not a finite number.
+    """
+    if isinstance(value, Fraction):
+        return value
+    exact = None if isinstance(value, bool) else parse_number(str(value))
+    if exact is None:
+        message = f"not a finite number: {value!r}"
+        raise ValueError(message)
+    return exact
+
+
+def number_text(value: Fraction) -> str:
+    """Return the one canonical text of a rational: a plain decimal or ``n/d``.
+
+    Examples:
+        >>> number_text(Fraction(1, 8)), number_text(Fraction(1, 3))
+        ('0.125', '1/3')
+    """
+    denominator, twos, fives = value.denominator, 0, 0
+    while denominator % 2 == 0:
+        denominator, twos = denominator // 2, twos + 1
+    while denominator % 5 == 0:
+        denominator, fives = denominator // 5, fives + 1
+    if denominator != 1:
+        return f"{value.numerator}/{value.denominator}"
+    places = max(twos, fives)
+    sign = "-" if value < 0 else ""
+    digits = str(abs(value.numerator) * 10**places // value.denominator)
+    if places == 0:
+        return sign + digits
+    digits = digits.zfill(places + 1)
+    return f"{sign}{digits[:-places]}.{digits[-places:]}"
+
+
+def ceil_units(value: Fraction, unit: int = LOSS_UNIT) -> int:
+    """Return a loss in integer units, rounded up."""
+    return math.ceil(value * unit)
+
+
+def floor_units(value: Fraction, unit: int = LOSS_UNIT) -> int:
+    """Return a limit in integer units, rounded down."""
+    return math.floor(value * unit)

@@ -1,0 +1,113 @@
+"""Balances: what every rule of one policy has been charged. A fold of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from modicum.accounting import COORDINATES, INFINITE, Loss, Total
+from modicum.accounting.losses import total_of
+from modicum.ledger.events import RecordedMechanism, RecordedRelease
+from modicum.policy import CompiledPolicy, Rule, matching
+from modicum.policy.predicates import Facts, Scope
+from modicum.release import Vocabulary
+
+#: The loss for a unit that nothing is known about.
+UNKNOWN = Loss((INFINITE,) * COORDINATES)
+
+
+class Balances:
+    """The exact sum that each rule has been charged, under one policy.
+
+    Mutable, and owned by one caller. Until population segments, periods and groups
+    exist, a rule has one cell: its unit, for everybody, for all time.
+    """
+
+    def __init__(
+        self, compiled: CompiledPolicy, releases: Iterable[RecordedRelease] = ()
+    ) -> None:
+        self.compiled = compiled
+        self._totals: dict[str, Total] = {}
+        for release in releases:
+            self.charge(release)
+
+    def total(self, rule: Rule) -> Total:
+        """Return what a rule has been charged so far."""
+        return self._totals.get(rule.id, _NOTHING)
+
+    def charge(self, release: RecordedRelease) -> None:
+        """Add a release to every rule that it falls under."""
+        for rule, losses in charges(self.compiled.rules, release, self._vocabulary):
+            self._totals[rule.id] = self.total(rule).joined(total_of(losses))
+
+    def take_back(self, release: RecordedRelease) -> None:
+        """Undo `charge` for a release that was given up before it started."""
+        for rule, losses in charges(self.compiled.rules, release, self._vocabulary):
+            total = self.total(rule)
+            for loss in losses:
+                total = total.minus(loss)
+            self._totals[rule.id] = total
+
+    @property
+    def _vocabulary(self) -> Vocabulary:
+        return self.compiled.policy.vocabulary
+
+
+_NOTHING = Total()
+
+
+def charges(
+    rules: Iterable[Rule], release: RecordedRelease, vocabulary: Vocabulary
+) -> Iterator[tuple[Rule, list[Loss]]]:
+    """Yield each rule that a release falls under, and the losses it is charged.
+
+    A mechanism whose loss for the rule's unit was never stated (the unit is newer
+    than the release) is charged an infinite one.
+    """
+    for rule, about in matching(rules, facts_of(release, vocabulary)):
+        yield (
+            rule,
+            [
+                release.mechanisms[place].losses.get(rule.unit, UNKNOWN)
+                for place in about
+            ],
+        )
+
+
+def facts_of(release: RecordedRelease, vocabulary: Vocabulary) -> tuple[Facts, ...]:
+    """Return what predicates may know about each mechanism, in order.
+
+    A label that the release does not have, or a value that the vocabulary no
+    longer has, reads as the label's default, which is its strictest reading.
+    """
+    release_labels = _read_labels(Scope.RELEASE, release.labels, vocabulary)
+    release_texts = {
+        (Scope.RELEASE, "id"): release.id,
+        **{(Scope.RELEASE, key): text for key, text in release.metadata.items()},
+    }
+    return tuple(
+        Facts(
+            attributes=frozenset(one.attributes),
+            labels={
+                **release_labels,
+                **_read_labels(Scope.MECHANISM, one.labels, vocabulary),
+            },
+            texts={**release_texts, **_mechanism_texts(one)},
+        )
+        for one in release.mechanisms
+    )
+
+
+def _read_labels(
+    scope: Scope, given: Mapping[str, str], vocabulary: Vocabulary
+) -> dict[tuple[Scope, str], str]:
+    return {
+        (scope, name): given[name] if given.get(name) in label.values else label.default
+        for name, label in vocabulary.labels.items()
+    }
+
+
+def _mechanism_texts(one: RecordedMechanism) -> dict[tuple[Scope, str], str]:
+    return {
+        (Scope.MECHANISM, "name"): str(one.description.get("name", "")),
+        (Scope.MECHANISM, "mechanism"): str(one.description.get("kind", "")),
+    }

@@ -1,0 +1,84 @@
+"""The hash chain: each record names the hash of the one before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modicum.core.canonical import Plain, decode, digest, encode
+from modicum.core.errors import Code, Problem, VerificationError
+from modicum.ledger import events
+from modicum.ledger.events import Event
+
+#: What the first record names as its predecessor.
+GENESIS = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One stored row.
+
+    Attributes:
+        seq: Its number, from 1, without gaps.
+        payload: Canonical bytes: the event and the hash of the record before.
+        hash: SHA-256 of the payload, in hexadecimal.
+    """
+
+    seq: int
+    payload: bytes
+    hash: str
+
+
+class ChainBreakError(VerificationError):
+    """A stored record contradicts the chain.
+
+    Attributes:
+        seq: The number of the first record that does not fit.
+    """
+
+    def __init__(self, seq: int, why: str) -> None:
+        self.seq = seq
+        problem = Problem(
+            Code.LEDGER_BROKEN,
+            f"the ledger is broken at entry {seq}: {why}",
+            help="nothing is decided on it; restore a backup and compare its head",
+        )
+        super().__init__(problem)
+
+
+def seal(event: Event, seq: int, previous: str) -> Record:
+    """Return the record that chains an event to the one before it."""
+    plain: dict[str, Plain] = {
+        "seq": seq,
+        "prev": previous,
+        "event": events.to_plain(event),
+    }
+    payload = encode(plain)
+    return Record(seq, payload, digest(payload))
+
+
+def read_record(record: Record, seq: int, previous: str) -> Event:
+    """Return the event of a record that fits the chain.
+
+    Args:
+        record: The stored row.
+        seq: The number it must have.
+        previous: The hash it must name.
+
+    Raises:
+        ChainBreakError: If its number, hash, predecessor or form is not as it must be.
+    """
+    if record.seq != seq:
+        raise ChainBreakError(seq, f"its number is {record.seq}")
+    if digest(record.payload) != record.hash:
+        raise ChainBreakError(seq, "its contents do not have its hash")
+    try:
+        plain = decode(record.payload)
+        if not isinstance(plain, dict) or set(plain) != {"seq", "prev", "event"}:
+            raise ChainBreakError(seq, "it is not a record")
+        if plain["seq"] != seq:
+            raise ChainBreakError(seq, "it carries another number")
+        if plain["prev"] != previous:
+            raise ChainBreakError(seq, "it does not follow the entry before it")
+        return events.from_plain(plain["event"])
+    except ValueError as error:
+        raise ChainBreakError(seq, f"it cannot be read ({error})") from error

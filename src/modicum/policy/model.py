@@ -1,0 +1,127 @@
+"""A policy as written: values that the compiler multiplies out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from modicum.accounting import Budget
+from modicum.core.errors import Mark
+from modicum.policy.budget_maps import BudgetMap
+from modicum.policy.predicates import Predicate
+from modicum.release import Vocabulary
+
+
+class Level(Enum):
+    """How closely an attribute belongs to a category; levels are cumulative."""
+
+    MEMBER = "member"
+    STRONG = "strong"
+    WEAK = "weak"
+
+    def includes(self) -> tuple[Level, ...]:
+        """Return the memberships that a rule at this level covers."""
+        order = (Level.MEMBER, Level.STRONG, Level.WEAK)
+        return order[: order.index(self) + 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute of the data: its risk level and its categories."""
+
+    name: str
+    risk: str
+    memberships: Mapping[str, Level]
+    mark: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
+class CustomPolicy:
+    """One rule, with a predicate of its own."""
+
+    name: str
+    unit: str
+    predicate: Predicate
+    when: str
+    budget: Budget
+    mark: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
+class AttributePolicy:
+    """One rule for each attribute, by its risk level."""
+
+    name: str
+    unit: str
+    budgets: Mapping[str, Budget]
+    override: Mapping[str, Budget]
+    mark: Mark | None
+    budget_mark: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryPolicy:
+    """One rule for each category and membership level, by the category's risk."""
+
+    name: str
+    unit: str
+    budgets: Mapping[str, Budget]
+    levels: Mapping[Level, BudgetMap]
+    mark: Mark | None
+    budget_mark: Mark | None
+
+
+BasePolicy: TypeAlias = CustomPolicy | AttributePolicy | CategoryPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One context of an extension: a predicate and what it does to a budget."""
+
+    name: str
+    predicate: Predicate
+    when: str
+    budget_map: BudgetMap
+    mark: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """A set of contexts; multiplies every rule by its settings."""
+
+    name: str
+    settings: tuple[Setting, ...]
+    mark: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policy file, read and checked.
+
+    Attributes:
+        name: Its name.
+        digest: SHA-256 of what it says; comments and layout do not count.
+        text: The file's text, kept verbatim by the ledger.
+        filter_name: The privacy filter of its (eps, delta) budgets.
+        report_delta: The delta at which losses are shown when a budget has none.
+        vocabulary: The words a release may use.
+        attributes: Attributes by name, in file order.
+        categories: Risk level of each category, in file order.
+        base_policies: Limits on everything released, in file order.
+        extensions: Multiply the base policies, in file order.
+        per_release: Limits on each release alone.
+    """
+
+    name: str
+    digest: str
+    text: str
+    filter_name: str
+    report_delta: str | None
+    vocabulary: Vocabulary
+    attributes: Mapping[str, Attribute]
+    categories: Mapping[str, str]
+    base_policies: tuple[BasePolicy, ...]
+    extensions: tuple[Extension, ...]
+    per_release: tuple[BasePolicy, ...]

@@ -1,0 +1,46 @@
+"""What is asked: the description of a release, read strictly and priced.
+
+The words a release may use (attributes, labels, units) come from a policy as a
+`Vocabulary`; a word outside it is an error, never "no rule matched".
+"""
+
+from modicum.release.describe import (
+    ReleaseDraft,
+    approx_dp,
+    declared,
+    gaussian,
+    gdp,
+    l1,
+    l2,
+    laplace,
+    pure_dp,
+    randomized_response,
+    zcdp,
+)
+from modicum.release.model import Mechanism, Release, content_digest
+from modicum.release.parse import parse_release
+from modicum.release.price import PricedMechanism, PricedRelease, price
+from modicum.release.vocabulary import Label, Vocabulary
+
+__all__ = [
+    "Label",
+    "Mechanism",
+    "PricedMechanism",
+    "PricedRelease",
+    "Release",
+    "ReleaseDraft",
+    "Vocabulary",
+    "approx_dp",
+    "content_digest",
+    "declared",
+    "gaussian",
+    "gdp",
+    "l1",
+    "l2",
+    "laplace",
+    "parse_release",
+    "price",
+    "pure_dp",
+    "randomized_response",
+    "zcdp",
+]

@@ -1,0 +1,185 @@
+"""Describing a release from Python: the same words as in a file.
+
+Nothing is checked here; a draft is read under a policy's vocabulary exactly like a
+file, with the same errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+from modicum.core.document import Node, Value, from_python
+
+Number: TypeAlias = "int | float | Decimal | Fraction"
+
+
+@dataclass(frozen=True, init=False)
+class ReleaseDraft:
+    """A release before it is checked.
+
+    Args:
+        release: The release id.
+        mechanisms: Mechanisms, from `gaussian`, `laplace`, `randomized_response` or
+            `declared`.
+        fields: Labels and metadata, by their names in the policy.
+
+    Examples:
+        >>> draft = ReleaseDraft("r-1", audience="public", mechanisms=[
+        ...     gaussian(attributes=["age"], sensitivity={"user": l2(1)}, sigma=6.5)])
+        >>> draft.to_dict()["audience"]
+        'public'
+    """
+
+    release: str
+    mechanisms: tuple[Mapping[str, Value], ...]
+    fields: Mapping[str, Value] = field(default_factory=dict)
+
+    def __init__(
+        self,
+        release: str,
+        *,
+        mechanisms: Sequence[Mapping[str, Value]],
+        **fields: Value,
+    ) -> None:
+        object.__setattr__(self, "release", release)
+        object.__setattr__(self, "mechanisms", tuple(mechanisms))
+        object.__setattr__(self, "fields", dict(fields))
+
+    def to_dict(self) -> dict[str, Value]:
+        """Return the draft as it would stand in a file."""
+        return {
+            "release": self.release,
+            **self.fields,
+            "mechanisms": [dict(mechanism) for mechanism in self.mechanisms],
+        }
+
+    def to_node(self) -> Node:
+        """Return the draft as a tree without places."""
+        return from_python(self.to_dict())
+
+
+def gaussian(
+    *,
+    attributes: Sequence[str],
+    sensitivity: Mapping[str, Value] | None = None,
+    sigma: Number | None = None,
+    **more: Value,
+) -> dict[str, Value]:
+    """Describe Gaussian noise.
+
+    Args:
+        attributes: Attributes of the data it reads.
+        sensitivity: By unit, `l2(…)`: the largest L2 change of the answer between
+            neighbors, in units of the answer.
+        sigma: Standard deviation of the noise, in units of the answer.
+        more: `name`, `cost`, labels and the other keys of the release format.
+    """
+    return _mechanism(
+        "gaussian", attributes, more, sensitivity=sensitivity, sigma=sigma
+    )
+
+
+def laplace(
+    *,
+    attributes: Sequence[str],
+    sensitivity: Mapping[str, Value] | None = None,
+    scale: Number | None = None,
+    **more: Value,
+) -> dict[str, Value]:
+    """Describe Laplace noise.
+
+    Args:
+        attributes: Attributes of the data it reads.
+        sensitivity: By unit, `l1(…)`: the largest L1 change of the answer between
+            neighbors, in units of the answer.
+        scale: Scale b of the noise, in units of the answer.
+        more: `name`, `cost`, labels and the other keys of the release format.
+    """
+    return _mechanism("laplace", attributes, more, sensitivity=sensitivity, scale=scale)
+
+
+def randomized_response(
+    *,
+    attributes: Sequence[str],
+    truth: Number | None = None,
+    values: int | None = None,
+    contribution_bound: Mapping[str, int] | None = None,
+    public_frame: bool | None = None,
+    **more: Value,
+) -> dict[str, Value]:
+    """Describe k-ary randomized response.
+
+    Args:
+        attributes: Attributes of the data it reads.
+        truth: Probability of answering truthfully, at least 1/values, below 1.
+        values: Number of possible values, 2 if left out.
+        contribution_bound: By unit, how many answers one instance gives at most.
+        public_frame: Whether everybody on a public list answers.
+        more: `name`, `cost`, labels and the other keys of the release format.
+    """
+    return _mechanism(
+        "randomized-response",
+        attributes,
+        more,
+        truth=truth,
+        values=values,
+        contribution_bound=contribution_bound,
+        public_frame=public_frame,
+    )
+
+
+def declared(
+    *, attributes: Sequence[str], cost: Mapping[str, Value], **more: Value
+) -> dict[str, Value]:
+    """Describe any mechanism by the guarantee it is known to have.
+
+    Args:
+        attributes: Attributes of the data it reads.
+        cost: By unit, `pure_dp(…)`, `approx_dp(…)`, `zcdp(…)` or `gdp(…)`.
+        more: `name`, labels and the other keys of the release format.
+    """
+    return _mechanism("declared", attributes, more, cost=cost)
+
+
+def _mechanism(
+    kind: str,
+    attributes: Sequence[str],
+    more: Mapping[str, Value],
+    **given: Value,
+) -> dict[str, Value]:
+    present = {key: value for key, value in given.items() if value is not None}
+    return {"mechanism": kind, "attributes": list(attributes), **present, **more}
+
+
+def l1(sensitivity: Number) -> dict[str, Value]:
+    """State a sensitivity in the L1 norm, in units of the answer."""
+    return {"l1": sensitivity}
+
+
+def l2(sensitivity: Number) -> dict[str, Value]:
+    """State a sensitivity in the L2 norm, in units of the answer."""
+    return {"l2": sensitivity}
+
+
+def pure_dp(eps: Number) -> dict[str, Value]:
+    """State a pure eps-DP guarantee."""
+    return {"eps": eps}
+
+
+def approx_dp(eps: Number, delta: Number) -> dict[str, Value]:
+    """State an (eps, delta)-DP guarantee; delta strictly between 0 and 1."""
+    return {"eps": eps, "delta": delta}
+
+
+def zcdp(rho: Number) -> dict[str, Value]:
+    """State a rho-zCDP guarantee."""
+    return {"rho": rho}
+
+
+def gdp(mu: Number) -> dict[str, Value]:
+    """State a mu-GDP guarantee."""
+    return {"mu": mu}

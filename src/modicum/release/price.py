@@ -1,0 +1,226 @@
+"""Pricing: the loss of every mechanism, for every privacy unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from modicum.accounting import (
+    ApproxBudget,
+    Budget,
+    GdpBudget,
+    Loss,
+    PureBudget,
+    Unlimited,
+    ZcdpBudget,
+    curves,
+)
+from modicum.accounting.budgets import budget_text, measure
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.reading import Problems
+from modicum.release.model import Mechanism, Release
+from modicum.release.parse import KINDS
+from modicum.release.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class PricedMechanism:
+    """A mechanism with its labels completed and its loss for every unit.
+
+    Attributes:
+        mechanism: The description.
+        labels: A value for every label of the vocabulary, defaults filled in.
+        losses: A loss for every unit of the vocabulary.
+    """
+
+    mechanism: Mechanism
+    labels: Mapping[str, str]
+    losses: Mapping[str, Loss]
+
+
+@dataclass(frozen=True, slots=True)
+class PricedRelease:
+    """A release whose every mechanism is priced for every unit.
+
+    Attributes:
+        release: The description.
+        labels: A value for every label, for the release as a whole.
+        mechanisms: The priced mechanisms, in the order of the description.
+    """
+
+    release: Release
+    labels: Mapping[str, str]
+    mechanisms: tuple[PricedMechanism, ...]
+
+
+def price(release: Release, vocabulary: Vocabulary) -> PricedRelease:
+    """Return the release with the loss of each mechanism for each unit.
+
+    Args:
+        release: The description.
+        vocabulary: Its units are the ones that must be priced; its neighboring
+            relation is the one sensitivities and declared costs must hold under.
+
+    Raises:
+        InputError: If a loss is neither declared nor derivable for some unit, or a
+            declared cost is below the one computed from the parameters.
+    """
+    found = Problems()
+    priced: list[PricedMechanism] = []
+    for mechanism in release.mechanisms:
+        losses: dict[str, Loss] = {}
+        for unit in vocabulary.units:
+            with found.guard():
+                losses[unit] = _loss(mechanism, unit)
+        labels = _completed(mechanism.labels, vocabulary)
+        priced.append(PricedMechanism(mechanism, labels, losses))
+    found.raise_any()
+    return PricedRelease(release, _completed(release.labels, vocabulary), tuple(priced))
+
+
+def _completed(given: Mapping[str, str], vocabulary: Vocabulary) -> dict[str, str]:
+    return {
+        name: given.get(name, label.default)
+        for name, label in vocabulary.labels.items()
+    }
+
+
+def _loss(mechanism: Mechanism, unit: str) -> Loss:
+    declared = mechanism.cost.get(unit)
+    computed = _computed(mechanism, unit)
+    if computed is None and declared is None:
+        raise _missing(mechanism, unit)
+    if declared is None:
+        assert computed is not None
+        return computed
+    if computed is None:
+        return _declared(mechanism, declared)
+    return _not_below(mechanism, unit, declared, computed)
+
+
+def _computed(mechanism: Mechanism, unit: str) -> Loss | None:
+    """Return the loss that the parameters imply, or None if they are not given."""
+    parameters = mechanism.parameters
+    sensitivity = mechanism.sensitivity.get(unit)
+    match mechanism.kind:
+        case "laplace" if "scale" in parameters and sensitivity is not None:
+            return curves.laplace(sensitivity_l1=sensitivity, scale=parameters["scale"])
+        case "gaussian" if "sigma" in parameters and sensitivity is not None:
+            rho = curves.gaussian_rho(
+                sensitivity_l2=sensitivity, sigma=parameters["sigma"]
+            )
+            return curves.gaussian(rho=rho)
+        case "randomized-response" if "truth" in parameters:
+            return _randomized_response(mechanism, unit)
+        case _:
+            return None
+
+
+def _randomized_response(mechanism: Mechanism, unit: str) -> Loss | None:
+    truth = mechanism.parameters["truth"]
+    values = mechanism.parameters.get("values", Fraction(2))
+    if truth * values < 1:
+        raise _wrong(
+            mechanism,
+            Code.OUT_OF_RANGE,
+            f"`truth` must be at least 1/values = 1/{values}, got {float(truth):g}",
+        )
+    if unit not in mechanism.contribution_bound:
+        return None
+    if not mechanism.public_frame:
+        raise _wrong(
+            mechanism,
+            Code.COST_NOT_DERIVABLE,
+            "randomized response does not hide who takes part",
+            notes=(
+                "under add-remove neighbors the number of answers may show whether"
+                " somebody is in the data: no loss is proven",
+            ),
+            help="if everybody on a public list answers, in the data or not, write"
+            " `public_frame: true`; else declare a `cost`",
+        )
+    return curves.randomized_response(
+        truth=truth,
+        values=int(values),
+        answers=mechanism.contribution_bound[unit],
+    )
+
+
+def _declared(mechanism: Mechanism, cost: Budget) -> Loss:
+    match cost:
+        case PureBudget(eps=eps):
+            return curves.declared_pure(eps=eps)
+        case ApproxBudget(eps=eps, delta=delta):
+            return curves.declared_pure(eps=eps, delta=delta)
+        case ZcdpBudget(rho=rho) if mechanism.kind == "gaussian":
+            return curves.gaussian(rho=rho)
+        case ZcdpBudget(rho=rho):
+            return curves.declared_zcdp(rho=rho)
+        case GdpBudget(mu=mu):
+            return curves.declared_gdp(mu=mu)
+        case Unlimited():
+            raise _wrong(mechanism, Code.NO_MEASURE, "a cost must be a number")
+
+
+def _not_below(mechanism: Mechanism, unit: str, cost: Budget, computed: Loss) -> Loss:
+    """Return the declared loss if it covers the computed one."""
+    native = KINDS[mechanism.kind].measure
+    if measure(cost) != native:
+        raise _wrong(
+            mechanism,
+            Code.NOT_SUPPORTED,
+            f"a cost beside the parameters of `{mechanism.kind}` must be in {native},"
+            f" got {budget_text(cost)} for `{unit}`",
+            help=f"declare it in {native}, or leave the cost out: it is computed",
+        )
+    declared = _declared(mechanism, cost)
+    index = 0 if native == "eps" else 1
+    if declared.coordinates[index] < computed.coordinates[index]:
+        raise _wrong(
+            mechanism,
+            Code.COST_TOO_LOW,
+            f"the cost {budget_text(cost)} for `{unit}` is below the computed"
+            f" {native} {_units_text(computed.coordinates[index])}",
+            help="leave the cost out: it is computed from the parameters",
+        )
+    # Both are proven; the declared one may cover more than the parameters show.
+    return Loss(
+        tuple(
+            max(pair)
+            for pair in zip(declared.coordinates, computed.coordinates, strict=True)
+        )
+    )
+
+
+def _missing(mechanism: Mechanism, unit: str) -> InputError:
+    wanted = {
+        "laplace": f"`scale` and `sensitivity: {{{unit}: {{l1: …}}}}`",
+        "gaussian": f"`sigma` and `sensitivity: {{{unit}: {{l2: …}}}}`",
+        "randomized-response": f"`truth` and `contribution_bound: {{{unit}: …}}`",
+    }.get(mechanism.kind)
+    declare = f"`cost: {{{unit}: …}}`"
+    return _wrong(
+        mechanism,
+        Code.COST_MISSING,
+        f"mechanism `{mechanism.name}` has no cost for the unit `{unit}`",
+        notes=("every mechanism must have a loss for every unit of the policy",),
+        help=f"give {wanted}, or {declare}" if wanted else f"give {declare}",
+    )
+
+
+def _wrong(
+    mechanism: Mechanism,
+    code: Code,
+    message: str,
+    *,
+    notes: tuple[str, ...] = (),
+    help: str = "",  # noqa: A002 - the word users see
+) -> InputError:
+    return InputError(
+        Problem(code, message, mechanism.cost_mark, notes=notes, help=help)
+    )
+
+
+def _units_text(units: int) -> str:
+    return f"{units / 10**12:.12g}"

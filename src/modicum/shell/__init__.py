@@ -1,0 +1,1 @@
+"""The shell: files, clocks and databases; the one place that chooses."""

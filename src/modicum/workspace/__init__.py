@@ -1,0 +1,7 @@
+"""The product's verbs, over ports that the shell must offer."""
+
+from modicum.workspace.decision import Decision
+from modicum.workspace.ports import Clock, EventStore, Turn
+from modicum.workspace.workspace import Workspace
+
+__all__ = ["Clock", "Decision", "EventStore", "Turn", "Workspace"]

@@ -1,0 +1,104 @@
+"""A decision as people and programs see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from modicum.ledger import RuleLoss, Verdict
+from modicum.workspace import explain
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer to a release.
+
+    Attributes:
+        release: The release's id.
+        verdict: What each rule says.
+        status: Where the release stands now: `checked` (nothing was written),
+            `denied`, `reserved`, `started`, `posted` or `recorded`.
+        policy_name: The policy it was decided by.
+        policy_digest: Its digest.
+        policy_active: Whether that is the ledger's active policy.
+        seq: Number of the ledger entry it was decided on.
+        head: Hash of that entry.
+        expires_at: When a reservation runs out; empty if there is none.
+        retry: Whether the release stood already and nothing was written.
+        notices: What the reader should know besides.
+    """
+
+    release: str
+    verdict: Verdict
+    status: str
+    policy_name: str
+    policy_digest: str
+    policy_active: bool
+    seq: int
+    head: str
+    expires_at: str = ""
+    retry: bool = False
+    notices: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the release may happen (or already may)."""
+        return self.retry or self.status == "recorded" or self.verdict.allowed
+
+    @property
+    def blocking(self) -> tuple[str, ...]:
+        """The ids of the rules that deny."""
+        return () if self.retry else self.verdict.blocking
+
+    @property
+    def over_limit(self) -> tuple[str, ...]:
+        """The ids of the rules that are beyond their limit with this release."""
+        return self.verdict.blocking
+
+    @property
+    def losses(self) -> Mapping[str, RuleLoss]:
+        """What each matching rule says, by rule id."""
+        return {loss.rule.id: loss for loss in self.verdict.losses}
+
+    @property
+    def headline(self) -> str:
+        """The decision in one line."""
+        blocking, total = len(self.blocking), len(self.verdict.losses)
+        if self.retry:
+            return f"{self.release}: stands already ({self.status})"
+        if self.status == "recorded":
+            over = len(self.over_limit)
+            found = f"; {over} of {total} matching rules over their limit"
+            return f"{self.release}: recorded{found if over else ''}"
+        if self.allowed:
+            return f"ALLOW {self.release}: {total} of {total} matching rules hold"
+        return f"DENY {self.release}: {blocking} of {total} matching rules deny"
+
+    def explain(self) -> str:
+        """Return the reasons in plain text, computed from public facts only."""
+        notes = (f"  note: {notice}" for notice in self.notices)
+        return "\n".join((self.headline, *explain.reasons(self.verdict), *notes))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the documented JSON form (docs/reference/json.md)."""
+        return {
+            "decision": "allow" if self.allowed else "deny",
+            "release": self.release,
+            "status": self.status,
+            "retry": self.retry,
+            "blocking": list(self.blocking),
+            "over_limit": list(self.over_limit),
+            "losses": [explain.loss_to_dict(loss) for loss in self.verdict.losses],
+            "uncovered": list(self.verdict.uncovered),
+            "policy": {
+                "name": self.policy_name,
+                "digest": self.policy_digest,
+                "active": self.policy_active,
+            },
+            "ledger": {"seq": self.seq, "head": self.head},
+            "expires_at": self.expires_at or None,
+            "notices": list(self.notices),
+        }
+
+    def __str__(self) -> str:
+        return self.explain()

@@ -1,0 +1,478 @@
+"""The workspace: one ledger, and the verbs people use on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeAlias, TypeVar
+
+from modicum.accounting import Total
+from modicum.core.document import Entries, Items, Node, Scalar, Value, from_python
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    InputError,
+    ModicumError,
+    Problem,
+    UsageError,
+)
+from modicum.ledger import (
+    AuditReport,
+    Balances,
+    Record,
+    RecordedRelease,
+    ReleaseStatus,
+    RuleLoss,
+    Standing,
+    State,
+    audit,
+    decide,
+    record_release,
+)
+from modicum.ledger.decide import over_history
+from modicum.ledger.events import (
+    PastRecorded,
+    ReleaseDenied,
+    ReleasePosted,
+    ReleaseReserved,
+    ReleaseStarted,
+    ReleaseVoided,
+)
+from modicum.ledger.state import id_taken, next_status, unknown_release
+from modicum.policy import CompiledPolicy
+from modicum.release import ReleaseDraft, parse_release, price
+from modicum.workspace.book import Book, Entry, stale
+from modicum.workspace.decision import Decision
+from modicum.workspace.ports import Clock, EventStore
+
+T = TypeVar("T")
+
+#: A reservation that is not started by then expires: one day.
+RESERVATION_SECONDS = 24 * 60 * 60
+#: A longer reservation would block others for no reason: ninety days.
+RESERVATION_SECONDS_MAX = 90 * RESERVATION_SECONDS
+
+#: A release in any form: a draft, plain data as in a file, or a tree with places.
+Description: TypeAlias = "ReleaseDraft | Mapping[str, Value] | Node"
+
+
+class Workspace:
+    """One ledger under one policy.
+
+    Args:
+        store: Where the log lives.
+        clock: The time of day.
+        policy: The policy that the caller means; None for the ledger's active one.
+        actor: Who asks; written into every event.
+    """
+
+    def __init__(
+        self,
+        store: EventStore,
+        clock: Clock,
+        *,
+        policy: CompiledPolicy | None = None,
+        actor: str = "unknown",
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._policy = policy
+        self._actor = actor
+        self._book = Book()
+
+    # --- deciding ---
+
+    def check(self, release: Description) -> Decision:
+        """Return what `submit` would answer now. Writes nothing.
+
+        Any policy may be checked; the decision says whether it is the active one.
+
+        Args:
+            release: The release.
+
+        Raises:
+            InputError: If the release is malformed.
+            ConflictError: If the id stands with other contents, or was given up.
+            UsageError: If there is neither a policy nor a ledger with one.
+        """
+        book = self._read()
+        compiled = self._meant_policy(book)
+        recorded = _priced(release, compiled)
+        now = self._clock.now()
+        known = book.state.releases.get(recorded.id)
+        if known is not None and recorded.id in book.state.due(now):
+            known = replace(known, status=ReleaseStatus.EXPIRED)
+        balances = book.balances_at(compiled, now)
+        if known is not None:
+            return _again(self._store.name, book, balances, known, recorded)
+        return _first(self._store.name, book, balances, recorded)
+
+    def submit(
+        self,
+        release: Description,
+        *,
+        post: bool = False,
+        reserve_seconds: int = RESERVATION_SECONDS,
+    ) -> Decision:
+        """Decide a release and, if it is allowed, reserve its loss.
+
+        Submitting the same id with the same contents again changes nothing. A
+        denial is recorded and spends nothing; its id may be tried again.
+
+        Args:
+            release: The release.
+            post: Also start and post it at once, for a release that is already out.
+            reserve_seconds: How long the reservation stands if it is not started;
+                1 second to 90 days.
+
+        Raises:
+            InputError: If the release is malformed; nothing is written.
+            ConflictError: If the id stands with other contents, or was given up.
+            StaleError: If the ledger's active policy is not the one given.
+        """
+        _refuse_reservation(reserve_seconds)
+
+        def work(
+            entry: Entry, balances: Balances, recorded: RecordedRelease
+        ) -> Decision:
+            decision = _first(self._store.name, entry.book, balances, recorded)
+            digest = decision.policy_digest
+            if not decision.allowed:
+                entry.add(ReleaseDenied(recorded, digest, decision.blocking))
+                return replace(decision, status="denied")
+            expires_at = self._clock.after(entry.now, reserve_seconds)
+            entry.add(ReleaseReserved(recorded, digest, expires_at))
+            if not post:
+                return replace(decision, status="reserved", expires_at=expires_at)
+            entry.add(ReleaseStarted(recorded.id))
+            entry.add(ReleasePosted(recorded.id))
+            return replace(decision, status="posted")
+
+        return self._bring_in(release, work)
+
+    def record_past(self, release: Description) -> Decision:
+        """Count a release that happened before. It cannot be denied.
+
+        Args:
+            release: The release.
+
+        Returns:
+            The decision with status `recorded`; `over_limit` names the rules that
+            history now exceeds.
+
+        Raises:
+            InputError: If the release is malformed; nothing is written.
+            ConflictError: If the id stands already with other contents.
+            StaleError: If the ledger's active policy is not the one given.
+        """
+
+        def work(
+            entry: Entry, balances: Balances, recorded: RecordedRelease
+        ) -> Decision:
+            decision = _first(self._store.name, entry.book, balances, recorded)
+            entry.add(PastRecorded(recorded, decision.policy_digest))
+            return replace(decision, status="recorded")
+
+        return self._bring_in(release, work)
+
+    # --- the life of a release ---
+
+    def start(self, release: str) -> Standing:
+        """Note, durably, that rows are about to be read. From here on it is spent.
+
+        Args:
+            release: The id.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+            ConflictError: If it is not reserved, or its reservation ran out.
+        """
+        return self._step(ReleaseStarted(release))
+
+    def post(self, release: str) -> Standing:
+        """Note that a started release is out.
+
+        Args:
+            release: The id.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+            ConflictError: If it is not started.
+        """
+        return self._step(ReleasePosted(release))
+
+    def void(self, release: str, *, reason: str) -> Standing:
+        """Give up a reservation that was not started; its loss is taken back.
+
+        Args:
+            release: The id.
+            reason: Why, for the record; not empty.
+
+        Raises:
+            InputError: If the ledger knows no such release, or no reason is given.
+            ConflictError: If it is not reserved any more.
+        """
+        if not reason.strip():
+            raise InputError(
+                Problem(Code.MISSING_KEY, "voiding a release needs a reason")
+            )
+        return self._step(ReleaseVoided(release, reason[:2000]))
+
+    # --- the ledger ---
+
+    def init(self) -> State:
+        """Make a ledger and activate the policy; under the same policy, do nothing.
+
+        Returns:
+            The state.
+
+        Raises:
+            UsageError: If no policy was given, or another one is active.
+        """
+        compiled = self._policy
+        if compiled is None:
+            raise self._no_policy()
+
+        def work(entry: Entry) -> State:
+            active = entry.book.state.policy
+            if active is not None and not entry.book.is_active(compiled):
+                raise UsageError(
+                    Problem(
+                        Code.ALREADY_EXISTS,
+                        f"{self._store.name} exists, with the policy `{active.name}`"
+                        f" ({active.digest[:12]})",
+                        help="choose another path with  --ledger",
+                    )
+                )
+            entry.activate(compiled)
+            return entry.book.state
+
+        return self._turn(work)
+
+    def state(self) -> State:
+        """Return the state at the head of the log. Writes nothing.
+
+        Raises:
+            UsageError: If there is no ledger and no policy to begin one with.
+            VerificationError: If the log contradicts itself.
+        """
+        return self._read().state
+
+    def records(self) -> Iterable[Record]:
+        """Return the stored records, oldest first, unchecked. Writes nothing.
+
+        Raises:
+            UsageError: If there is no ledger.
+        """
+        self._must_exist()
+        return self._store.read(0)
+
+    def verify(self, on_entry: Callable[[int], None] | None = None) -> AuditReport:
+        """Read the log from the beginning and check all of it. Writes nothing.
+
+        Args:
+            on_entry: Called with the number of each entry that was checked.
+
+        Raises:
+            UsageError: If there is no ledger.
+            VerificationError: At the first contradiction.
+        """
+        return audit(self.records(), on_entry)
+
+    def policy(self) -> CompiledPolicy:
+        """Return the policy that this workspace decides by. Writes nothing.
+
+        Raises:
+            UsageError: If none was given and none is active.
+        """
+        return self._meant_policy(self._read())
+
+    def standings(self) -> list[RuleLoss]:
+        """Return where every rule of the policy stands. Writes nothing.
+
+        Raises:
+            UsageError: If there is neither a policy nor a ledger with one.
+        """
+        book = self._read()
+        compiled = self._meant_policy(book)
+        balances = book.balances_at(compiled, self._clock.now())
+        return [over_history(balances, rule, Total()) for rule in compiled.rules]
+
+    # --- inside ---
+
+    def _read(self) -> Book:
+        """Fold what was appended since the last look, without taking a turn."""
+        if self._policy is None or self._store.exists():
+            self._must_exist()
+            self._book.fold(self._store.read(self._book.state.seq))
+        return self._book
+
+    def _must_exist(self) -> None:
+        if not self._store.exists():
+            raise UsageError(
+                Problem(
+                    Code.LEDGER_MISSING,
+                    f"there is no ledger at {self._store.name}",
+                    help="make one with  modicum init --policy policy.yaml",
+                )
+            )
+
+    def _turn(self, work: Callable[[Entry], T]) -> T:
+        """Do some work in the ledger's turn; what it adds is durable on return."""
+        try:
+            with self._store.turn() as turn:
+                self._book.fold(turn.read(self._book.state.seq))
+                entry = Entry(self._book, turn, self._clock.now(), self._actor)
+                result = work(entry)
+                entry.commit()
+        except BaseException:
+            # What was added may or may not be stored: read it again next time.
+            self._book = Book()
+            raise
+        return result
+
+    def _bring_in(
+        self,
+        release: Description,
+        work: Callable[[Entry, Balances, RecordedRelease], Decision],
+    ) -> Decision:
+        """Bring a release into the ledger, unless it stands there already."""
+        book = self._read()
+        compiled = self._meant_policy(book)
+        if book.state.policy is not None and not book.is_active(compiled):
+            raise stale(compiled, book.state)
+        recorded = _priced(release, compiled)  # If malformed, nothing is touched.
+
+        def within(entry: Entry) -> Decision:
+            entry.activate(compiled)
+            entry.expire_due()
+            balances = entry.book.balances(compiled)
+            known = entry.book.state.releases.get(recorded.id)
+            if known is not None:
+                return _again(self._store.name, entry.book, balances, known, recorded)
+            return work(entry, balances, recorded)
+
+        return self._turn(within)
+
+    def _step(self, body: ReleaseStarted | ReleasePosted | ReleaseVoided) -> Standing:
+        self._must_exist()
+
+        def work(entry: Entry) -> Standing | ModicumError:
+            entry.expire_due()
+            standing = entry.book.state.releases.get(body.release)
+            if standing is None:
+                raise unknown_release(body.release)
+            try:
+                next_status(standing, body)
+            except ConflictError as error:
+                return error  # The expirations of this turn are true all the same.
+            entry.add(body)
+            return entry.book.state.releases[body.release]
+
+        outcome = self._turn(work)
+        if isinstance(outcome, ModicumError):
+            raise outcome
+        return outcome
+
+    def _meant_policy(self, book: Book) -> CompiledPolicy:
+        compiled = self._policy or book.active()
+        if compiled is None:
+            raise self._no_policy()
+        return compiled
+
+    def _no_policy(self) -> UsageError:
+        return UsageError(
+            Problem(
+                Code.NO_POLICY,
+                f"{self._store.name} has no active policy",
+                help="name one with  --policy policy.yaml",
+            )
+        )
+
+
+def _priced(release: Description, compiled: CompiledPolicy) -> RecordedRelease:
+    vocabulary = compiled.policy.vocabulary
+    if isinstance(release, ReleaseDraft):
+        node = release.to_node()
+    elif isinstance(release, Scalar | Items | Entries):
+        node = release
+    else:
+        node = from_python(release)
+    return record_release(price(parse_release(node, vocabulary), vocabulary))
+
+
+def _first(
+    ledger: str, book: Book, balances: Balances, recorded: RecordedRelease
+) -> Decision:
+    """Return what the rules say to a release that the ledger does not know."""
+    compiled, state = balances.compiled, book.state
+    verdict = decide(balances, recorded)
+    notices = [
+        f"no rule is about mechanism `{name}`: nothing limits it"
+        for name in verdict.uncovered
+    ]
+    if state.policy is None:
+        notices.append(f"{ledger} is empty; its first submit activates this policy")
+    elif not book.is_active(compiled):
+        notices.append(
+            "decided under another policy than the active one"
+            f" (`{state.policy.name}`, {state.policy.digest[:12]})"
+        )
+    return Decision(
+        release=recorded.id,
+        verdict=verdict,
+        status="checked",
+        policy_name=compiled.policy.name,
+        policy_digest=compiled.policy.digest,
+        policy_active=book.is_active(compiled),
+        seq=state.seq,
+        head=state.head,
+        notices=tuple(notices),
+    )
+
+
+def _again(
+    ledger: str,
+    book: Book,
+    balances: Balances,
+    known: Standing,
+    recorded: RecordedRelease,
+) -> Decision:
+    """Return the answer to a release that stands already; nothing is added.
+
+    Raises:
+        ConflictError: If the id stands with other contents, or was given up.
+    """
+    if known.release.content != recorded.content:
+        raise id_taken(known)
+    if not known.status.counts:
+        raise ConflictError(
+            Problem(
+                Code.RELEASE_STATE,
+                f"release `{recorded.id}` {known.status.value}; ids are not used again",
+                help="submit it under a new id",
+            )
+        )
+    balances.take_back(known.release)
+    try:
+        decision = _first(ledger, book, balances, recorded)
+    finally:
+        balances.charge(known.release)
+    reserved = known.status is ReleaseStatus.RESERVED
+    return replace(
+        decision,
+        status=known.status.value,
+        retry=True,
+        expires_at=known.expires_at if reserved else "",
+    )
+
+
+def _refuse_reservation(seconds: int) -> None:
+    if not 1 <= seconds <= RESERVATION_SECONDS_MAX:
+        raise InputError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                f"a reservation lasts 1 to {RESERVATION_SECONDS_MAX} seconds,"
+                f" not {seconds}",
+            )
+        )
