@@ -10,7 +10,6 @@ print(decision.explain())
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -107,7 +106,9 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
-        return _version("modicum")
+        from importlib.metadata import version
+
+        return version("modicum")
     if name not in _PUBLIC:
         message = f"module `modicum` has no attribute `{name}`"
         raise AttributeError(message)

@@ -61,12 +61,20 @@ def read_measured(
 
 
 def cost_delta(node: Node) -> Fraction:
-    """Return the delta of a guarantee: strictly between 0 and 1."""
+    """Return the delta of a guarantee: strictly between 0 and 1.
+
+    Raises:
+        InputError: If it is not a number in that range.
+    """
     return probability(node, "delta")
 
 
 def limit_delta(node: Node) -> Fraction:
-    """Return the delta of a limit: at least one ledger unit, below 1."""
+    """Return the delta of a limit: at least one ledger unit, below 1.
+
+    Raises:
+        InputError: If it is not a number in that range.
+    """
     value = probability(node, "delta")
     if value * DELTA_UNIT < 1:
         raise fail(

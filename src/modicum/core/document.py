@@ -353,13 +353,8 @@ class _Reader:
 
 # --- from Python values ------------------------------------------------------
 
-Value: TypeAlias = (
-    "bool | int | float | str | Decimal | Fraction"
-    " | Sequence[Value] | Mapping[str, Value] | None"
-)
 
-
-def from_python(value: Value) -> Node:
+def from_python(value: object) -> Node:
     """Return the tree of a Python value, read as if it stood in a file.
 
     A float means its shortest decimal text: ``0.1`` is one tenth.

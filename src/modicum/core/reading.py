@@ -16,6 +16,7 @@ from modicum.core.exact import parse_number
 #: More problems than this are not collected; the first ones matter.
 PROBLEMS_MAX = 50
 
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e]")
 _NAME = re.compile(r"\w[\w.+-]{0,127}")
 _RELEASE_ID = re.compile(r"\w[\w.:/@+-]{0,199}")
 
@@ -82,7 +83,11 @@ class Fields:
         return key in self._left
 
     def take(self, key: str) -> Node:
-        """Return the value of a key that must be there."""
+        """Return the value of a key that must be there.
+
+        Raises:
+            InputError: If it is not there.
+        """
         value = self.take_optional(key)
         if value is None:
             raise fail(
@@ -145,7 +150,11 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def items(node: Node, what: str) -> tuple[Node, ...]:
-    """Return the items of a list."""
+    """Return the items of a list.
+
+    Raises:
+        InputError: If it is not a list.
+    """
     if not isinstance(node, Items):
         raise fail(
             Code.WRONG_TYPE, f"{what} must be a list, got {describe(node)}", node
@@ -154,7 +163,11 @@ def items(node: Node, what: str) -> tuple[Node, ...]:
 
 
 def text(node: Node, what: str, *, characters_max: int = 2000) -> str:
-    """Return a text; a bare number or boolean is refused rather than guessed at."""
+    """Return a text; a bare number or boolean is refused rather than guessed at.
+
+    Raises:
+        InputError: If it is not text, is too long, or holds control characters.
+    """
     if not isinstance(node, Scalar) or node.kind is not Kind.TEXT:
         bare = isinstance(node, Scalar) and node.kind is not Kind.NULL
         raise fail(
@@ -166,6 +179,13 @@ def text(node: Node, what: str, *, characters_max: int = 2000) -> str:
     if len(node.text) > characters_max:
         raise fail(
             Code.TOO_LARGE, f"{what} has more than {characters_max} characters", node
+        )
+    if _UNPRINTABLE.search(node.text):
+        raise fail(
+            Code.NOT_TEXT,
+            f"{what} holds a control character or half of a surrogate pair",
+            node,
+            notes=("it would be shown on other people's terminals",),
         )
     return node.text
 
@@ -193,7 +213,11 @@ def _matching(node: Node, what: str, pattern: re.Pattern[str], allowed: str) -> 
 
 
 def choice(node: Node, what: str, known: Iterable[str], code: Code) -> str:
-    """Return one of a closed set of words."""
+    """Return one of a closed set of words.
+
+    Raises:
+        InputError: With `code`, if it is none of them.
+    """
     options = list(known)
     value = text(node, what)
     if value not in options:
@@ -208,7 +232,11 @@ def choice(node: Node, what: str, known: Iterable[str], code: Code) -> str:
 
 
 def boolean(node: Node, what: str) -> bool:
-    """Return true or false."""
+    """Return true or false.
+
+    Raises:
+        InputError: If it is neither.
+    """
     if not isinstance(node, Scalar) or node.kind is not Kind.BOOLEAN:
         raise fail(
             Code.WRONG_TYPE, f"{what} must be true or false, got {describe(node)}", node
@@ -252,7 +280,11 @@ def number(node: Node, what: str) -> Fraction:
 
 
 def positive(node: Node, what: str) -> Fraction:
-    """Return a number that is greater than 0."""
+    """Return a number that is greater than 0.
+
+    Raises:
+        InputError: If it is not a number, or not above 0.
+    """
     value = number(node, what)
     if value <= 0:
         raise fail(
@@ -264,7 +296,11 @@ def positive(node: Node, what: str) -> Fraction:
 
 
 def probability(node: Node, what: str) -> Fraction:
-    """Return a number strictly between 0 and 1."""
+    """Return a number strictly between 0 and 1.
+
+    Raises:
+        InputError: If it is not a number, or not between them.
+    """
     value = number(node, what)
     if not 0 < value < 1:
         raise fail(
@@ -276,7 +312,11 @@ def probability(node: Node, what: str) -> Fraction:
 
 
 def count(node: Node, what: str, *, at_least: int, at_most: int) -> int:
-    """Return a whole number within bounds, both included."""
+    """Return a whole number within bounds, both included.
+
+    Raises:
+        InputError: If it is not a whole number, or out of bounds.
+    """
     value = number(node, what)
     if value.denominator != 1 or not at_least <= value <= at_most:
         raise fail(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from modicum.core.canonical import Plain, decode, digest, encode
 from modicum.core.errors import Code, Problem, VerificationError
-from modicum.ledger import events
+from modicum.ledger import event_format
 from modicum.ledger.events import Event
 
 #: What the first record names as its predecessor.
@@ -50,7 +50,7 @@ def seal(event: Event, seq: int, previous: str) -> Record:
     plain: dict[str, Plain] = {
         "seq": seq,
         "prev": previous,
-        "event": events.to_plain(event),
+        "event": event_format.to_plain(event),
     }
     payload = encode(plain)
     return Record(seq, payload, digest(payload))
@@ -79,6 +79,6 @@ def read_record(record: Record, seq: int, previous: str) -> Event:
             raise ChainBreakError(seq, "it carries another number")
         if plain["prev"] != previous:
             raise ChainBreakError(seq, "it does not follow the entry before it")
-        return events.from_plain(plain["event"])
+        return event_format.from_plain(plain["event"])
     except ValueError as error:
         raise ChainBreakError(seq, f"it cannot be read ({error})") from error

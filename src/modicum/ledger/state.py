@@ -95,11 +95,11 @@ class State:
         Raises:
             ConflictError: If the event contradicts what is already there.
         """
-        self._apply(event.body, self.seq + 1)
+        self._apply(event.body, event.at, self.seq + 1)
         self.seq += 1
         self.head = record_hash
 
-    def _apply(self, body: Body, seq: int) -> None:
+    def _apply(self, body: Body, at: str, seq: int) -> None:
         match body:
             case PolicyActivated():
                 self.policy = ActivePolicy(body.digest, body.name, body.text, seq)
@@ -117,7 +117,7 @@ class State:
                 standing = self.releases.get(body.release)
                 if standing is None:
                     raise unknown_release(body.release)
-                status = next_status(standing, body)
+                status = next_status(standing, body, at)
                 self.releases[body.release] = replace(standing, status=status)
 
     def _bring_in(self, standing: Standing) -> None:
@@ -163,14 +163,21 @@ _STEPS: Mapping[tuple[ReleaseStatus, type[Body]], ReleaseStatus] = MappingProxyT
 )
 
 
-def next_status(standing: Standing, body: Body) -> ReleaseStatus:
+def next_status(standing: Standing, body: Body, at: str) -> ReleaseStatus:
     """Return where an event takes a release.
+
+    Args:
+        standing: Where the release stands.
+        body: The event.
+        at: When it happens. A reservation expires when its time is over and not
+            before, and from then on it can only expire.
 
     Raises:
         ConflictError: If the release's life does not allow the event.
     """
     status = _STEPS.get((standing.status, type(body)))
-    if status is not None:
+    over = standing.status is ReleaseStatus.RESERVED and standing.expires_at <= at
+    if status is not None and over == isinstance(body, ReleaseExpired):
         return status
     step = event_name(body).removeprefix("release-")
     remedy = ""

@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
-from modicum.core.document import Node, Value, from_python
+from modicum.core.document import Node, from_python
 
 Number: TypeAlias = "int | float | Decimal | Fraction"
 
@@ -35,21 +35,21 @@ class ReleaseDraft:
     """
 
     release: str
-    mechanisms: tuple[Mapping[str, Value], ...]
-    fields: Mapping[str, Value] = field(default_factory=dict)
+    mechanisms: tuple[Mapping[str, object], ...]
+    fields: Mapping[str, object] = field(default_factory=dict)
 
     def __init__(
         self,
         release: str,
         *,
-        mechanisms: Sequence[Mapping[str, Value]],
-        **fields: Value,
+        mechanisms: Sequence[Mapping[str, object]],
+        **fields: object,
     ) -> None:
         object.__setattr__(self, "release", release)
         object.__setattr__(self, "mechanisms", tuple(mechanisms))
         object.__setattr__(self, "fields", dict(fields))
 
-    def to_dict(self) -> dict[str, Value]:
+    def to_dict(self) -> dict[str, object]:
         """Return the draft as it would stand in a file."""
         return {
             "release": self.release,
@@ -65,10 +65,10 @@ class ReleaseDraft:
 def gaussian(
     *,
     attributes: Sequence[str],
-    sensitivity: Mapping[str, Value] | None = None,
+    sensitivity: Mapping[str, object] | None = None,
     sigma: Number | None = None,
-    **more: Value,
-) -> dict[str, Value]:
+    **more: object,
+) -> dict[str, object]:
     """Describe Gaussian noise.
 
     Args:
@@ -86,10 +86,10 @@ def gaussian(
 def laplace(
     *,
     attributes: Sequence[str],
-    sensitivity: Mapping[str, Value] | None = None,
+    sensitivity: Mapping[str, object] | None = None,
     scale: Number | None = None,
-    **more: Value,
-) -> dict[str, Value]:
+    **more: object,
+) -> dict[str, object]:
     """Describe Laplace noise.
 
     Args:
@@ -109,8 +109,8 @@ def randomized_response(
     values: int | None = None,
     contribution_bound: Mapping[str, int] | None = None,
     public_frame: bool | None = None,
-    **more: Value,
-) -> dict[str, Value]:
+    **more: object,
+) -> dict[str, object]:
     """Describe k-ary randomized response.
 
     Args:
@@ -133,8 +133,8 @@ def randomized_response(
 
 
 def declared(
-    *, attributes: Sequence[str], cost: Mapping[str, Value], **more: Value
-) -> dict[str, Value]:
+    *, attributes: Sequence[str], cost: Mapping[str, object], **more: object
+) -> dict[str, object]:
     """Describe any mechanism by the guarantee it is known to have.
 
     Args:
@@ -148,38 +148,38 @@ def declared(
 def _mechanism(
     kind: str,
     attributes: Sequence[str],
-    more: Mapping[str, Value],
-    **given: Value,
-) -> dict[str, Value]:
+    more: Mapping[str, object],
+    **given: object,
+) -> dict[str, object]:
     present = {key: value for key, value in given.items() if value is not None}
     return {"mechanism": kind, "attributes": list(attributes), **present, **more}
 
 
-def l1(sensitivity: Number) -> dict[str, Value]:
+def l1(sensitivity: Number) -> dict[str, object]:
     """State a sensitivity in the L1 norm, in units of the answer."""
     return {"l1": sensitivity}
 
 
-def l2(sensitivity: Number) -> dict[str, Value]:
+def l2(sensitivity: Number) -> dict[str, object]:
     """State a sensitivity in the L2 norm, in units of the answer."""
     return {"l2": sensitivity}
 
 
-def pure_dp(eps: Number) -> dict[str, Value]:
+def pure_dp(eps: Number) -> dict[str, object]:
     """State a pure eps-DP guarantee."""
     return {"eps": eps}
 
 
-def approx_dp(eps: Number, delta: Number) -> dict[str, Value]:
+def approx_dp(eps: Number, delta: Number) -> dict[str, object]:
     """State an (eps, delta)-DP guarantee; delta strictly between 0 and 1."""
     return {"eps": eps, "delta": delta}
 
 
-def zcdp(rho: Number) -> dict[str, Value]:
+def zcdp(rho: Number) -> dict[str, object]:
     """State a rho-zCDP guarantee."""
     return {"rho": rho}
 
 
-def gdp(mu: Number) -> dict[str, Value]:
+def gdp(mu: Number) -> dict[str, object]:
     """State a mu-GDP guarantee."""
     return {"mu": mu}

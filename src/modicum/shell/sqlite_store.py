@@ -86,6 +86,8 @@ class SqliteStore:
             try:
                 connection = sqlite3.connect(uri, uri=True, isolation_level=None)
                 with closing(connection):
+                    if _is_blank(connection):
+                        return []
                     self._check_identity(connection)
                     return _select(connection, after)
             except sqlite3.DatabaseError as error:
@@ -133,14 +135,13 @@ class SqliteStore:
             VerificationError: If the file is damaged or not a ledger.
         """
         with self._exclusive():
-            created = not self.exists()
             try:
                 connection = sqlite3.connect(self._path, isolation_level=None)
             except sqlite3.Error as error:
                 raise self._unwritable(error) from error
             with closing(connection):
                 try:
-                    self._prepare(connection, created=created)
+                    created = self._prepare(connection)
                     connection.execute("BEGIN IMMEDIATE")
                     yield _SqliteTurn(connection)
                     connection.execute("COMMIT")
@@ -179,8 +180,10 @@ class SqliteStore:
             else:
                 return
 
-    def _prepare(self, connection: sqlite3.Connection, *, created: bool) -> None:
+    def _prepare(self, connection: sqlite3.Connection) -> bool:
+        """Make the tables if there are none; return whether they were made."""
         connection.execute("PRAGMA synchronous = FULL")
+        created = _is_blank(connection)
         if created:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("BEGIN IMMEDIATE")
@@ -189,6 +192,7 @@ class SqliteStore:
             connection.execute(_SCHEMA)
             connection.execute("COMMIT")
         self._check_identity(connection)
+        return created
 
     # --- what can go wrong ---
 
@@ -279,6 +283,13 @@ class _SqliteTurn:
             "INSERT INTO events (seq, payload, hash) VALUES (?, ?, ?)",
             [(record.seq, record.payload, record.hash) for record in records],
         )
+
+
+def _is_blank(connection: sqlite3.Connection) -> bool:
+    """Return whether nothing was ever stored, as after a kill while being made."""
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    marked = connection.execute("PRAGMA application_id").fetchone()[0]
+    return bool(tables == 0 and marked == 0)
 
 
 def _select(connection: sqlite3.Connection, after: int) -> list[Record]:

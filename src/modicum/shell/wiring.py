@@ -41,15 +41,21 @@ def open_workspace(
         SqliteStore(ledger),
         clock or SystemClock(),
         policy=compiled,
-        actor=actor or current_actor(),
+        actor=_printable(actor or current_actor()),
     )
+
+
+def _printable(actor: str) -> str:
+    """Return a name that can be stored and shown on any terminal."""
+    kept = "".join(c if c.isprintable() else "?" for c in actor.strip()[:200])
+    return kept or "unknown"
 
 
 def current_actor() -> str:
     """Return who runs this process: `MODICUM_ACTOR`, else the login name."""
     named = os.environ.get("MODICUM_ACTOR", "").strip()
     if named:
-        return named[:200]
+        return named
     try:
         return getpass.getuser()
     except (KeyError, OSError):

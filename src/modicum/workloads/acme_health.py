@@ -6,8 +6,6 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from modicum.core.document import Value
-
 #: How many releases Acme Health made before it had a policy.
 RELEASES = 40
 #: Which of them spent more on one attribute than the policy will allow.
@@ -41,9 +39,7 @@ _SERIES = (
     _Series(
         "regional-atlas", "public-health", "public", ("postcode", "country"), (45,)
     ),
-    _Series(
-        "cohort-table", "research", "public", ("diagnosis",), (15, 16)
-    ),
+    _Series("cohort-table", "research", "public", ("diagnosis",), (15, 16)),
     _Series(
         "drug-watch", "safety", "internal", ("prescription", "lab_result"), (40, 48)
     ),
@@ -55,7 +51,7 @@ _SERIES = (
 )
 
 
-def past_releases() -> list[dict[str, Value]]:
+def past_releases() -> list[dict[str, object]]:
     """Return the organization's past, oldest first, as it would stand in a file.
 
     The same list on every call: `RELEASES` releases with ids `r-0001` and on. The
@@ -64,11 +60,11 @@ def past_releases() -> list[dict[str, Value]]:
     return [_release(number) for number in range(1, RELEASES + 1)]
 
 
-def _release(number: int) -> dict[str, Value]:
+def _release(number: int) -> dict[str, object]:
     rng = random.Random(f"acme-health/{number}")
     year = _FIRST_YEAR + (number - 1) // 10
     month = 1 + (number - 1) % 10
-    mechanisms: list[dict[str, Value]]
+    mechanisms: list[dict[str, object]]
     if number == OVERSPENDING:
         series = _Series("salary-study", "research", "internal", ("salary",), (4,))
         mechanisms = [_count("salaries", ["salary"], 4)]
@@ -90,7 +86,7 @@ def _release(number: int) -> dict[str, Value]:
     }
 
 
-def _counts(series: _Series, rng: random.Random) -> Iterator[dict[str, Value]]:
+def _counts(series: _Series, rng: random.Random) -> Iterator[dict[str, object]]:
     read = list(series.attributes)
     rng.shuffle(read)
     sigma = rng.choice(series.sigmas)
@@ -99,7 +95,7 @@ def _counts(series: _Series, rng: random.Random) -> Iterator[dict[str, Value]]:
         yield _count(f"{series.name}-by-{read[-1]}", [read[-1]], sigma + 20)
 
 
-def _count(name: str, attributes: list[str], sigma: int) -> dict[str, Value]:
+def _count(name: str, attributes: list[str], sigma: int) -> dict[str, object]:
     return {
         "name": name,
         "mechanism": "gaussian",
@@ -109,7 +105,7 @@ def _count(name: str, attributes: list[str], sigma: int) -> dict[str, Value]:
     }
 
 
-def _model(rng: random.Random) -> dict[str, Value]:
+def _model(rng: random.Random) -> dict[str, object]:
     return {
         "name": "training",
         "mechanism": "declared",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from modicum.accounting import Total
-from modicum.core.document import Entries, Items, Node, Scalar, Value, from_python
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -26,8 +25,6 @@ from modicum.ledger import (
     Standing,
     State,
     audit,
-    decide,
-    record_release,
 )
 from modicum.ledger.decide import over_history
 from modicum.ledger.events import (
@@ -38,9 +35,14 @@ from modicum.ledger.events import (
     ReleaseStarted,
     ReleaseVoided,
 )
-from modicum.ledger.state import id_taken, next_status, unknown_release
+from modicum.ledger.state import next_status, unknown_release
 from modicum.policy import CompiledPolicy
-from modicum.release import ReleaseDraft, parse_release, price
+from modicum.workspace.answers import (
+    Description,
+    first_answer,
+    price_release,
+    repeated_answer,
+)
 from modicum.workspace.book import Book, Entry, stale
 from modicum.workspace.decision import Decision
 from modicum.workspace.ports import Clock, EventStore
@@ -51,9 +53,6 @@ T = TypeVar("T")
 RESERVATION_SECONDS = 24 * 60 * 60
 #: A longer reservation would block others for no reason: ninety days.
 RESERVATION_SECONDS_MAX = 90 * RESERVATION_SECONDS
-
-#: A release in any form: a draft, plain data as in a file, or a tree with places.
-Description: TypeAlias = "ReleaseDraft | Mapping[str, Value] | Node"
 
 
 class Workspace:
@@ -97,15 +96,15 @@ class Workspace:
         """
         book = self._read()
         compiled = self._meant_policy(book)
-        recorded = _priced(release, compiled)
+        recorded = price_release(release, compiled)
         now = self._clock.now()
         known = book.state.releases.get(recorded.id)
         if known is not None and recorded.id in book.state.due(now):
             known = replace(known, status=ReleaseStatus.EXPIRED)
         balances = book.balances_at(compiled, now)
         if known is not None:
-            return _again(self._store.name, book, balances, known, recorded)
-        return _first(self._store.name, book, balances, recorded)
+            return repeated_answer(self._store.name, book, balances, known, recorded)
+        return first_answer(self._store.name, book, balances, recorded)
 
     def submit(
         self,
@@ -135,7 +134,7 @@ class Workspace:
         def work(
             entry: Entry, balances: Balances, recorded: RecordedRelease
         ) -> Decision:
-            decision = _first(self._store.name, entry.book, balances, recorded)
+            decision = first_answer(self._store.name, entry.book, balances, recorded)
             digest = decision.policy_digest
             if not decision.allowed:
                 entry.add(ReleaseDenied(recorded, digest, decision.blocking))
@@ -169,7 +168,7 @@ class Workspace:
         def work(
             entry: Entry, balances: Balances, recorded: RecordedRelease
         ) -> Decision:
-            decision = _first(self._store.name, entry.book, balances, recorded)
+            decision = first_answer(self._store.name, entry.book, balances, recorded)
             entry.add(PastRecorded(recorded, decision.policy_digest))
             return replace(decision, status="recorded")
 
@@ -341,7 +340,7 @@ class Workspace:
         compiled = self._meant_policy(book)
         if book.state.policy is not None and not book.is_active(compiled):
             raise stale(compiled, book.state)
-        recorded = _priced(release, compiled)  # If malformed, nothing is touched.
+        recorded = price_release(release, compiled)  # If malformed, nothing is touched.
 
         def within(entry: Entry) -> Decision:
             entry.activate(compiled)
@@ -349,7 +348,9 @@ class Workspace:
             balances = entry.book.balances(compiled)
             known = entry.book.state.releases.get(recorded.id)
             if known is not None:
-                return _again(self._store.name, entry.book, balances, known, recorded)
+                return repeated_answer(
+                    self._store.name, entry.book, balances, known, recorded
+                )
             return work(entry, balances, recorded)
 
         return self._turn(within)
@@ -363,7 +364,7 @@ class Workspace:
             if standing is None:
                 raise unknown_release(body.release)
             try:
-                next_status(standing, body)
+                next_status(standing, body, entry.now)
             except ConflictError as error:
                 return error  # The expirations of this turn are true all the same.
             entry.add(body)
@@ -388,83 +389,6 @@ class Workspace:
                 help="name one with  --policy policy.yaml",
             )
         )
-
-
-def _priced(release: Description, compiled: CompiledPolicy) -> RecordedRelease:
-    vocabulary = compiled.policy.vocabulary
-    if isinstance(release, ReleaseDraft):
-        node = release.to_node()
-    elif isinstance(release, Scalar | Items | Entries):
-        node = release
-    else:
-        node = from_python(release)
-    return record_release(price(parse_release(node, vocabulary), vocabulary))
-
-
-def _first(
-    ledger: str, book: Book, balances: Balances, recorded: RecordedRelease
-) -> Decision:
-    """Return what the rules say to a release that the ledger does not know."""
-    compiled, state = balances.compiled, book.state
-    verdict = decide(balances, recorded)
-    notices = [
-        f"no rule is about mechanism `{name}`: nothing limits it"
-        for name in verdict.uncovered
-    ]
-    if state.policy is None:
-        notices.append(f"{ledger} is empty; its first submit activates this policy")
-    elif not book.is_active(compiled):
-        notices.append(
-            "decided under another policy than the active one"
-            f" (`{state.policy.name}`, {state.policy.digest[:12]})"
-        )
-    return Decision(
-        release=recorded.id,
-        verdict=verdict,
-        status="checked",
-        policy_name=compiled.policy.name,
-        policy_digest=compiled.policy.digest,
-        policy_active=book.is_active(compiled),
-        seq=state.seq,
-        head=state.head,
-        notices=tuple(notices),
-    )
-
-
-def _again(
-    ledger: str,
-    book: Book,
-    balances: Balances,
-    known: Standing,
-    recorded: RecordedRelease,
-) -> Decision:
-    """Return the answer to a release that stands already; nothing is added.
-
-    Raises:
-        ConflictError: If the id stands with other contents, or was given up.
-    """
-    if known.release.content != recorded.content:
-        raise id_taken(known)
-    if not known.status.counts:
-        raise ConflictError(
-            Problem(
-                Code.RELEASE_STATE,
-                f"release `{recorded.id}` {known.status.value}; ids are not used again",
-                help="submit it under a new id",
-            )
-        )
-    balances.take_back(known.release)
-    try:
-        decision = _first(ledger, book, balances, recorded)
-    finally:
-        balances.charge(known.release)
-    reserved = known.status is ReleaseStatus.RESERVED
-    return replace(
-        decision,
-        status=known.status.value,
-        retry=True,
-        expires_at=known.expires_at if reserved else "",
-    )
 
 
 def _refuse_reservation(seconds: int) -> None:

@@ -1,0 +1,258 @@
+"""Events as plain data, and back. This page is a storage format: see ADR 0003."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from modicum.accounting import GRID_VERSION, INFINITE, Loss
+from modicum.core.canonical import Plain
+from modicum.ledger.events import (
+    EVENT_VERSION,
+    Body,
+    Event,
+    PastRecorded,
+    PolicyActivated,
+    RecordedMechanism,
+    RecordedRelease,
+    ReleaseDenied,
+    ReleaseExpired,
+    ReleasePosted,
+    ReleaseReserved,
+    ReleaseStarted,
+    ReleaseVoided,
+    event_name,
+)
+
+
+def to_plain(event: Event) -> dict[str, Plain]:
+    """Return the event as plain data, ready for canonical encoding."""
+    return {
+        "v": EVENT_VERSION,
+        "at": event.at,
+        "actor": event.actor,
+        "kind": event_name(event.body),
+        "body": _body_to_plain(event.body),
+    }
+
+
+def from_plain(plain: Plain) -> Event:
+    """Return the event that plain data encodes.
+
+    Raises:
+        ValueError: If anything is missing, left over, or not of its type.
+    """
+    fields = _Reader(plain)
+    version = fields.integer("v")
+    if version != EVENT_VERSION:
+        message = f"event version {version} is not {EVENT_VERSION}"
+        raise ValueError(message)
+    kind = fields.string("kind")
+    body = _body_from_plain(kind, _Reader(fields.take("body")))
+    event = Event(fields.string("at"), fields.string("actor"), body)
+    fields.finish()
+    return event
+
+
+def _body_to_plain(body: Body) -> dict[str, Plain]:
+    match body:
+        case PolicyActivated():
+            return {"digest": body.digest, "name": body.name, "text": body.text}
+        case ReleaseReserved():
+            return {
+                "release": _release_to_plain(body.release),
+                "policy": body.policy,
+                "expires_at": body.expires_at,
+            }
+        case ReleaseStarted() | ReleasePosted() | ReleaseExpired():
+            return {"release": body.release}
+        case ReleaseVoided():
+            return {"release": body.release, "reason": body.reason}
+        case ReleaseDenied():
+            return {
+                "release": _release_to_plain(body.release),
+                "policy": body.policy,
+                "blocking": list(body.blocking),
+            }
+        case PastRecorded():
+            return {"release": _release_to_plain(body.release), "policy": body.policy}
+        case _:
+            assert_never(body)
+
+
+def _body_from_plain(kind: str, fields: _Reader) -> Body:
+    body: Body
+    match kind:
+        case "policy-activated":
+            body = PolicyActivated(
+                fields.string("digest"), fields.string("name"), fields.string("text")
+            )
+        case "release-reserved":
+            body = ReleaseReserved(
+                _release_from_plain(fields.take("release")),
+                fields.string("policy"),
+                fields.string("expires_at"),
+            )
+        case "release-started":
+            body = ReleaseStarted(fields.string("release"))
+        case "release-posted":
+            body = ReleasePosted(fields.string("release"))
+        case "release-voided":
+            body = ReleaseVoided(fields.string("release"), fields.string("reason"))
+        case "release-expired":
+            body = ReleaseExpired(fields.string("release"))
+        case "release-denied":
+            body = ReleaseDenied(
+                _release_from_plain(fields.take("release")),
+                fields.string("policy"),
+                fields.strings("blocking"),
+            )
+        case "past-recorded":
+            body = PastRecorded(
+                _release_from_plain(fields.take("release")), fields.string("policy")
+            )
+        case _:
+            message = f"unknown kind of event `{kind}`"
+            raise ValueError(message)
+    fields.finish()
+    return body
+
+
+def _release_to_plain(release: RecordedRelease) -> dict[str, Plain]:
+    return {
+        "id": release.id,
+        "content": release.content,
+        "grid": GRID_VERSION,
+        "labels": dict(release.labels),
+        "metadata": dict(release.metadata),
+        "mechanisms": [
+            {
+                "description": dict(one.description),
+                "attributes": list(one.attributes),
+                "labels": dict(one.labels),
+                "losses": {
+                    unit: [_coordinate(value) for value in loss.coordinates]
+                    for unit, loss in one.losses.items()
+                },
+                "where": one.where,
+                "periods": one.periods,
+                "groups": one.groups,
+                "sampling": one.sampling,
+            }
+            for one in release.mechanisms
+        ],
+    }
+
+
+def _release_from_plain(plain: Plain) -> RecordedRelease:
+    fields = _Reader(plain)
+    grid = fields.string("grid")
+    if grid != GRID_VERSION:
+        message = f"losses are on `{grid}`, not on {GRID_VERSION}"
+        raise ValueError(message)
+    mechanisms = tuple(
+        _mechanism_from_plain(item) for item in fields.items("mechanisms")
+    )
+    release = RecordedRelease(
+        id=fields.string("id"),
+        content=fields.string("content"),
+        labels=fields.string_map("labels"),
+        metadata=fields.string_map("metadata"),
+        mechanisms=mechanisms,
+    )
+    fields.finish()
+    return release
+
+
+def _mechanism_from_plain(plain: Plain) -> RecordedMechanism:
+    fields = _Reader(plain)
+    for key in ("where", "periods", "groups", "sampling"):
+        if fields.take(key) is not None:
+            message = f"`{key}` is not understood by this version"
+            raise ValueError(message)
+    losses = {
+        unit: Loss(tuple(_units(value) for value in _list(values)))
+        for unit, values in _mapping(fields.take("losses")).items()
+    }
+    mechanism = RecordedMechanism(
+        description=_mapping(fields.take("description")),
+        attributes=fields.strings("attributes"),
+        labels=fields.string_map("labels"),
+        losses=losses,
+    )
+    fields.finish()
+    return mechanism
+
+
+def _coordinate(units: int) -> Plain:
+    return "inf" if units == INFINITE else units
+
+
+def _units(plain: Plain) -> int:
+    if plain == "inf":
+        return INFINITE
+    if isinstance(plain, bool) or not isinstance(plain, int):
+        message = "a loss coordinate must be an integer or inf"
+        raise ValueError(message)  # noqa: TRY004 - bad data, not a bad call
+    if not 0 <= plain < INFINITE:
+        message = "a loss coordinate must lie between 0 and infinity"
+        raise ValueError(message)
+    return plain
+
+
+def _mapping(plain: Plain) -> dict[str, Plain]:
+    if not isinstance(plain, dict):
+        message = "a mapping was expected"
+        raise ValueError(message)  # noqa: TRY004 - bad data, not a bad call
+    return plain
+
+
+def _list(plain: Plain) -> list[Plain]:
+    if not isinstance(plain, list):
+        message = "a list was expected"
+        raise ValueError(message)  # noqa: TRY004 - bad data, not a bad call
+    return plain
+
+
+class _Reader:
+    """Takes the fields of one stored mapping; nothing may be left over."""
+
+    def __init__(self, plain: Plain) -> None:
+        self._left = dict(_mapping(plain))
+
+    def take(self, key: str) -> Plain:
+        if key not in self._left:
+            message = f"the field `{key}` is missing"
+            raise ValueError(message)
+        return self._left.pop(key)
+
+    def string(self, key: str) -> str:
+        return _string(self.take(key), key)
+
+    def integer(self, key: str) -> int:
+        value = self.take(key)
+        if isinstance(value, bool) or not isinstance(value, int):
+            message = f"the field `{key}` must be an integer"
+            raise ValueError(message)  # noqa: TRY004 - bad data, not a bad call
+        return value
+
+    def items(self, key: str) -> list[Plain]:
+        return _list(self.take(key))
+
+    def strings(self, key: str) -> tuple[str, ...]:
+        return tuple(_string(item, key) for item in self.items(key))
+
+    def string_map(self, key: str) -> dict[str, str]:
+        plain = _mapping(self.take(key))
+        return {name: _string(value, key) for name, value in plain.items()}
+
+    def finish(self) -> None:
+        if self._left:
+            message = f"unknown fields: {', '.join(sorted(self._left))}"
+            raise ValueError(message)
+
+
+def _string(plain: Plain, key: str) -> str:
+    if not isinstance(plain, str):
+        message = f"the field `{key}` must be text"
+        raise ValueError(message)  # noqa: TRY004 - bad data, not a bad call
+    return plain

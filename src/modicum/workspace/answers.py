@@ -1,0 +1,112 @@
+"""Answers to a release: what the rules say, the first time and again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from modicum.core.document import Entries, Items, Node, Scalar, from_python
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    Problem,
+)
+from modicum.ledger import (
+    Balances,
+    RecordedRelease,
+    ReleaseStatus,
+    Standing,
+    decide,
+    record_release,
+)
+from modicum.ledger.state import id_taken
+from modicum.policy import CompiledPolicy
+from modicum.release import ReleaseDraft, parse_release, price
+from modicum.workspace.book import Book
+from modicum.workspace.decision import Decision
+
+#: A release in any form: a draft, plain data as in a file, or a tree with places.
+Description: TypeAlias = "ReleaseDraft | Mapping[str, object] | Node"
+
+
+def price_release(release: Description, compiled: CompiledPolicy) -> RecordedRelease:
+    """Return a release, read and priced under a policy, as the ledger keeps it.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    vocabulary = compiled.policy.vocabulary
+    if isinstance(release, ReleaseDraft):
+        node = release.to_node()
+    elif isinstance(release, Scalar | Items | Entries):
+        node = release
+    else:
+        node = from_python(release)
+    return record_release(price(parse_release(node, vocabulary), vocabulary))
+
+
+def first_answer(
+    ledger: str, book: Book, balances: Balances, recorded: RecordedRelease
+) -> Decision:
+    """Return what the rules say to a release that the ledger does not know."""
+    compiled, state = balances.compiled, book.state
+    verdict = decide(balances, recorded)
+    notices = [
+        f"no rule is about mechanism `{name}`: nothing limits it"
+        for name in verdict.uncovered
+    ]
+    if state.policy is None:
+        notices.append(f"{ledger} is empty; its first submit activates this policy")
+    elif not book.is_active(compiled):
+        notices.append(
+            "decided under another policy than the active one"
+            f" (`{state.policy.name}`, {state.policy.digest[:12]})"
+        )
+    return Decision(
+        release=recorded.id,
+        verdict=verdict,
+        status="checked",
+        policy_name=compiled.policy.name,
+        policy_digest=compiled.policy.digest,
+        policy_active=book.is_active(compiled),
+        seq=state.seq,
+        head=state.head,
+        notices=tuple(notices),
+    )
+
+
+def repeated_answer(
+    ledger: str,
+    book: Book,
+    balances: Balances,
+    known: Standing,
+    recorded: RecordedRelease,
+) -> Decision:
+    """Return the answer to a release that stands already; nothing is added.
+
+    Raises:
+        ConflictError: If the id stands with other contents, or was given up.
+    """
+    if known.release.content != recorded.content:
+        raise id_taken(known)
+    if not known.status.counts:
+        raise ConflictError(
+            Problem(
+                Code.RELEASE_STATE,
+                f"release `{recorded.id}` {known.status.value}; ids are not used again",
+                help="submit it under a new id",
+            )
+        )
+    balances.take_back(known.release)
+    try:
+        decision = first_answer(ledger, book, balances, recorded)
+    finally:
+        balances.charge(known.release)
+    reserved = known.status is ReleaseStatus.RESERVED
+    return replace(
+        decision,
+        status=known.status.value,
+        retry=True,
+        expires_at=known.expires_at if reserved else "",
+    )

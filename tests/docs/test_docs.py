@@ -1,0 +1,476 @@
+"""The manual is true: links resolve, commands print what is shown, tables are complete.
+
+A page marks what is tried, by an HTML comment on the line above a code block:
+
+    <!-- run -->                  console or python: run it in the page's folder
+    <!-- output -->               text: what the python block above it printed
+    <!-- file: NAME -->           write the block to a file of the page's folder
+    <!-- policy -->               yaml: a policy without mistakes or warnings
+    <!-- release acme-health -->  yaml: a release that can be priced under the example
+
+A page begins in a fresh copy of the demo's folder, or, with `<!-- folder: empty -->`
+anywhere on it, in an empty one. In a console block, a line that begins with `$ ` is a
+command, which may end in `# exit 3`; what follows is all that it prints. There, `...`
+stands for anything: within a line, or, alone on a line, for any lines. Times and
+hashes may differ.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import importlib.util
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import modicum
+from modicum.accounting import COORDINATES, FILTERS, ORDERS
+from modicum.cli.exits import Exit
+from modicum.cli.main import app
+from modicum.core.document import read_document
+from modicum.core.errors import Code
+from modicum.policy.compile import compile_text
+from modicum.release import parse_release, price
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
+EXAMPLE = ROOT / "src" / "modicum" / "shell" / "examples" / "acme-health"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+
+#: What `make demo` runs; a test compares it with the Makefile.
+MAKE_DEMO = "modicum demo acme-health --dir build/demo"
+
+# --- pages and their blocks --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced code block with a mark above it."""
+
+    page: Path
+    line: int
+    mark: str
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+_BLOCK = re.compile(
+    r"^<!-- (?P<mark>[^>]+?) -->\n```(?P<language>\w*)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(
+            page,
+            text.count("\n", 0, found.start()) + 1,
+            found["mark"],
+            found["language"],
+            found["text"],
+        )
+        for found in _BLOCK.finditer(text)
+    ]
+
+
+def marked(mark: str) -> list[Block]:
+    return [block for page in PAGES for block in blocks(page) if block.mark == mark]
+
+
+def prose(page: Path) -> str:
+    """Return a page without its code, in blocks or in lines."""
+    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"`[^`\n]*`", "", text)
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+# --- running what the pages show ---------------------------------------------
+
+
+class Folder:
+    """The folder a page works in, and a shell that stays there between commands."""
+
+    def __init__(self, place: Path, bin_folder: Path) -> None:
+        self.place = place
+        self._path = f"{bin_folder}{os.pathsep}{os.environ['PATH']}"
+        self.names: dict[str, Any] = {"__name__": "page"}
+        self.printed = ""
+
+    def run(self, command: str) -> tuple[str, int]:
+        """Return what a command prints, and its exit code."""
+        if command == "make demo":
+            command = MAKE_DEMO
+        words = shlex.split(command)
+        if words[0] == "cd":
+            self.place = self.place / words[1]
+            return "", 0
+        os.chdir(self.place)
+        if words[0] == "modicum" and not re.search(r"[|<>;&*]", command):
+            result = CliRunner().invoke(app, words[1:], prog_name="modicum")
+            assert result.exception is None or isinstance(
+                result.exception, SystemExit
+            ), result.exception
+            return result.output, result.exit_code
+        done = subprocess.run(
+            ["bash", "-c", command],
+            env={**os.environ, "PATH": self._path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return done.stdout, done.returncode
+
+    def execute(self, block: Block) -> None:
+        """Run a Python block; later blocks of the page see its names."""
+        os.chdir(self.place)
+        code = compile("\n" * block.line + block.text, str(block), "exec")
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(code, self.names)
+        self.printed = out.getvalue()
+
+
+def steps(block: Block) -> Iterator[tuple[str, int, str]]:
+    """Yield each command of a console block, its exit code and what it prints."""
+    parts = re.split(r"^\$ (.*)\n", block.text, flags=re.MULTILINE)
+    assert not parts[0].strip(), f"{block}: begins with output"
+    for line, printed in zip(parts[1::2], parts[2::2], strict=True):
+        found = re.fullmatch(r"(.*?)(?:\s+# exit (\d))?", line)
+        assert found is not None
+        yield found[1], int(found[2] or 0), printed
+
+
+_TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+_HASH = re.compile(r"(?<![\w.])([0-9a-f]{64}|[0-9a-f]{12})(?!\w)")
+
+
+def settled(text: str) -> str:
+    """Return a text without what differs from run to run."""
+    lines = (line.rstrip() for line in text.strip("\n").splitlines())
+    return _HASH.sub("<hash>", _TIME.sub("<time>", "\n".join(lines)))
+
+
+def agrees(shown: str, printed: str) -> bool:
+    """Return whether a page shows what was printed; `...` stands for anything."""
+    pattern = ""
+    for line in settled(shown).splitlines():
+        if line.strip() == "...":
+            pattern += r"(?:.*\n)*?"
+        else:
+            pattern += ".*?".join(map(re.escape, line.split("..."))) + r"\n"
+    return re.fullmatch(pattern, settled(printed) + "\n" * bool(printed)) is not None
+
+
+def compare(where: str, shown: str, printed: str) -> None:
+    if not agrees(shown, printed):
+        lines = difflib.unified_diff(
+            settled(shown).splitlines(),
+            settled(printed).splitlines(),
+            "what the page shows",
+            "what is printed",
+            lineterm="",
+        )
+        pytest.fail(f"{where}\n" + "\n".join(lines))
+
+
+@pytest.fixture(scope="session")
+def bin_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the command `modicum`, for commands that need a shell."""
+    folder = tmp_path_factory.mktemp("bin")
+    command = folder / "modicum"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m modicum "$@"\n')
+    command.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the example organization as `make demo` leaves it."""
+    folder = tmp_path_factory.mktemp("demo") / "demo"
+    env = {"MODICUM_ACTOR": "you"}
+    result = CliRunner(env=env).invoke(app, ["demo", "--dir", str(folder)])
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+@pytest.fixture
+def folder(
+    tmp_path: Path,
+    bin_folder: Path,
+    demo_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> Folder:
+    """Return the folder a page begins in."""
+    monkeypatch.chdir(tmp_path)  # Undone at the end; pages move about.
+    monkeypatch.setenv("MODICUM_ACTOR", "you")
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in ("MODICUM_LEDGER", "MODICUM_POLICY", "MODICUM_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    place = tmp_path / "page"
+    page: Path | None = getattr(request.node, "callspec", None) and (
+        request.node.callspec.params.get("page")
+    )
+    if page is not None and "<!-- folder: empty -->" in page.read_text():
+        place.mkdir()
+    else:
+        shutil.copytree(demo_folder, place)
+    return Folder(place, bin_folder)
+
+
+def _tried(page: Path) -> bool:
+    return any(block.mark == "run" for block in blocks(page))
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if _tried(p)], ids=name_of)
+def test_what_a_page_shows_is_what_happens(page: Path, folder: Folder) -> None:
+    for block in blocks(page):
+        if block.mark.startswith("file: "):
+            place = folder.place / block.mark.removeprefix("file: ")
+            place.write_text(block.text, encoding="utf-8")
+        elif block.mark == "run" and block.language == "python":
+            folder.execute(block)
+        elif block.mark == "run":
+            for command, exit_code, shown in steps(block):
+                printed, code = folder.run(command)
+                assert code == exit_code, f"{block}: `{command}` left with {code}"
+                compare(f"{block}: `{command}`", shown, printed)
+        elif block.mark == "output":
+            compare(str(block), block.text, folder.printed)
+
+
+def test_make_demo_is_what_the_pages_say() -> None:
+    assert f"$(BIN)/{MAKE_DEMO}\n" in (ROOT / "Makefile").read_text()
+
+
+@pytest.mark.parametrize("block", marked("policy"), ids=str)
+def test_a_policy_that_is_shown_compiles(block: Block) -> None:
+    assert compile_text(block.text.encode(), str(block)).warnings == ()
+
+
+@pytest.mark.parametrize("block", marked("release acme-health"), ids=str)
+def test_a_release_that_is_shown_can_be_priced(block: Block) -> None:
+    compiled = compile_text((EXAMPLE / "policy.yaml").read_bytes(), "policy.yaml")
+    vocabulary = compiled.policy.vocabulary
+    node = read_document(block.text.encode(), str(block))
+    assert price(parse_release(node, vocabulary), vocabulary).mechanisms
+
+
+def test_every_mark_is_known() -> None:
+    known = re.compile(r"run|output|file: \S+|policy|release acme-health|folder: empty")
+    for page in PAGES:
+        text = re.sub(r"`[^`\n]*`", "", page.read_text(encoding="utf-8"))
+        for mark in re.findall(r"^<!-- ([^>]+?) -->$", text, re.MULTILINE):
+            assert known.fullmatch(mark), (name_of(page), mark)
+
+
+# --- links and words ---------------------------------------------------------
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as they are made on the web."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", t.lower()).replace(" ", "-") for t in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_resolve(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if re.match(r"https?://|mailto:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        place = (page.parent / file).resolve() if file else page
+        assert place.exists(), f"{name_of(page)} links to {target}"
+        if anchor:
+            assert anchor in anchors(place), f"{name_of(page)} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_page_stands_alone(page: Path) -> None:
+    """No page depends on the machine it was written on, or names a package host."""
+    text = page.read_text(encoding="utf-8")
+    elsewhere = r"(?<![\w.~)])/(?:work|home|root|Users)\b|\bshared/"
+    hosts = r"\b(?:pypi\.org|pythonhosted\.org|ghcr\.io|docker\.io|npmjs\.com)\b"
+    assert re.findall(f"{elsewhere}|{hosts}", text) == []
+
+
+def _own_pages() -> list[Path]:
+    folders = ("tutorials", "how-to", "reference", "explanation")
+    return [page for folder in folders for page in sorted((DOCS / folder).glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", _own_pages(), ids=name_of)
+def test_a_page_says_whom_it_is_for_and_can_be_found(page: Path) -> None:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("# ")
+    assert lines[2].startswith("*For "), "the third line says whom the page is for"
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    assert f"({page.relative_to(DOCS)})" in index
+
+
+# --- tables that must be complete --------------------------------------------
+
+
+def first_cells(page: Path, pattern: str) -> list[str]:
+    """Return the first cells of a page's table rows, if they match a pattern."""
+    rows = re.findall(r"^\| `?([^`|]+?)`? *\|", page.read_text(), re.MULTILINE)
+    return [cell for cell in rows if re.fullmatch(pattern, cell)]
+
+
+def test_every_error_code_is_explained_once() -> None:
+    listed = first_cells(REFERENCE / "errors.md", r"MOD\d+")
+    assert sorted(listed) == sorted(code.value for code in Code)
+
+
+def test_every_exit_code_is_explained_once() -> None:
+    listed = first_cells(REFERENCE / "exit-codes.md", r"\d+")
+    assert listed == [str(code.value) for code in Exit]
+
+
+def test_every_public_name_is_explained_once() -> None:
+    listed = first_cells(REFERENCE / "python.md", r"mo\.\w+")
+    assert sorted(listed) == sorted(f"mo.{name}" for name in modicum.__all__)
+
+
+def test_the_accounting_page_names_the_grid_and_the_shares() -> None:
+    text = (REFERENCE / "accounting.md").read_text(encoding="utf-8")
+    orders = re.search(r"^Orders: (.+(?:\n.+)*)\.$", text, re.MULTILINE)
+    assert orders is not None
+    listed = re.findall(r"[\d.]+(?:e\d+)?", orders[1])
+    assert [Fraction(order) for order in listed] == list(ORDERS)
+    assert f"{COORDINATES} integers" in text
+    for name, shares in FILTERS.items():
+        row = re.search(rf"^\| `{name}` \|(.+)\|$", text, re.MULTILINE)
+        assert row is not None, name
+        mechanisms, rho, orders_share = (
+            Fraction(found[0] or found[1])
+            for found in re.findall(r"δ·(\d+/\d+)|\| (0|1)·?", row[1] + "|")
+        )
+        assert (mechanisms, rho) == (shares.mechanisms, shares.rho)
+        assert orders_share == (shares.orders[0][1] if shares.orders else 0)
+
+
+def _known_keys(text: str, what: str) -> list[str]:
+    """Return the keys that the program says a mapping may have."""
+    place = Path("unknown.yaml")
+    place.write_text(text)
+    command = ["policy", "lint"] if what == "policy" else ["release", "check"]
+    output = CliRunner().invoke(app, [*command, str(place)]).output
+    found = re.search(r"known keys: (.+)", output)
+    assert found is not None, output
+    return found[1].split(", ")
+
+
+@pytest.mark.parametrize("what", ["policy", "release", "mechanism"])
+def test_every_key_of_the_formats_is_described(folder: Folder, what: str) -> None:
+    os.chdir(folder.place)
+    policy = Path("policy.yaml").read_text()
+    release = Path("releases/01-prevalence-by-region.yaml").read_text()
+    text = {
+        "policy": policy + "\nnonsense: 1\n",
+        "release": release + "nonsense: 1\n",
+        "mechanism": release + "    nonsense: 1\n",
+    }[what]
+    page = "policy-format.md" if what == "policy" else "release-format.md"
+    described = first_cells(REFERENCE / page, r"[\w.<>]+")
+    labels = {"ml", "audience"}
+    missing = set(_known_keys(text, what)) - set(described) - labels
+    assert not missing
+
+
+# --- JSON documents ----------------------------------------------------------
+
+#: The sections of json.md, and commands that print what each describes.
+DOCUMENTS = {
+    "A decision": (
+        "release check releases/04-cohort-diagnosis.yaml",
+        "release submit releases/07-new.yaml",
+    ),
+    "Recorded releases": ("release record-past past-releases.yaml",),
+    "A release": ("release show r-0007",),
+    "Status": ("status",),
+    "The entries of a ledger": ("ledger list",),
+    "A verification": ("ledger verify",),
+    "A new ledger": ("init --ledger new.db",),
+    "A policy that was checked": ("policy lint policy.yaml", "policy lint warn.yaml"),
+    "A policy that was compiled": ("policy compile policy.yaml",),
+    "A mistake": ("release check nothing.yaml",),
+}
+
+
+def keys(value: object, documented: set[str], path: str = "") -> Iterator[str]:
+    """Yield the paths of a document; below `x.*`, every key is one path."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            free = f"{path}.*" in documented
+            below = f"{path}.{'*' if free else key}".removeprefix(".")
+            yield below
+            yield from keys(inner, documented, below)
+    elif isinstance(value, list):
+        for item in value:
+            yield from keys(item, documented, f"{path}[]")
+
+
+@pytest.mark.parametrize("section", DOCUMENTS)
+def test_every_key_of_a_json_document_is_described(
+    section: str, folder: Folder
+) -> None:
+    new = (folder.place / "releases" / "01-prevalence-by-region.yaml").read_text()
+    new = new.replace("release: prevalence", "release: new").replace("14", "140")
+    (folder.place / "releases" / "07-new.yaml").write_text(new)
+    policy = (folder.place / "policy.yaml").read_text()
+    (folder.place / "warn.yaml").write_text(
+        policy.replace('when: "true"\n    unit', "when: 'm.ml == \"none\"'\n    unit")
+    )
+    text = (REFERENCE / "json.md").read_text(encoding="utf-8")
+    part = re.search(rf"^## {section}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    assert part is not None, f"json.md has no section `{section}`"
+    documented = set(re.findall(r"^\| `([^`]+)` \|", part[1], re.MULTILINE))
+    found: set[str] = set()
+    for command in DOCUMENTS[section]:
+        output, _ = folder.run(f"modicum {command} --json")
+        found |= set(keys(json.loads(output), documented))
+    assert documented == found
+
+
+# --- generated pages ---------------------------------------------------------
+
+
+def _tool(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_command_line_reference_is_current() -> None:
+    page: str = _tool("cli_reference").page()
+    shown = (REFERENCE / "cli.md").read_text(encoding="utf-8")
+    assert shown == page, "run .venv/bin/python tools/cli_reference.py"

@@ -1,0 +1,1 @@
+"""Small inputs that many tests share."""

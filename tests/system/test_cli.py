@@ -1,0 +1,295 @@
+"""The command line: exit codes, documents, and nothing written by asking."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samples.small import POLICY, counts
+from typer.testing import CliRunner
+
+from modicum.cli.main import app
+
+RUNNER = CliRunner()
+
+RELEASE = """
+release: {name}
+mechanisms:
+  - mechanism: gaussian
+    attributes: [diagnosis]
+    sensitivity: {{user: {{l2: 1}}}}
+    sigma: {sigma}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with a policy and three releases, as working directory."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("MODICUM_LEDGER", "MODICUM_POLICY", "MODICUM_ACTOR"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    for name, sigma in (("one", "6.4516"), ("two", "6.4516"), ("big", "0.5")):
+        text = RELEASE.format(name=name, sigma=sigma)
+        (tmp_path / f"{name}.yaml").write_text(text)
+    return tmp_path
+
+
+def run(*args: str, exit_code: int = 0) -> str:
+    result = RUNNER.invoke(app, args)
+    assert result.exit_code == exit_code, (result.output, result.exception)
+    return str(result.stdout)
+
+
+def document(*args: str, exit_code: int = 0) -> Any:
+    return json.loads(run(*args, "--json", exit_code=exit_code))
+
+
+def test_the_main_job(folder: Path) -> None:
+    assert "ok (" in run("policy", "lint", "policy.yaml")
+    assert "is active" in run("init", "--policy", "policy.yaml")
+    assert "ALLOW one" in run("release", "check", "one.yaml")
+    assert "reserved until" in run("release", "submit", "one.yaml")
+    assert "DENY two" in run("release", "submit", "two.yaml", exit_code=3)
+    assert "started" in run("release", "start", "one")
+    assert "posted" in run("release", "post", "one")
+    shown = run("release", "show", "one")
+    assert "reads diagnosis" in shown
+    assert "rho 0.01201" in shown
+    assert "release-denied" in run("ledger", "list")
+    assert "chain ok, 5 entries, 2 decisions" in run("ledger", "verify")
+    assert "attr:diagnosis @standard" in run("status")
+
+
+def test_the_documented_decision(folder: Path) -> None:
+    """Two releases of rho 0.012012: about 0.76 each, and 1.0966 together."""
+    for name in ("one", "two"):
+        (folder / f"{name}.json").write_text(json.dumps(counts(name, rho="0.012012")))
+    run("init", "--policy", "policy.yaml")
+    where = ("--policy", "policy.yaml", "--ledger", "ledger.db")
+    allowed = document("release", "check", "one.json", *where)
+    assert allowed["decision"] == "allow"
+    assert allowed["blocking"] == []
+    run("release", "submit", "one.json", "--post")
+    denied = document("release", "check", "two.json", *where, exit_code=3)
+    assert denied["decision"] == "deny"
+    assert denied["blocking"] == ["attr:diagnosis @standard"]
+    rows = {row["rule"]: row for row in denied["losses"]}
+    row = rows["attr:diagnosis @standard"]
+    assert {"rule", "unit", "before", "alone", "together", "limit", "measure"} <= set(
+        row
+    )
+    assert (row["unit"], row["measure"], row["limit"]) == ("user", "eps", 1.0)
+    near = row["approx_dp"]
+    assert near["delta"] == 1e-7
+    # Never below the value computed with 40 digits, and at most 1e-6 above it.
+    assert near["before"] == near["alone"]
+    assert 0 <= near["alone"] - 0.7599866484447 < 1e-6
+    assert 0 <= near["together"] - 1.0965831608827 < 1e-6
+    assert near["method"] == "zcdp"
+    # The filter's own figure stands beside it, and is what decides.
+    assert near["together"] < row["together"] < 1.2
+    assert row["filter"]["coordinate"] == "rho"
+    assert row["filter"]["together"] == pytest.approx(0.024024, abs=1e-12)
+    assert row["filter"]["together"] > row["filter"]["cap"]
+    for one in denied["losses"]:
+        assert (float(one["together"]) > float(one["limit"])) == (
+            one["rule"] in denied["blocking"]
+        )
+
+
+def test_infinity_is_text(folder: Path) -> None:
+    run("init", "--policy", "policy.yaml")
+    release = json.dumps(counts("inf", rho="5000000"))
+    (folder / "inf.json").write_text(release)
+    denied = document("release", "check", "inf.json", exit_code=3)
+    assert denied["losses"][0]["together"] == "inf"
+
+
+def test_checking_writes_nothing(folder: Path) -> None:
+    def everything() -> dict[str, bytes]:
+        return {p.name: p.read_bytes() for p in folder.iterdir()}
+
+    before = everything()
+    document("release", "check", "one.yaml", "--policy", "policy.yaml")
+    assert everything() == before  # No ledger is made by asking.
+    run("init", "--policy", "policy.yaml")
+    before = everything()
+    for args in (
+        ("release", "check", "one.yaml"),
+        ("release", "check", "one.yaml", "--policy", "policy.yaml"),
+        ("status",),
+        ("ledger", "list"),
+        ("ledger", "verify"),
+        ("policy", "compile", "policy.yaml"),
+    ):
+        document(*args)
+    document("release", "check", "big.yaml", exit_code=3)
+    document("release", "show", "one", exit_code=4)
+    assert everything() == before
+
+
+def test_a_missing_ledger_is_an_error_unless_a_policy_begins_one(folder: Path) -> None:
+    asked = document("release", "check", "one.yaml", exit_code=2)
+    assert asked["error"]["code"] == "MOD701"
+    begun = document("release", "check", "one.yaml", "--policy", "policy.yaml")
+    assert any("is empty" in notice for notice in begun["notices"])
+    for args in (("status",), ("ledger", "list"), ("ledger", "verify")):
+        assert document(*args, exit_code=2)["error"]["code"] == "MOD701"
+    assert not (folder / "ledger.db").exists()
+
+
+def test_another_policy_is_stale(folder: Path) -> None:
+    run("init", "--policy", "policy.yaml")
+    (folder / "other.yaml").write_text(POLICY.replace("name: small", "name: other"))
+    checked = document("release", "check", "one.yaml", "--policy", "other.yaml")
+    assert checked["policy"]["active"] is False
+    stale = document(
+        "release", "submit", "one.yaml", "--policy", "other.yaml", exit_code=7
+    )
+    assert stale["error"]["code"] == "MOD602"
+
+
+def test_a_broken_ledger_exits_six_everywhere(folder: Path) -> None:
+    run("init", "--policy", "policy.yaml")
+    run("release", "submit", "one.yaml")
+    path = folder / "ledger.db"
+    image = path.read_bytes()
+    at = (
+        image.index(b'"reserved"')
+        if b'"reserved"' in image
+        else image.index(b'"sigma"')
+    )
+    path.write_bytes(image[:at] + bytes([image[at] ^ 1]) + image[at + 1 :])
+    for args in (
+        ("ledger", "verify"),
+        ("release", "check", "two.yaml"),
+        ("release", "submit", "two.yaml"),
+        ("status",),
+    ):
+        assert document(*args, exit_code=6)["error"]["code"] == "MOD702"
+
+
+def test_the_head_tells_a_cut(folder: Path) -> None:
+    run("init", "--policy", "policy.yaml")
+    head = document("ledger", "verify")["head"]
+    run("release", "submit", "one.yaml")
+    assert document("ledger", "verify", "--head", head, exit_code=6)["error"][
+        "code"
+    ] == ("MOD702")
+    head = document("ledger", "verify")["head"]
+    assert document("ledger", "verify", "--head", head)["ok"] is True
+
+
+def test_usage_is_two_and_malformed_is_four(folder: Path) -> None:
+    run("release", "check", exit_code=2)
+    run("release", "submit", "one.yaml", "--expires-in", "soon", exit_code=2)
+    run(
+        "release",
+        "submit",
+        "one.yaml",
+        "--expires-in",
+        "9999d",
+        "--policy",
+        "policy.yaml",
+        exit_code=4,
+    )
+    missing = document("policy", "lint", "none.yaml", exit_code=4)
+    assert missing["error"]["code"] == "MOD001"
+    (folder / "bad.yaml").write_text("release: [\n")
+    broken = document(
+        "release", "check", "bad.yaml", "--policy", "policy.yaml", exit_code=4
+    )["error"]
+    assert (broken["code"], broken["file"]) == ("MOD003", "bad.yaml")
+    assert not (folder / "ledger.db").exists()
+
+
+def test_a_release_from_standard_input(folder: Path) -> None:
+    result = RUNNER.invoke(
+        app,
+        ["release", "check", "-", "--policy", "policy.yaml", "--json"],
+        input=json.dumps(counts("r-1")),
+    )
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["release"] == "r-1"
+
+
+def test_the_past_from_a_list(folder: Path) -> None:
+    past = json.dumps([counts("old-1"), counts("old-2", rho="0.5")])
+    (folder / "past.json").write_text(past)
+    told = run("release", "record-past", "past.json", "--policy", "policy.yaml")
+    assert "old-1: recorded\n" in told
+    assert "old-2: recorded; " in told
+    assert document("status")["releases"] == 2
+
+
+def test_void_needs_a_reason(folder: Path) -> None:
+    run("release", "submit", "one.yaml", "--policy", "policy.yaml")
+    run("release", "void", "one", exit_code=2)
+    assert "voided" in run("release", "void", "one", "--reason", "called off")
+
+
+def test_the_compiled_policy_as_a_document(folder: Path) -> None:
+    compiled = document("policy", "compile", "policy.yaml")
+    assert compiled["base_rules"] == 1 + 3 + 3
+    assert compiled["rules"] == 14
+    assert compiled["release_rules"] == 1
+    assert len(compiled["list"]) == 15
+    first = compiled["list"][0]
+    assert first["id"] == "global @standard"
+    assert first["budget"] == "{eps: 2, delta: 1e-07}"
+    assert all(mark.startswith("policy.yaml:") for mark in first["source"])
+    assert document("policy", "lint", "policy.yaml")["rules"] == 14
+
+
+def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = run("demo", "--dir", "acme")
+    for part in (
+        "base rules",
+        "40 releases recorded",
+        "ALLOW prevalence",
+        "OVER",
+        "DENY cohort-diagnosis",
+        "What to try next",
+    ):
+        assert part in told
+    assert (tmp_path / "acme" / "policy.yaml").exists()
+    assert (tmp_path / "acme" / "ledger.db").exists()
+    assert len(list((tmp_path / "acme" / "releases").glob("*.yaml"))) == 6
+    monkeypatch.chdir(tmp_path / "acme")
+    status = document("status")
+    over = [row["rule"] for row in status["rules"] if row["state"] == "OVER"]
+    assert over == ["attr:salary @standard"]
+    assert document("ledger", "verify")["decisions"] == 6
+    monkeypatch.chdir(tmp_path)
+    run("demo", "--dir", "acme", exit_code=2)  # Nothing is overwritten.
+    run("demo", "nowhere", exit_code=4)
+    again = run("demo", "--dir", "acme2").replace("acme2", "acme")
+    same = [line for line in told.splitlines() if "head" not in line]
+    assert same == [line for line in again.splitlines() if "head" not in line]
+    past = [
+        (tmp_path / d / "past-releases.yaml").read_bytes() for d in ("acme", "acme2")
+    ]
+    assert past[0] == past[1]
+
+
+def test_an_unforeseen_error_shows_no_traceback(tmp_path: Path) -> None:
+    script = (
+        "import modicum.cli.policy as p, modicum.cli.main as m, sys\n"
+        "def boom(_): raise KeyError('row 7')\n"
+        "p._load = boom\n"
+        "sys.argv = ['modicum', 'policy', 'lint', 'x']\n"
+        "m.main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "MOD900" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "row 7" not in done.stderr

@@ -1,0 +1,206 @@
+"""House rules that no linter knows."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src" / "modicum").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+#: A module may be longer than 300 lines, but not than this.
+MODULE_LINES_MAX = 600
+#: A function may be longer than 40 lines, but not than this.
+FUNCTION_LINES_MAX = 70
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef]:
+    """Yield every function of a module, inner ones too."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            yield node
+
+
+def public_functions(path: Path) -> Iterator[ast.FunctionDef]:
+    """Yield the functions of a module, and of its classes, without underscore."""
+    tree = ast.parse(path.read_text())
+    bodies = [tree.body]
+    bodies += [
+        node.body
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    for body in bodies:
+        for node in body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                yield node
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_sizes(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= MODULE_LINES_MAX
+    for function in functions(path):
+        assert function.end_lineno is not None
+        lines = function.end_lineno - function.lineno + 1
+        assert lines <= FUNCTION_LINES_MAX, function.name
+
+
+def test_every_folder_with_code_is_a_package() -> None:
+    for folder in {path.parent for path in SOURCES}:
+        assert (folder / "__init__.py").exists(), folder
+
+
+def test_no_file_has_a_name_that_says_nothing() -> None:
+    empty = {"utils", "helpers", "common", "manager", "base", "misc", "util", "stuff"}
+    assert not empty & {path.stem for path in SOURCES}
+
+
+@pytest.mark.parametrize("folder", ["accounting", "policy", "ledger"])
+def test_decisions_know_no_tolerance_and_no_rounding_to_nearest(folder: str) -> None:
+    for path in (ROOT / "src" / "modicum" / folder).glob("*.py"):
+        text = path.read_text()
+        assert not re.search(r"\bisclose\b|\bround\(|import math\b|numpy", text), path
+
+
+def test_floats_in_decisions_are_only_shown() -> None:
+    """`float(` stands only where a delta or an order is put into words."""
+    for folder in ("accounting", "policy", "ledger", "release"):
+        for path in (ROOT / "src" / "modicum" / folder).glob("*.py"):
+            for line in path.read_text().splitlines():
+                if "float(" in line and "case int()" not in line:
+                    assert re.search(r"\{float\([^)]*\)?.*:g\}", line), (path, line)
+
+
+def test_accounting_functions_document_every_section() -> None:
+    needed = ("Args:", "Returns:", "Neighboring relation:", "Source:")
+    curves = ROOT / "src" / "modicum" / "accounting" / "curves.py"
+    checked = 0
+    for function in public_functions(curves):
+        text = ast.get_docstring(function) or ""
+        if function.name == "gaussian_rho":  # A parameter of `gaussian`, not a loss.
+            continue
+        for section in needed:
+            assert section in text, (function.name, section)
+        checked += 1
+    assert checked >= 6
+
+
+def test_public_functions_name_their_arguments_and_errors() -> None:
+    """A public function with arguments and a raise has the sections to say so."""
+    packages = ("core", "accounting", "release", "policy", "ledger", "workspace")
+    for package in packages:
+        for path in (ROOT / "src" / "modicum" / package).glob("*.py"):
+            for function in public_functions(path):
+                text = ast.get_docstring(function) or ""
+                raises = [
+                    node
+                    for node in ast.walk(function)
+                    if isinstance(node, ast.Raise) and node.exc is not None
+                ]
+                if raises and not text.startswith("Return the error"):
+                    assert "Raises:" in text or "Raise " in text or "Note " in text, (
+                        path.name,
+                        function.name,
+                    )
+
+
+def test_the_public_names_are_complete() -> None:
+    import modicum
+
+    assert set(modicum.__all__) == set(modicum._PUBLIC)
+    for name in modicum.__all__:
+        assert getattr(modicum, name) is not None
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", str(modicum.__version__))
+    with pytest.raises(AttributeError):
+        _ = modicum.nothing_of_that_name
+
+
+def clauses() -> set[str]:
+    found: set[str] = set()
+    for path in (ROOT / "docs" / "spec").glob("*.md"):
+        found |= set(re.findall(r"^\*\*([A-Z]{3}-\d+)\*\*", path.read_text(), re.M))
+    return found
+
+
+def test_every_clause_of_the_spec_has_a_test_that_cites_it() -> None:
+    cited: set[str] = set()
+    for path in TESTS:
+        cited |= set(re.findall(r'mark\.spec\("([A-Z]{3}-\d+)"\)', path.read_text()))
+    assert clauses()
+    assert cited - clauses() == set()
+    assert clauses() - cited == set()
+
+
+def test_invariants_cite_clauses_that_exist() -> None:
+    for path in SOURCES:
+        for clause in re.findall(r'f?"([A-Z]{3}-\d+):', path.read_text()):
+            assert clause in clauses(), (path, clause)
+
+
+# Loading one of these takes longer than a decision does.
+HEAVY = {
+    "numpy",
+    "scipy",
+    "numba",
+    "duckdb",
+    "pyspark",
+    "sqlalchemy",
+    "torch",
+    "opendp",
+}
+
+
+def loaded_by(*args: str, folder: Path) -> set[str]:
+    """Return the top-level modules that a command imports."""
+    script = (
+        "import sys\n"
+        f"sys.argv = ['modicum', *{list(args)!r}]\n"
+        "from modicum.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print('\\n'.join(sorted({m.split('.')[0] for m in sys.modules})),"
+        " file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=True,
+    )
+    return set(done.stderr.split())
+
+
+def test_help_and_check_start_without_heavy_libraries(tmp_path: Path) -> None:
+    import json
+
+    from samples.small import POLICY, counts
+
+    help_modules = loaded_by("--help", folder=tmp_path)
+    assert not {"ruamel", "lark", "celpy", "sqlite3"} & help_modules
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    (tmp_path / "r.json").write_text(json.dumps(counts("r-1")))
+    args = ("release", "check", "r.json", "--policy", "policy.yaml")
+    check_modules = loaded_by(*args, folder=tmp_path)
+    assert {"ruamel", "lark"} <= check_modules
+    assert not (HEAVY | {"pytest", "mpmath"}) & check_modules
+
+
+def test_the_repository_stands_alone() -> None:
+    """No file names a registry host or a place outside the repository."""
+    hosts = ("pypi" + ".org", "pythonhosted" + ".org", "debian" + ".org")
+    tracked = subprocess.run(
+        ["git", "ls-files"], capture_output=True, text=True, cwd=ROOT, check=True
+    ).stdout.split()
+    assert tracked
+    for name in tracked:
+        text = (
+            (ROOT / name).read_text(errors="ignore") if (ROOT / name).exists() else ""
+        )
+        assert not any(host in text for host in hosts), name
