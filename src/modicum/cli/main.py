@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -52,6 +53,9 @@ def _options(
 
 def main() -> None:
     """Run the command line; an unforeseen error leaves with 1 and no traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # A terminal that cannot show all.
+            stream.reconfigure(errors="replace")
     try:
         app()
     except Exception as error:

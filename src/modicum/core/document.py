@@ -374,37 +374,52 @@ def _from_python(value: object, depth: int) -> Node:
             return Scalar(Kind.NULL, "null", quoted=False, mark=None)
         case bool():
             return Scalar(Kind.BOOLEAN, str(value).lower(), quoted=False, mark=None)
-        case Fraction():
-            text = number_text(value)
-            return Scalar(Kind.NUMBER, text, quoted=False, mark=None)
-        case int() | float() | Decimal():
-            return Scalar(Kind.NUMBER, str(value), quoted=False, mark=None)
+        case Fraction() | int() | float() | Decimal():
+            return Scalar(Kind.NUMBER, _number_text(value), quoted=False, mark=None)
         case str():
             return Scalar(Kind.TEXT, value, quoted=True, mark=None)
         case Mapping():
-            return Entries(
-                tuple(
-                    (_key(key), _from_python(item, depth + 1))
-                    for key, item in value.items()
-                ),
-                None,
-            )
+            return Entries(tuple(_pairs(value, depth)), None)
         case Sequence():
             items = tuple(_from_python(item, depth + 1) for item in value)
             return Items(items, None)
         case _:
+            raise InputError(_no_value(value))
+
+
+def _number_text(value: Fraction | float | Decimal) -> str:
+    try:
+        return number_text(value) if isinstance(value, Fraction) else str(value)
+    except ValueError as error:  # More digits than Python will print.
+        problem = Problem(Code.OUT_OF_RANGE, "a number has too many digits")
+        raise InputError(problem) from error
+
+
+def _pairs(value: Mapping[object, object], depth: int) -> Iterator[tuple[Scalar, Node]]:
+    seen: set[str] = set()
+    for key, item in value.items():
+        scalar = _key(key)
+        if scalar.text in seen:
             problem = Problem(
-                Code.WRONG_TYPE,
-                f"a value of type `{type(value).__name__}` cannot stand in a release",
+                Code.DUPLICATE_KEY, f"the key `{scalar.text[:60]}` stands twice"
             )
             raise InputError(problem)
+        seen.add(scalar.text)
+        yield scalar, _from_python(item, depth + 1)
+
+
+def _no_value(value: object) -> Problem:
+    return Problem(
+        Code.WRONG_TYPE,
+        f"a value of type `{type(value).__name__}` cannot stand in a release",
+    )
 
 
 def _key(key: object) -> Scalar:
     if isinstance(key, str):
         return Scalar(Kind.TEXT, key, quoted=True, mark=None)
     if isinstance(key, int | float | Decimal) and not isinstance(key, bool):
-        return Scalar(Kind.NUMBER, str(key), quoted=False, mark=None)
+        return Scalar(Kind.NUMBER, _number_text(key), quoted=False, mark=None)
     problem = Problem(
         Code.WRONG_TYPE, f"a key must be text or a number, got {type(key).__name__}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -89,6 +90,8 @@ _MECHANISM_PLANNED = MappingProxyType(
         "where": "without partitioning attributes a release is charged to everybody",
         "periods": "time units come later",
         "sampling": "amplification by sampling comes later",
+        "contribution_bound": "it prices only randomized response in this version;"
+        " state the sensitivity for each unit",
         "noise": "give `mechanism` and its parameters instead",
     }
 )
@@ -116,7 +119,8 @@ def parse_release(node: Node, vocabulary: Vocabulary) -> Release:
         with found.guard():
             value = fields.take_optional(key)
             if value is not None:
-                metadata[key] = text(value, f"`{key}`")
+                reader = _date if key == "released_on" else text
+                metadata[key] = reader(value, f"`{key}`")
     mechanisms: list[Mechanism] = []
     with found.guard():
         described = items(fields.take("mechanisms"), "`mechanisms`")
@@ -134,6 +138,16 @@ def parse_release(node: Node, vocabulary: Vocabulary) -> Release:
         fields.finish(unsupported=_RELEASE_PLANNED)
     found.raise_any()
     return Release(identifier, labels, metadata, tuple(mechanisms), node.mark)
+
+
+_DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", re.ASCII)
+
+
+def _date(node: Node, what: str) -> str:
+    value = text(node, what)
+    if not _DATE.fullmatch(value):
+        raise fail(Code.OUT_OF_RANGE, f"{what} must be a date such as 2026-03-01", node)
+    return value
 
 
 def _refuse_duplicates(
@@ -197,9 +211,9 @@ def _mechanism(
             sensitivity = _sensitivity(fields, form.norm, vocabulary)
     bounds: dict[str, int] = {}
     public_frame = False
-    with found.guard():
-        bounds = _by_unit(fields, "contribution_bound", vocabulary, _bound)
     if kind == "randomized-response":
+        with found.guard():
+            bounds = _by_unit(fields, "contribution_bound", vocabulary, _bound)
         with found.guard():
             public_frame = _public_frame(fields)
     cost_node = fields.take_optional("cost")

@@ -149,6 +149,13 @@ def _randomized_response(mechanism: Mechanism, unit: str) -> Loss | None:
 
 def _declared(mechanism: Mechanism, cost: Budget) -> Loss:
     match cost:
+        case PureBudget() if mechanism.kind == "gaussian":
+            raise _wrong(
+                mechanism,
+                Code.COST_TOO_LOW,
+                "Gaussian noise is not pure eps-DP, whatever its sigma",
+                help="declare {rho: …} or {eps: …, delta: …}",
+            )
         case PureBudget(eps=eps):
             return curves.declared_pure(eps=eps)
         case ApproxBudget(eps=eps, delta=delta):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from modicum.accounting import Total
+from modicum.core.document import from_python
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -15,6 +16,7 @@ from modicum.core.errors import (
     Problem,
     UsageError,
 )
+from modicum.core.reading import text
 from modicum.ledger import (
     AuditReport,
     Balances,
@@ -205,17 +207,18 @@ class Workspace:
 
         Args:
             release: The id.
-            reason: Why, for the record; not empty.
+            reason: Why, for the record; 1 to 2000 characters.
 
         Raises:
             InputError: If the ledger knows no such release, or no reason is given.
             ConflictError: If it is not reserved any more.
         """
-        if not reason.strip():
+        why = text(from_python(reason), "the reason").strip()
+        if not why:
             raise InputError(
                 Problem(Code.MISSING_KEY, "voiding a release needs a reason")
             )
-        return self._step(ReleaseVoided(release, reason[:2000]))
+        return self._step(ReleaseVoided(release, why))
 
     # --- the ledger ---
 
