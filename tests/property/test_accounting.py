@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -67,6 +66,8 @@ deltas = st.one_of(
     magnitudes(-18, 0),
     st.integers(1, 17).map(lambda n: Fraction(1, 10**n)),
 )
+#: Up to 0.9; above, see `test_the_search_covers_the_range_it_claims`.
+usual_deltas = deltas.map(lambda delta: min(delta, Fraction(9, 10)))
 epsilons = magnitudes(-9, 6)
 filters = st.sampled_from(sorted(FILTERS))
 
@@ -115,6 +116,7 @@ def assert_pure_mu2(units: int, eps: Fraction, answers: int = 1) -> None:
 # --- 1. curves -----------------------------------------------------------------
 
 
+@pytest.mark.spec("ACC-2")
 @quick(60)
 @given(
     st.one_of(epsilons, st.just(Fraction(10**6)), st.just(Fraction(1, 10**9))),
@@ -135,6 +137,7 @@ def test_laplace_is_the_formula_rounded_up(eps: Fraction, scale: Fraction) -> No
     assert loss.coordinates[DELTA] == 0
 
 
+@pytest.mark.spec("ACC-2")
 @quick(60)
 @given(epsilons, st.one_of(st.just(Fraction(0)), magnitudes(-25, 0)))
 @example(Fraction(10**6), Fraction(0))
@@ -207,6 +210,7 @@ def test_rho_of_randomized_response_bounds_its_whole_curve(
         assert oracle.renyi_discrete(p, q, order) <= real(order) * rho + 1e-40
 
 
+@pytest.mark.spec("ACC-2")
 @quick(100)
 @given(st.one_of(st.just(Fraction(0)), magnitudes(-20, 8)))
 def test_concentrated_losses_are_exact_rationals_rounded_up(rho: Fraction) -> None:
@@ -277,10 +281,8 @@ def test_every_curve_rises_with_its_order(loss: Loss) -> None:
 
 # --- 2. conversions --------------------------------------------------------------
 
-#: Delta is at most 0.9 here: see the note on the search range in conversions.py.
-usual_deltas = deltas.map(lambda delta: min(delta, Fraction(9, 10)))
 
-
+@pytest.mark.spec("ACC-7")
 @quick(60)
 @given(st.one_of(magnitudes(-12, 2), magnitudes(2, 6)), usual_deltas)
 def test_zcdp_epsilon_is_the_least_over_real_orders(
@@ -292,6 +294,22 @@ def test_zcdp_epsilon_is_the_least_over_real_orders(
 
     truth = oracle.zcdp_epsilon(units * UNIT, delta)
     assert_rounded_up(found, truth, allowed=1 + truth * 10**-3)
+
+
+@quick(20)
+@given(magnitudes(2, 6), magnitudes(-6, 0))
+@example(Fraction(10**6), Fraction(1, 1000))
+@example(Fraction(1000), Fraction(1, 10_000))
+def test_the_search_covers_the_range_it_claims(
+    rho: Fraction, missing: Fraction
+) -> None:
+    """Rho up to 1e6 and delta up to 1, as conversions.py says of its search."""
+    delta = min(1 - missing, Fraction(999_999, 10**6))
+    units = int(rho / UNIT)
+
+    found = zcdp_epsilon(units, delta)
+
+    assert_rounded_up(found, oracle.zcdp_epsilon(units * UNIT, delta), 10**6)
 
 
 @quick(60)
@@ -311,6 +329,7 @@ def test_zcdp_cap_undoes_zcdp_epsilon(eps: Fraction, delta: Fraction) -> None:
     assert beyond > real(eps)
 
 
+@pytest.mark.spec("ACC-7")
 @quick(100)
 @given(st.sampled_from(ORDERS), st.integers(0, 10**15), deltas)
 def test_renyi_epsilon_is_the_formula_rounded_up(
@@ -320,6 +339,7 @@ def test_renyi_epsilon_is_the_formula_rounded_up(
     assert_rounded_up(renyi_epsilon(order, units, delta), truth)
 
 
+@pytest.mark.spec("ACC-2")
 @quick(100)
 @given(st.sampled_from(ORDERS), epsilons, deltas)
 def test_renyi_cap_is_the_formula_rounded_down(
@@ -361,8 +381,9 @@ def sums_of(total: Total) -> Sums:
     )
 
 
+@pytest.mark.spec("ACC-7")
 @quick(60)
-@given(st.lists(priced, min_size=1, max_size=5), deltas)
+@given(st.lists(priced, min_size=1, max_size=5), usual_deltas)
 def test_tightest_epsilon_is_the_least_of_all_ways(
     losses: list[Loss], delta: Fraction
 ) -> None:
@@ -378,7 +399,7 @@ def test_tightest_epsilon_is_the_least_of_all_ways(
 
 
 @quick(60)
-@given(st.lists(priced, min_size=1, max_size=3), deltas)
+@given(st.lists(priced, min_size=1, max_size=3), usual_deltas)
 def test_tightest_epsilon_names_the_way_that_gives_it(
     losses: list[Loss], delta: Fraction
 ) -> None:
@@ -388,18 +409,16 @@ def test_tightest_epsilon_names_the_way_that_gives_it(
 
     found = tightest_epsilon(total_of(losses), delta)
 
-    ways: dict[str, Callable[[], Real]] = {}
-    if sums.eps is not None:
-        ways["pure"] = lambda eps=sums.eps: real(eps)
-    if sums.rho is not None:
-        ways["zcdp"] = lambda rho=sums.rho: oracle.zcdp_epsilon(rho, left)
+    ways: dict[str, Real] = {
+        "pure": sums.eps and real(sums.eps),
+        "zcdp": sums.rho and oracle.zcdp_epsilon(sums.rho, left),
+    }
     for order, loss in sums.orders.items():
-        if loss is not None:
-            ways[f"rdp({float(order):g})"] = lambda order=order, loss=loss: (
-                oracle.renyi_epsilon(order, loss, left)
-            )
+        ways[f"rdp({float(order):g})"] = loss and oracle.renyi_epsilon(
+            order, loss, left
+        )
     if found.units < INFINITE:
-        assert_rounded_up(found.units, ways[found.method](), MP.mpf(10) ** 6)
+        assert_rounded_up(found.units, ways[found.method], MP.mpf(10) ** 6)
 
 
 # --- 3. filters ------------------------------------------------------------------
@@ -448,6 +467,7 @@ def holds(name: str, eps: Fraction, delta: Fraction, total: Total, by: int) -> b
     return oracle.filter_holds(name, eps, delta, sums_of(total).moved(by * UNIT))
 
 
+@pytest.mark.spec("ACC-5")
 @quick(150)
 @given(borders())
 def test_a_filter_admits_exactly_what_its_definition_does(
@@ -576,6 +596,7 @@ def capped(budget: Budget) -> tuple[int, Fraction]:
             raise AssertionError(budget)
 
 
+@pytest.mark.spec("ACC-5")
 @quick(150)
 @given(single, filters, st.integers(-3, 3), st.integers(0, 2))
 def test_a_budget_in_one_measure_admits_up_to_its_limit_and_no_delta(
@@ -614,6 +635,7 @@ def test_one_loss_more_never_turns_no_into_yes(
 huge = magnitudes(5, 40)
 
 
+@pytest.mark.spec("ACC-4")
 @quick(60)
 @given(
     st.one_of(
@@ -642,7 +664,7 @@ def test_an_infinite_coordinate_is_never_within_a_cap(
 
 
 @quick(60)
-@given(filters, magnitudes(-3, 3), magnitudes(-16, 0), priced)
+@given(filters, magnitudes(-3, 3), usual_deltas, priced)
 def test_one_release_alone_weighs_no_more_than_in_a_history(
     name: str, eps: Fraction, delta: Fraction, loss: Loss
 ) -> None:
@@ -673,11 +695,15 @@ vectors = st.lists(entries, min_size=COORDINATES, max_size=COORDINATES).map(
 )
 
 
+@pytest.mark.spec("ACC-3")
 @quick(80)
-@given(st.lists(vectors, max_size=6), st.randoms(use_true_random=False))
-def test_sums_are_exact_in_any_order(
-    losses: list[Loss], random: Callable[..., None]
-) -> None:
+@given(
+    st.lists(vectors, max_size=6).flatmap(
+        lambda losses: st.tuples(st.just(losses), st.permutations(losses))
+    )
+)
+def test_sums_are_exact_in_any_order(orders: tuple[list[Loss], list[Loss]]) -> None:
+    losses, shuffled = orders
     total = total_of(losses)
     for index in range(COORDINATES):
         column = [loss.coordinates[index] for loss in losses]
@@ -685,13 +711,12 @@ def test_sums_are_exact_in_any_order(
         lost = any(value == 2**62 for value in column) or truth >= 2**62
         assert total.units(index) == (2**62 if lost else truth)
 
-    shuffled = list(losses)
-    random.shuffle(shuffled)
     assert total_of(shuffled) == total
     half = len(losses) // 2
     assert total_of(losses[:half]).joined(total_of(losses[half:])) == total
 
 
+@pytest.mark.spec("ACC-3")
 @quick(80)
 @given(st.lists(vectors, max_size=4), vectors)
 def test_taking_back_restores_the_sum(losses: list[Loss], more: Loss) -> None:
