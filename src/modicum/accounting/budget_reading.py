@@ -12,8 +12,8 @@ from modicum.accounting.budgets import (
     PureBudget,
     ZcdpBudget,
 )
-from modicum.core.document import Node
-from modicum.core.errors import Code
+from modicum.core.document import Kind, Node, Scalar
+from modicum.core.errors import Code, InputError
 from modicum.core.exact import DELTA_UNIT
 from modicum.core.reading import Fields, fail, positive, probability
 
@@ -34,7 +34,16 @@ def read_measured(
         InputError: If the measure is missing, mixed or unknown, or a number is out
             of its range.
     """
+    if isinstance(node, Scalar) and node.kind is Kind.NUMBER:
+        raise _no_measure(what, node)
     fields = Fields(node, what)
+    measures = [key for key in ("eps", "rho", "mu") if key in fields]
+    if len(measures) > 1:
+        raise fail(
+            Code.KEYS_CONFLICT,
+            f"{what} is stated in {' and in '.join(measures)}; state it in one measure",
+            node,
+        )
     budget: Budget | None = None
     if "eps" in fields:
         eps = positive(fields.take("eps"), "eps")
@@ -47,17 +56,21 @@ def read_measured(
     elif "mu" in fields:
         budget = GdpBudget(positive(fields.take("mu"), "mu"))
     else:
-        for key in ("eps", "rho", "mu"):
+        for key in ("eps", "delta", "rho", "mu"):
             fields.take_optional(key)
     fields.finish(unsupported=_LATER)
     if budget is None:
-        raise fail(
-            Code.NO_MEASURE,
-            f"{what} has no measure",
-            node,
-            help="write {eps: …}, {eps: …, delta: …}, {rho: …} or {mu: …}",
-        )
+        raise _no_measure(what, node)
     return budget
+
+
+def _no_measure(what: str, node: Node) -> InputError:
+    return fail(
+        Code.NO_MEASURE,
+        f"{what} has no measure",
+        node,
+        help="write {eps: …}, {eps: …, delta: …}, {rho: …} or {mu: …}",
+    )
 
 
 def cost_delta(node: Node) -> Fraction:

@@ -66,7 +66,7 @@ def _tell_next(folder: Path) -> None:
 What to try next, in {folder}:
   modicum status --all                                 every rule's balance
   modicum release check releases/04-cohort-diagnosis.yaml
-                                                       then give it a new id, sigma: 60
+                                                       then with sigma: 8 in the file
   modicum release show r-0007                          what was overspent
   modicum policy compile policy.yaml                   every rule and its source line
   modicum ledger verify                                the chain and every decision"""

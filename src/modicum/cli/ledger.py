@@ -120,9 +120,7 @@ def verify(
     ledger: Ledger = DEFAULT_LEDGER,
     head: Annotated[
         str | None,
-        typer.Option(
-            "--head", help="The head's hash as noted elsewhere; detects cuts."
-        ),
+        typer.Option("--head", help="A head's hash, noted earlier elsewhere."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -132,13 +130,15 @@ def verify(
 
     with reporting(as_json=as_json):
         with _progress(as_json=as_json) as on_entry:
-            report = open_workspace(ledger).verify(on_entry)
-        if head is not None and head.strip().lower() != report.head:
+            report = open_workspace(ledger).verify(
+                on_entry, noted_hash=head.strip().lower() if head else None
+            )
+        if head is not None and report.noted is None:
             raise VerificationError(
                 Problem(
                     Code.LEDGER_BROKEN,
-                    f"the head is {report.head}, not {head[:64]}",
-                    notes=("entries were cut off, added or replaced since",),
+                    f"no entry has the hash {head[:64]}",
+                    notes=("entries were cut off or replaced since it was noted",),
                 )
             )
         if as_json:
@@ -149,6 +149,7 @@ def verify(
                     "head": report.head,
                     "state": report.state_digest,
                     "decisions": report.decisions,
+                    "noted": report.noted,
                 }
             )
             return
@@ -156,6 +157,8 @@ def verify(
             f"{ledger}: chain ok, {report.entries} entries,"
             f" {report.decisions} decisions taken again and agree\n  head {report.head}"
         )
+        if report.noted is not None:
+            print(f"  the noted hash is that of entry {report.noted}")
 
 
 @contextmanager

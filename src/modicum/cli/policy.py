@@ -79,7 +79,8 @@ def _load(file: Path) -> CompiledPolicy:
 
 
 def _counts(compiled: CompiledPolicy) -> str:
-    return f"{len(compiled.rules)} rules, {len(compiled.release_rules)} per release"
+    rules, single = len(compiled.rules), len(compiled.release_rules)
+    return f"{rules} rule{'' if rules == 1 else 's'}, {single} per release"
 
 
 def _to_dict(compiled: CompiledPolicy) -> dict[str, object]:

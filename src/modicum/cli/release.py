@@ -77,11 +77,18 @@ def record_past(
 
     The file holds one release, or a list of them.
     """
-    from modicum.shell.files import load_releases
+    from modicum.core.reading import Problems
+    from modicum.shell.files import releases_of
 
     with reporting(as_json=as_json):
         workspace = _workspace(ledger, policy, actor)
-        decisions = [workspace.record_past(node) for node in load_releases(file)]
+        nodes = releases_of(_read(file))
+        found = Problems()
+        for node in nodes:  # All or none: a mistake in one is said before any counts.
+            with found.guard():
+                workspace.check(node)
+        found.raise_any()
+        decisions = [workspace.record_past(node) for node in nodes]
         if as_json:
             print_json({"releases": [decision.to_dict() for decision in decisions]})
             return
@@ -136,12 +143,8 @@ def void(
 @app.command()
 def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
     """Show a release as the ledger remembers it."""
-    from modicum.ledger.state import unknown_release
-
     with reporting(as_json=as_json):
-        standing = _workspace(ledger, None, None).state().releases.get(release)
-        if standing is None:
-            raise unknown_release(release)
+        standing = _workspace(ledger, None, None).standing(release)
         _print_standing(standing, as_json=as_json, full=True)
 
 
@@ -185,7 +188,7 @@ def _print_standing(standing: Standing, *, as_json: bool, full: bool = False) ->
         print_json(_to_dict(standing))
         return
     release = standing.release
-    print(f"{release.id}: {standing.status.value} (entry {standing.seq})")
+    print(f"{release.id}: {standing.status.value} (came in with entry {standing.seq})")
     if not full:
         return
     for key, value in {**release.metadata, **release.labels}.items():

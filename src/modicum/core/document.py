@@ -204,7 +204,7 @@ class _Reader:
         from ruamel.yaml.reader import ReaderError
 
         self._refuse_depth()
-        yaml = YAML(typ="rt", pure=True)
+        yaml = YAML(typ="safe", pure=True)
         try:
             root: YamlNode | None = yaml.compose(self._text)
         except ReaderError as error:

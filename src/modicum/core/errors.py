@@ -34,7 +34,6 @@ class Code(Enum):
     UNKNOWN_UNIT = "MOD111"
     UNKNOWN_LABEL_VALUE = "MOD112"
     UNKNOWN_CATEGORY = "MOD113"
-    UNKNOWN_RISK_LEVEL = "MOD114"
     UNKNOWN_CHOICE = "MOD115"
     DUPLICATE_NAME = "MOD116"
     UNKNOWN_ATTRIBUTE = "MOD117"
@@ -122,6 +121,8 @@ class Problem:
             lines.append(f"  --> {self.mark}")
             if self.mark.source:
                 lines.extend(_excerpt(self.mark, self.label))
+        if self.label and (self.mark is None or not self.mark.source):
+            lines.append(f"   = {self.label}")
         lines.extend(f"   = {note}" for note in self.notes)
         if self.help:
             lines.append(f"   = help: {self.help}")

@@ -33,34 +33,47 @@ class AuditReport:
         head: Hash of the last record.
         state_digest: Digest of the folded state.
         decisions: How many decisions were taken again, with the same outcome.
+        noted: Number of the record whose hash was asked for; None if none has it.
     """
 
     entries: int
     head: str
     state_digest: str
     decisions: int
+    noted: int | None
 
 
 def audit(
-    records: Iterable[Record], on_entry: Callable[[int], None] | None = None
+    records: Iterable[Record],
+    on_entry: Callable[[int], None] | None = None,
+    *,
+    noted_hash: str | None = None,
 ) -> AuditReport:
     """Check the chain, fold the log, and take every decision again.
 
     Args:
         records: All records, in order.
         on_entry: Called with the number of each entry that was checked.
+        noted_hash: A hash that was noted elsewhere; `noted` tells where it stands.
 
     Raises:
         ChainBreakError: At the first record that contradicts the chain, the life of a
             release, or the decision that its policy and history lead to.
     """
     replay = _Replay()
+    noted: int | None = None
     for record in records:
         replay.take(record)
+        if record.hash == noted_hash:
+            noted = record.seq
         if on_entry is not None:
             on_entry(replay.state.seq)
     return AuditReport(
-        replay.state.seq, replay.state.head, replay.state.digest(), replay.decisions
+        replay.state.seq,
+        replay.state.head,
+        replay.state.digest(),
+        replay.decisions,
+        noted,
     )
 
 

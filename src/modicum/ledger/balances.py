@@ -77,7 +77,7 @@ def facts_of(release: RecordedRelease, vocabulary: Vocabulary) -> tuple[Facts, .
     """Return what predicates may know about each mechanism, in order.
 
     A label that the release does not have, or a value that the vocabulary no
-    longer has, reads as the label's default, which is its strictest reading.
+    longer has, reads as the label's default.
     """
     release_labels = _read_labels(Scope.RELEASE, release.labels, vocabulary)
     release_texts = {

@@ -186,7 +186,9 @@ def parse_map(node: Node, read_budget: Callable[[Node], Budget]) -> BudgetMap:
     if "scale" in fields:
         form = Scale(positive(fields.take("scale"), "`scale`"))
     elif "add" in fields:
-        form = Add(read_budget(fields.take("add")))
+        more = fields.take("add")
+        _refuse_delta(more)
+        form = Add(read_budget(more))
     elif "to" in fields:
         form = To(read_budget(fields.take("to")))
     elif "map" in fields:
@@ -199,6 +201,18 @@ def parse_map(node: Node, read_budget: Callable[[Node], Budget]) -> BudgetMap:
         )
     fields.finish()
     return BudgetMap(form, node.mark)
+
+
+def _refuse_delta(node: Node) -> None:
+    if isinstance(node, Entries) and any(
+        key.text == "delta" for key, _ in node.entries
+    ):
+        raise fail(
+            Code.KEYS_CONFLICT,
+            "`add` adds to eps; delta stays as it is",
+            node,
+            help="leave delta out",
+        )
 
 
 def _parse_table(fields: Fields) -> Table:

@@ -212,6 +212,9 @@ class _Lowering:
             raise self._outside(part)
         owner, field_token = _children(part)
         owner = _unwrapped(owner)
+        if _kind(owner) == "member_dot":
+            self._path(owner)  # `m.cost.rho` is refused for `m.cost`.
+            raise self._outside(part)
         owner_name = str(_children(owner)[0]) if _kind(owner) == "ident" else ""
         field = str(field_token)
         known: dict[str, tuple[Scope, tuple[str, ...]]] = {

@@ -8,10 +8,11 @@ from fractions import Fraction
 from typing import assert_never
 
 from modicum.accounting import Budget, Filter, filter_for
+from modicum.accounting.budgets import measure
 from modicum.core.document import read_document
-from modicum.core.errors import Code, InputError, Problem
-from modicum.core.reading import Problems, nearest
-from modicum.policy.budget_maps import apply_map
+from modicum.core.errors import Code, InputError, Mark, Problem
+from modicum.core.reading import Problems, nearest, place
+from modicum.policy.budget_maps import Table, apply_map
 from modicum.policy.model import (
     AttributePolicy,
     BasePolicy,
@@ -19,9 +20,15 @@ from modicum.policy.model import (
     CustomPolicy,
     Extension,
     Policy,
+    base_budgets,
 )
 from modicum.policy.parse import parse_policy
-from modicum.policy.predicates import Constant, Predicate, ReadsAny
+from modicum.policy.predicates import (
+    Constant,
+    Predicate,
+    ReadsAny,
+    escapes_by_default,
+)
 from modicum.policy.rules import Rule, Stage
 
 #: A policy that compiles to more rules than this is refused.
@@ -90,10 +97,38 @@ def compile_policy(policy: Policy) -> CompiledPolicy:
     for base in policy.per_release:
         with found.guard():
             release_rules.extend(_base_rules(base, policy, Stage.RELEASE))
+    with found.guard():
+        _refuse_mixed_tables(policy)
     found.raise_any()
     return CompiledPolicy(
         policy, tuple(rules), tuple(release_rules), counts, tuple(_warnings(policy))
     )
+
+
+def _refuse_mixed_tables(policy: Policy) -> None:
+    """Refuse a table of numbers that would act on budgets of several measures."""
+    families: dict[str, Mark | None] = {}
+    for base in policy.base_policies:
+        for budget in base_budgets(base):
+            family = measure(budget).split(",")[0]
+            if family != "unlimited":
+                families.setdefault(family, base.mark)
+    for extension in policy.extensions:
+        for setting in extension.settings:
+            if isinstance(setting.budget_map.form, Table) and len(families) > 1:
+                raise InputError(
+                    Problem(
+                        Code.MAP_MEASURE,
+                        f"the table of setting `{setting.name}` would act on budgets in"
+                        f" {' and in '.join(families)}",
+                        setting.budget_map.mark,
+                        notes=tuple(
+                            f"{family}: {place(mark)}"
+                            for family, mark in families.items()
+                        ),
+                        help="state all base policies in one measure, or use `scale`",
+                    )
+                )
 
 
 def _refuse_too_many(base_rules: int, policy: Policy) -> None:
@@ -144,15 +179,19 @@ def _category_rules(
                 for attribute in policy.attributes.values()
                 if attribute.memberships.get(category) in covered
             ]
-            listed = ", ".join(f'"{name}"' for name in attributes)
             yield _rule(
                 base,
                 stage,
                 scope,
                 ReadsAny(frozenset(attributes)),
-                f"m.attributes.exists(a, a in [{listed}])",
+                _reads_any(attributes),
                 apply_map(budget_map, budget, scope),
             )
+
+
+def _reads_any(attributes: list[str]) -> str:
+    """Return the predicate of a category in CEL that the format itself accepts."""
+    return " || ".join(f'"{name}" in m.attributes' for name in attributes) or "false"
 
 
 def _rule(
@@ -239,6 +278,7 @@ def _warnings(policy: Policy) -> Iterator[Problem]:
                 f"no attribute joins the category `{category}`",
                 help="its rules can never match",
             )
+    yield from _loose_defaults(policy)
     everything = any(
         isinstance(base, CustomPolicy) and base.predicate == Constant(value=True)
         for base in policy.base_policies
@@ -249,3 +289,18 @@ def _warnings(policy: Policy) -> Iterator[Problem]:
             "no base policy covers every mechanism",
             help='nothing limits a mechanism outside all rules; add  when: "true"',
         )
+
+
+def _loose_defaults(policy: Policy) -> Iterator[Problem]:
+    """Yield labels whose default escapes a setting that another value falls under."""
+    for extension in policy.extensions:
+        for setting in extension.settings:
+            for name, label in policy.vocabulary.labels.items():
+                if escapes_by_default(setting.predicate, name, policy.vocabulary):
+                    yield Problem(
+                        Code.UNKNOWN_LABEL_VALUE,
+                        f"a mechanism without the label `{name}` escapes"
+                        f" `{setting.name}`: its default is `{label.default}`",
+                        setting.mark,
+                        help="choose as default the value that most settings match",
+                    )

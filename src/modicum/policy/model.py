@@ -76,6 +76,17 @@ class CategoryPolicy:
 BasePolicy: TypeAlias = CustomPolicy | AttributePolicy | CategoryPolicy
 
 
+def base_budgets(base: BasePolicy) -> tuple[Budget, ...]:
+    """Return the budgets that a base policy names, before levels and extensions."""
+    match base:
+        case CustomPolicy(budget=budget):
+            return (budget,)
+        case AttributePolicy(budgets=budgets, override=override):
+            return (*budgets.values(), *override.values())
+        case CategoryPolicy(budgets=budgets):
+            return tuple(budgets.values())
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One context of an extension: a predicate and what it does to a budget."""

@@ -20,6 +20,7 @@ from modicum.core.reading import (
     fail,
     items,
     name,
+    nearest,
     number,
     place,
     positive,
@@ -172,6 +173,14 @@ class _Reader:
         if isinstance(node, Scalar):
             if not node.quoted and node.text == "unlimited":
                 return Unlimited()
+            if node.kind is Kind.TEXT and not node.quoted:
+                raise fail(
+                    Code.NO_MEASURE,
+                    f'"{node.text[:40]}" is not a budget',
+                    node,
+                    label=nearest(node.text, ["unlimited"]),
+                    help="write a number, {eps: …} and the like, or unlimited",
+                )
             number(node, "a budget")
         return read_measured(node, "a budget", limit_delta)
 

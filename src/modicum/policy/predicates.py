@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 from modicum.release import Vocabulary
 
 #: Implication is decided by enumeration up to this many label combinations.
-COMBINATIONS_MAX = 1_000_000
+COMBINATIONS_MAX = 100_000
 
 
 class Scope(Enum):
@@ -172,3 +172,40 @@ def counterexample(
                 for (scope, label), value in labels.items()
             }
     return None
+
+
+def escapes_by_default(
+    predicate: Predicate, label: str, vocabulary: Vocabulary
+) -> bool:
+    """Return whether giving a label can bring a mechanism under a predicate.
+
+    That is: for some values of the other labels, the predicate holds for some
+    value of this label, and not for its default.
+
+    Args:
+        predicate: A predicate over labels.
+        label: The label.
+        vocabulary: The labels, their values and defaults.
+    """
+    looked_at = {
+        (atom.scope, atom.label)
+        for atom in atoms(predicate)
+        if isinstance(atom, LabelIn)
+    }
+    own = [key for key in looked_at if key[1] == label]
+    others = sorted(looked_at - set(own), key=lambda key: (key[0].value, key[1]))
+    declared = vocabulary.labels[label]
+    if not own:
+        return False
+    for values in product(*(vocabulary.labels[name].values for _, name in others)):
+        fixed = dict(zip(others, values, strict=True))
+        by_value = {
+            value: holds(
+                predicate,
+                Facts(frozenset(), {**fixed, **dict.fromkeys(own, value)}, {}),
+            )
+            for value in declared.values
+        }
+        if any(by_value.values()) and not by_value[declared.default]:
+            return True
+    return False

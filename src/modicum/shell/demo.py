@@ -10,7 +10,7 @@ from io import StringIO
 from pathlib import Path
 
 from modicum.core.errors import Code, InputError, Problem, UsageError
-from modicum.shell.files import load_release, load_releases
+from modicum.shell.files import load_release, releases_of
 from modicum.shell.wiring import open_workspace
 from modicum.workloads import past_releases
 from modicum.workspace import Decision, Workspace
@@ -61,7 +61,7 @@ def make_demo(
     (folder / "past-releases.yaml").write_text(_past_text(), encoding="utf-8")
     workspace = open_workspace(folder / "ledger.db", policy=folder / "policy.yaml")
     workspace.init()
-    nodes = load_releases(folder / "past-releases.yaml")
+    nodes = releases_of(load_release(folder / "past-releases.yaml"))
     past: list[Decision] = []
     for node in nodes:
         past.append(workspace.record_past(node))

@@ -43,9 +43,8 @@ def load_release(path: str | Path) -> Node:
     return read_document(read_bytes(path), str(path))
 
 
-def load_releases(path: str | Path) -> tuple[Node, ...]:
-    """Return the releases of a file: a list of them, or a single one."""
-    node = load_release(path)
+def releases_of(node: Node) -> tuple[Node, ...]:
+    """Return the releases of a tree: a list of them, or a single one."""
     if isinstance(node, Items):
         return node.items
     if isinstance(node, Entries) and [k.text for k, _ in node.entries] == ["releases"]:

@@ -251,11 +251,14 @@ class SqliteStore:
         )
 
     def _unwritable(self, error: Exception) -> UnavailableError:
+        reason = str(getattr(error, "strerror", None) or error).lower()
         return UnavailableError(
             Problem(
                 Code.LEDGER_UNWRITABLE,
-                f"cannot write {self._path}: {error}",
-                help="nothing is acknowledged that was not stored; try again, the"
+                f"cannot write {self._path}: {reason}",
+                help="make its folder first"
+                if isinstance(error, FileNotFoundError)
+                else "nothing is acknowledged that was not stored; try again, the"
                 " same id is one release",
             )
         )

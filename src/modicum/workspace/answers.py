@@ -57,7 +57,9 @@ def first_answer(
         for name in verdict.uncovered
     ]
     if state.policy is None:
-        notices.append(f"{ledger} is empty; its first submit activates this policy")
+        notices.append(
+            f"{ledger} holds nothing yet; the first submit activates this policy"
+        )
     elif not book.is_active(compiled):
         notices.append(
             "decided under another policy than the active one"

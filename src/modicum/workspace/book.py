@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from modicum.core.errors import Code, Problem, StaleError
-from modicum.ledger import Balances, Event, Record, State, read_record, seal
+from modicum.ledger import (
+    Balances,
+    Event,
+    Record,
+    ReleaseStatus,
+    Standing,
+    State,
+    read_record,
+    seal,
+)
 from modicum.ledger.events import (
     Body,
     PastRecorded,
@@ -73,6 +83,13 @@ class Book:
         ):
             self._balances = Balances(compiled, self.state.counted())
         return self._balances
+
+    def standing_at(self, release: str, now: str) -> Standing | None:
+        """Return where a release stands as if what has run out had expired already."""
+        standing = self.state.releases.get(release)
+        if standing is not None and release in self.state.due(now):
+            return replace(standing, status=ReleaseStatus.EXPIRED)
+        return standing
 
     def balances_at(self, compiled: CompiledPolicy, now: str) -> Balances:
         """Return the balances as if what has run out at `now` had expired already."""

@@ -9,7 +9,7 @@ from modicum.ledger import RuleLoss, Verdict
 from modicum.workspace import explain
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Decision:
     """The answer to a release.
 
@@ -77,7 +77,8 @@ class Decision:
     def explain(self) -> str:
         """Return the reasons in plain text, computed from public facts only."""
         notes = (f"  note: {notice}" for notice in self.notices)
-        return "\n".join((self.headline, *explain.reasons(self.verdict), *notes))
+        reasons = () if self.retry else explain.reasons(self.verdict)
+        return "\n".join((self.headline, *reasons, *notes))
 
     def to_dict(self) -> dict[str, object]:
         """Return the documented JSON form (docs/reference/json.md)."""
@@ -99,6 +100,9 @@ class Decision:
             "expires_at": self.expires_at or None,
             "notices": list(self.notices),
         }
+
+    def __repr__(self) -> str:
+        return f"<Decision {self.headline}>"
 
     def __str__(self) -> str:
         return self.explain()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from modicum.accounting import INFINITE, Epsilon
+from modicum.accounting import INFINITE, ApproxBudget, Epsilon
 from modicum.accounting.budgets import budget_text
 from modicum.core.exact import LOSS_UNIT
 from modicum.ledger import RuleLoss, Verdict
@@ -49,14 +49,14 @@ def _denial_lines(loss: RuleLoss, found: Amounts) -> Iterator[str]:
     indent = " " * 9
     near, summed = approximation(loss), sums(loss)
     if found.measure == "delta":
-        yield (
-            f"{indent}the mechanisms' own deltas exceed the share of delta that the"
-            f" filter {loss.filter_name} keeps for them"
-        )
+        yield f"{indent}{_delta_text(loss)}"
     else:
         if near is not None:
-            yield f"{indent}{_approximation_text(near)}"
-        if summed is not None:
+            added = loss.rule.stage is Stage.HISTORY
+            yield f"{indent}{_approximation_text(near, added=added)}"
+        if summed is not None and summed.together >= INFINITE:
+            yield f"{indent}no finite bound is proven for any coordinate it sums"
+        elif summed is not None:
             yield (
                 f"{indent}the filter sums {summed.measure}:"
                 f" {amount_text(summed.before)} + {amount_text(summed.alone)}"
@@ -72,12 +72,21 @@ def _denial_lines(loss: RuleLoss, found: Amounts) -> Iterator[str]:
         yield f"{indent}from {' x '.join(places)}"
 
 
-def _approximation_text(near: Approximation) -> str:
+def _delta_text(loss: RuleLoss) -> str:
+    if isinstance(loss.rule.budget, ApproxBudget) and loss.own_filter.caps:
+        return (
+            "the mechanisms' own deltas exceed the share of delta that the filter"
+            f" {loss.filter_name} keeps for them"
+        )
+    return "the mechanisms' own deltas exceed the delta that the rule allows"
+
+
+def _approximation_text(near: Approximation, *, added: bool) -> str:
+    remark = "; losses do not simply add" if added else ""
     return (
         f"tightest eps at delta {float(near.delta):g}:"
         f" before {epsilon_text(near.before)}, alone {epsilon_text(near.alone)},"
-        f" together {epsilon_text(near.together)} (by {near.together.method});"
-        " losses do not simply add"
+        f" together {epsilon_text(near.together)} (by {near.together.method}){remark}"
     )
 
 

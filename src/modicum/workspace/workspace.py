@@ -22,7 +22,6 @@ from modicum.ledger import (
     Balances,
     Record,
     RecordedRelease,
-    ReleaseStatus,
     RuleLoss,
     Standing,
     State,
@@ -100,9 +99,7 @@ class Workspace:
         compiled = self._meant_policy(book)
         recorded = price_release(release, compiled)
         now = self._clock.now()
-        known = book.state.releases.get(recorded.id)
-        if known is not None and recorded.id in book.state.due(now):
-            known = replace(known, status=ReleaseStatus.EXPIRED)
+        known = book.standing_at(recorded.id, now)
         balances = book.balances_at(compiled, now)
         if known is not None:
             return repeated_answer(self._store.name, book, balances, known, recorded)
@@ -251,6 +248,20 @@ class Workspace:
 
         return self._turn(work)
 
+    def standing(self, release: str) -> Standing:
+        """Return where a release stands now. Writes nothing.
+
+        Args:
+            release: The id.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+        """
+        standing = self._read().standing_at(release, self._clock.now())
+        if standing is None:
+            raise unknown_release(release)
+        return standing
+
     def state(self) -> State:
         """Return the state at the head of the log. Writes nothing.
 
@@ -269,17 +280,24 @@ class Workspace:
         self._must_exist()
         return self._store.read(0)
 
-    def verify(self, on_entry: Callable[[int], None] | None = None) -> AuditReport:
+    def verify(
+        self,
+        on_entry: Callable[[int], None] | None = None,
+        *,
+        noted_hash: str | None = None,
+    ) -> AuditReport:
         """Read the log from the beginning and check all of it. Writes nothing.
 
         Args:
             on_entry: Called with the number of each entry that was checked.
+            noted_hash: A hash that was noted elsewhere; the report tells where it
+                stands.
 
         Raises:
             UsageError: If there is no ledger.
             VerificationError: At the first contradiction.
         """
-        return audit(self.records(), on_entry)
+        return audit(self.records(), on_entry, noted_hash=noted_hash)
 
     def policy(self) -> CompiledPolicy:
         """Return the policy that this workspace decides by. Writes nothing.
@@ -399,7 +417,6 @@ def _refuse_reservation(seconds: int) -> None:
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"a reservation lasts 1 to {RESERVATION_SECONDS_MAX} seconds,"
-                f" not {seconds}",
+                f"a reservation lasts 1 second to 90 days, not {seconds} seconds",
             )
         )

@@ -101,6 +101,14 @@ def with_key(path: Path, key: str, value: object) -> str:
     return json.dumps(release)
 
 
+def named(path: Path) -> str:
+    return ".".join(map(str, path)) or "top"
+
+
+PATHS = list(mappings(RELEASE))
+VALUES: tuple[Any, ...] = (1, "none", True, None, {"eps": 1}, {"l2": 1}, [], {})
+
+
 def test_the_release_itself_is_valid() -> None:
     release = read(json.dumps(RELEASE))
     assert [m.name for m in release.mechanisms] == [
@@ -114,11 +122,11 @@ def test_the_release_itself_is_valid() -> None:
 
 @pytest.mark.spec("REL-1")
 @pytest.mark.spec("REL-2")
-@pytest.mark.parametrize("path", mappings(RELEASE), ids=lambda p: ".".join(map(str, p)))
+@pytest.mark.parametrize("path", PATHS, ids=named)
 def test_an_unknown_key_is_an_error_at_its_place(path: Path) -> None:
     by_unit = path and path[-1] in {"sensitivity", "cost", "contribution_bound"}
     code = Code.UNKNOWN_UNIT if by_unit else Code.UNKNOWN_KEY
-    for value in (1, "none", True, None, {"eps": 1}, {"l2": 1}, [], {}):
+    for value in VALUES:
         text = with_key(path, "zzz", value)
         (problem,) = (found for found in problems(text) if found.code is code)
         assert problem.mark is not None
@@ -233,7 +241,6 @@ def test_a_word_outside_the_vocabulary_is_an_error(
         ('{"l2": 1}', '{"l2": 0}', Code.OUT_OF_RANGE),
         ('"truth": 0.75', '"truth": 1', Code.OUT_OF_RANGE),
         ('"truth": 0.75', '"truth": 0', Code.OUT_OF_RANGE),
-        ('"truth": 0.75', '"truth": 0.3', Code.OUT_OF_RANGE),
         ('"values": 3', '"values": 1', Code.OUT_OF_RANGE),
         ('"values": 3', '"values": 2.5', Code.OUT_OF_RANGE),
         ('"values": 3', '"values": 1000001', Code.OUT_OF_RANGE),
@@ -262,13 +269,34 @@ def test_a_word_outside_the_vocabulary_is_an_error(
         ('"2026-03-01"', '"last week"', Code.OUT_OF_RANGE),
     ],
 )
-def test_a_malformed_value_is_an_error_in_its_line(
+def test_a_malformed_value_is_an_error_at_its_place(
     old: str, new: str, code: Code
 ) -> None:
+    start = json.dumps(RELEASE).index(old) + 1
     (problem,) = problems(changed(old, new))
     assert problem.code is code
     assert problem.mark is not None
-    assert problem.mark.column <= changed(old, new).index(new) + len(new) + 1
+    column = problem.mark.column
+    if code is Code.MISSING_KEY:  # The mapping that misses it begins before.
+        assert column <= start
+    elif code is Code.DUPLICATE_NAME:  # The second one of that name.
+        assert column > start
+    else:
+        assert start <= column < start + len(new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ('"truth": 0.75', '"truth": 0.3', Code.OUT_OF_RANGE),
+        (', "public_frame": true', "", Code.COST_NOT_DERIVABLE),
+    ],
+)
+def test_what_is_wrong_whatever_the_unit_is_reported_once(
+    old: str, new: str, code: Code
+) -> None:
+    found = problems(changed(old, new))
+    assert [problem.code for problem in found] == [code]
 
 
 @pytest.mark.parametrize(
@@ -290,11 +318,10 @@ def test_what_is_no_release_is_refused(text: str, code: Code) -> None:
 
 
 def test_a_release_has_at_most_a_thousand_mechanisms() -> None:
-    one = {"mechanism": "declared", "attributes": [], "cost": {"user": {"eps": 1}}}
-    one["cost"] = {unit: {"eps": 1} for unit in VOCABULARY.units}
-    assert len(
-        read(json.dumps({"release": "r", "mechanisms": [one] * 1000})).mechanisms
-    )
+    cost = {unit: {"eps": 1} for unit in VOCABULARY.units}
+    one = {"mechanism": "declared", "attributes": [], "cost": cost}
+    most = json.dumps({"release": "r", "mechanisms": [one] * 1000})
+    assert len(read(most).mechanisms) == 1000
     (problem,) = problems(json.dumps({"release": "r", "mechanisms": [one] * 1001}))
     assert problem.code is Code.OUT_OF_RANGE
 
