@@ -148,10 +148,11 @@ def as_yaml(draw: st.DrawFn, value: Any, indent: int) -> str:
         return draw(st.sampled_from([str(value), str(value).lower()]))
     if isinstance(value, int | Decimal):
         forms = (f"{value}", f"{value:f}", f"{value:e}", f"+{value}", f"{value:f}0e0")
-        return draw(st.sampled_from(forms if "." in f"{value:f}" else forms[:4]))
-    if "'" in value or draw(st.booleans()):
-        return json.dumps(value)
-    return f"'{value}'"
+        return str(draw(st.sampled_from(forms if "." in forms[1] else forms[:4])))
+    text: str = value
+    if "'" in text or draw(st.booleans()):
+        return json.dumps(text)
+    return f"'{text}'"
 
 
 def as_builders(release: Written) -> mo.Release:
@@ -208,7 +209,6 @@ def changes(release: Written) -> Iterator[Written]:
             {"name": f"m{place}", **mechanism}
             for place, mechanism in enumerate(release["mechanisms"])
         ]
-        yield {**release, "mechanisms": named}
         yield {**release, "mechanisms": named[::-1]}
 
 
@@ -236,7 +236,7 @@ def changed_mechanisms(mechanism: Written) -> Iterator[Written]:
 
 
 @pytest.mark.spec("REL-5")
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(releases())
 def test_every_change_is_another_content(release: Written) -> None:
     described = [release, *changes(release)]
