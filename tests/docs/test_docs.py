@@ -43,8 +43,8 @@ import modicum
 from modicum.accounting import COORDINATES, FILTERS, ORDERS
 from modicum.cli.exits import Exit
 from modicum.cli.main import app
-from modicum.core.document import read_document
 from modicum.core.errors import Code
+from modicum.core.yaml_reader import read_document
 from modicum.policy.compile import compile_text
 from modicum.release import parse_release, price
 

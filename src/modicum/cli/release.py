@@ -155,7 +155,7 @@ def _workspace(ledger: Path, policy: Path | None, actor: str | None) -> Workspac
 
 
 def _read(file: Path) -> Node:
-    from modicum.core.document import TEXT_BYTES_MAX, read_document
+    from modicum.core.yaml_reader import TEXT_BYTES_MAX, read_document
     from modicum.shell.files import load_release
 
     if str(file) == "-":

@@ -9,9 +9,9 @@ from typing import assert_never
 
 from modicum.accounting import Budget, Filter, filter_for
 from modicum.accounting.budgets import measure
-from modicum.core.document import read_document
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.reading import Problems, nearest, place
+from modicum.core.yaml_reader import read_document
 from modicum.policy.budget_maps import Table, apply_map
 from modicum.policy.model import (
     AttributePolicy,

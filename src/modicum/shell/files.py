@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from modicum.core.document import TEXT_BYTES_MAX, Entries, Items, Node, read_document
+from modicum.core.document import Entries, Items, Node
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.yaml_reader import TEXT_BYTES_MAX, read_document
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
 

@@ -21,8 +21,8 @@ from modicum.accounting.budgets import (
     parameter,
     with_parameter,
 )
-from modicum.core.document import read_document
 from modicum.core.errors import Code, InputError
+from modicum.core.yaml_reader import read_document
 
 EVERY: list[tuple[str, Budget]] = [
     ("{eps: 1.5}", PureBudget(Fraction(3, 2))),

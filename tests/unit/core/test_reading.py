@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modicum.core import reading
-from modicum.core.document import Node, from_python, read_document
+from modicum.core.document import Node, from_python
 from modicum.core.errors import (
     Code,
     InputError,
@@ -22,6 +22,7 @@ from modicum.core.errors import (
     check,
 )
 from modicum.core.reading import PROBLEMS_MAX, Fields, Problems, fail
+from modicum.core.yaml_reader import read_document
 
 
 def read(text: str) -> Node:
@@ -214,9 +215,9 @@ def test_a_word_outside_a_closed_set_gets_the_nearest_one() -> None:
     known = ["low", "medium", "high"]
     assert reading.choice(read("low"), "risk", known, Code.UNKNOWN_CHOICE) == "low"
     problem = problem_of(
-        lambda: reading.choice(read("hihg"), "risk", known, Code.UNKNOWN_RISK_LEVEL)
+        lambda: reading.choice(read("hihg"), "risk", known, Code.UNKNOWN_CHOICE)
     )
-    assert problem.code is Code.UNKNOWN_RISK_LEVEL
+    assert problem.code is Code.UNKNOWN_CHOICE
     assert problem.label == 'did you mean "high"?'
     assert problem.help == "known: low, medium, high"
     far = problem_of(

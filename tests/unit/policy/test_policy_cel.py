@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import pytest
 from oracle import policy as oracle
 
-from modicum.core.document import Kind, Scalar, from_python, read_document
+from modicum.core.document import Kind, Scalar, from_python
 from modicum.core.errors import Code, InputError, Mark, Problem
+from modicum.core.yaml_reader import read_document
 from modicum.policy.cel import CHARACTERS_MAX, NESTING_MAX, parse_predicate
 from modicum.policy.compile import compile_text
 from modicum.policy.predicates import Constant, Facts, Predicate, Scope, holds

@@ -263,6 +263,59 @@ def test_a_rule_says_in_words_and_places_where_it_comes_from() -> None:
     assert narrow.rules[0].when == "('gps' in m.attributes) && (m.ml == \"none\")"
 
 
+TABLE = "extensions: [{name: e, settings: {s: {when: 'true', budget: TABLE}}}]\n"
+POINTS = "{map: {1: 2, 2: 5}, between: linear, below: proportional, above: last}"
+CATEGORIES = (
+    "- {name: cat, for_each: category, unit: user, budget: {medium: 2, high: 1},"
+    " levels: {member: LEVEL}}\n"
+)
+
+
+def with_table(*base: str, more: str = "") -> CompiledPolicy:
+    return compiled("policies:\n", *base, TABLE.replace("TABLE", POINTS), more)
+
+
+@pytest.mark.spec("POL-5")
+@pytest.mark.parametrize(
+    "base",
+    [
+        # A table of eps says nothing about rho, whoever brings the rho in.
+        '- {name: a, when: "true", unit: user, budget: {rho: 1}}\n'
+        '- {name: b, when: "true", unit: user, budget: 2}\n',
+        "- {name: a, for_each: attribute, unit: user,"
+        " budget: {low: 2, medium: 2, high: 1}, override: {gps: {mu: 1}}}\n",
+        CATEGORIES.replace("LEVEL", "{to: {rho: 1}}")
+        + '- {name: b, when: "true", unit: user, budget: 2}\n',
+    ],
+)
+def test_a_table_acts_on_budgets_of_one_measure(base: str) -> None:
+    with pytest.raises(InputError) as caught:
+        with_table(base)
+    assert caught.value.code is Code.MAP_MEASURE
+
+
+@pytest.mark.spec("POL-5")
+def test_a_table_of_a_level_acts_on_budgets_of_one_measure() -> None:
+    mixed = CATEGORIES.replace("medium: 2", "medium: {rho: 2}").replace("LEVEL", POINTS)
+    with pytest.raises(InputError) as caught:
+        compiled("policies:\n", mixed)
+    assert caught.value.code is Code.MAP_MEASURE
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        '- {name: a, when: "true", unit: user, budget: {eps: 1}}\n'
+        '- {name: b, when: "true", unit: user, budget: {eps: 2, delta: 1e-9}}\n'
+        '- {name: c, when: "true", unit: user, budget: unlimited}\n',
+        '- {name: a, when: "true", unit: user, budget: {rho: 1}}\n',
+    ],
+)
+def test_a_table_may_act_on_every_budget_of_one_measure(base: str) -> None:
+    more = 'per_release: [{name: r, when: "true", unit: user, budget: {mu: 1}}]\n'
+    assert with_table(base, more=more).rules
+
+
 @pytest.mark.parametrize(
     "when",
     ["'gps' in m.attributes // and nothing else", "true || // never\n false", "true"],

@@ -36,13 +36,13 @@ POLICY: dict[str, Any] = {
             "for_each": "attribute",
             "unit": "user",
             "budget": {"low": 2, "high": {"eps": 1, "delta": 1e-9}},
-            "override": {"age": {"rho": 0.5}},
+            "override": {"age": {"eps": 0.5}},
         },
         {
             "name": "cat",
             "for_each": "category",
             "unit": "user",
-            "budget": {"high": {"mu": 1}},
+            "budget": {"high": {"eps": 1, "delta": 1e-9}},
             "levels": {
                 "member": "same",
                 "strong": {"scale": 2},
@@ -349,6 +349,33 @@ BARE_KEYS = [
     ("schema:\n", "schema"),
     ("policies:\n", "policies"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "known"),
+    [
+        ('"for_each": "attribute"', '"foreach": "attribute"', "for_each"),
+        (
+            '"when": "true", "unit": "user", "budget": {"eps": 2}',
+            '"wen": "true"',
+            "when",
+        ),
+        ('"unit": "user", "budget": {"eps": 2}', '"units": "user"', "unit"),
+        ('"settings": ', '"setings": ', "settings"),
+        ('"default": "none"', '"defualt": "none"', "default"),
+        ('"attributes": ', '"atributes": ', "attributes"),
+        ('"schema": ', '"shema": ', "schema"),
+    ],
+)
+def test_a_misspelt_key_that_is_needed_is_found(old: str, new: str, known: str) -> None:
+    """To say only that the right one is missing hides what is wrong."""
+    text = spelled(POLICY)
+    assert old in text
+    found = problems(text.replace(old, new, 1))
+    word = new.split('"')[1]
+    said = [problem for problem in found if f"`{word}`" in problem.render()]
+    assert said
+    assert f'did you mean "{known}"?' in said[0].render()
 
 
 @pytest.mark.parametrize(("line", "key"), BARE_KEYS)

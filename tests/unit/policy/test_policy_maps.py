@@ -16,8 +16,9 @@ from modicum.accounting import (
     ZcdpBudget,
 )
 from modicum.accounting.budget_reading import limit_delta, read_measured
-from modicum.core.document import Kind, Node, Scalar, read_document
+from modicum.core.document import Kind, Node, Scalar
 from modicum.core.errors import Code, InputError
+from modicum.core.yaml_reader import read_document
 from modicum.policy.budget_maps import BudgetMap, Same, Table, apply_map, parse_map
 
 DELTA = Fraction(1, 10**7)
@@ -198,6 +199,7 @@ def test_a_key_in_two_spellings_is_a_key_that_stands_twice(points: str) -> None:
         ("{scale: 2, foo: 1}", Code.UNKNOWN_KEY, 12),
         ("{to: {eps: 0}}", Code.OUT_OF_RANGE, 12),
         ("{add: {eps: -1}}", Code.OUT_OF_RANGE, 13),
+        ("{add: {eps: 1, delta: 1e-7}}", Code.KEYS_CONFLICT, 7),
         ("{map: {}}", Code.MAP_UNDEFINED, 7),
         ("{map: [1, 2]}", Code.WRONG_TYPE, 7),
         ("{map: {0: 1}}", Code.OUT_OF_RANGE, 8),
@@ -235,6 +237,13 @@ def test_two_kinds_of_map_at_once_are_refused(text: str) -> None:
     with pytest.raises(InputError) as caught:
         parsed(text)
     assert caught.value.code in {Code.KEYS_CONFLICT, Code.UNKNOWN_KEY}
+
+
+def test_a_word_that_is_no_map_is_told_all_forms_of_a_map() -> None:
+    with pytest.raises(InputError) as caught:
+        parsed("double")
+    for form in ("same", "scale", "add", "to", "map"):
+        assert form in caught.value.problems[0].help
 
 
 # --- the other maps ---
@@ -275,7 +284,6 @@ def test_scale_and_tables_act_on_the_parameter_and_leave_delta(text: str) -> Non
     [
         ("{add: {eps: 1}}", 0, PureBudget(Fraction(3))),
         ("{add: {eps: 1}}", 1, ApproxBudget(Fraction(3), DELTA)),
-        ("{add: {eps: 1, delta: 1e-7}}", 1, ApproxBudget(Fraction(3), DELTA)),
         ("{add: {rho: 1}}", 2, ZcdpBudget(Fraction(3))),
         ("{add: {mu: 1}}", 3, GdpBudget(Fraction(3))),
         ("{add: {mu: 1}}", 4, Unlimited()),

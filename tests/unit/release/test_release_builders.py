@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import modicum as mo
-from modicum.core.document import read_document
 from modicum.core.errors import Code, InputError, ModicumError, Problem
+from modicum.core.yaml_reader import read_document
 from modicum.release import (
     Label,
     Release,

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import modicum as mo
-from modicum.core.document import from_python, read_document
+from modicum.core.document import from_python
+from modicum.core.yaml_reader import read_document
 from modicum.release import (
     Label,
     PricedRelease,

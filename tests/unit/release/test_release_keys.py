@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from modicum.core.document import read_document
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.yaml_reader import read_document
 from modicum.release import Label, Release, Vocabulary, parse_release, price
 
 Path: TypeAlias = "tuple[str | int, ...]"
