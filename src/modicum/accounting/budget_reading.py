@@ -58,6 +58,12 @@ def read_measured(
     else:
         for key in ("eps", "delta", "rho", "mu"):
             fields.take_optional(key)
+    if budget is not None and "delta" in fields:
+        raise fail(
+            Code.KEYS_CONFLICT,
+            f"only eps goes with a delta, in {what}",
+            fields.key_node("delta"),
+        )
     fields.finish(unsupported=_LATER)
     if budget is None:
         raise _no_measure(what, node)

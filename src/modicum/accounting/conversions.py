@@ -36,10 +36,6 @@ _SEARCH_LOW = Decimal(-9)
 _SEARCH_HIGH = Decimal(45)
 
 
-# 1e-9 in ledger units.
-_UNSEEN = 1000
-
-
 @dataclass(frozen=True, slots=True)
 class Epsilon:
     """An epsilon at some delta, and how it was obtained.
@@ -166,8 +162,7 @@ def tightest_epsilon(total: Total, delta: Fraction) -> Epsilon:
         delta: The whole delta, > 0; the mechanisms' own deltas are taken from it.
 
     Returns:
-        The least of pure, zCDP (over real orders) and Renyi (over the grid); the
-        pure one also if it is within 1e-9 of the least.
+        The least of pure, zCDP (over real orders) and Renyi (over the grid).
     """
     left = delta - Fraction(total.units(DELTA), DELTA_UNIT)
     if left < 0:
@@ -179,6 +174,4 @@ def tightest_epsilon(total: Total, delta: Fraction) -> Epsilon:
     for index, order in enumerate(ORDERS, FIRST_ORDER):
         units = renyi_epsilon(order, total.units(index), left)
         candidates.append(Epsilon(units, coordinate_name(index)))
-    least = min(candidates, key=lambda candidate: candidate.units)
-    # A pure bound is as good as one that is less by nothing that anybody can see.
-    return best if best.units - least.units < _UNSEEN else least
+    return min(candidates, key=lambda candidate: candidate.units)

@@ -145,12 +145,11 @@ def randomized_response(*, truth: Fraction, values: int, answers: int) -> Loss:
     def repeated(value: Decimal) -> int:
         return saturate(loss_units(answers * value))
 
-    mu2 = _pure_mu2_decimal(eps)
     return Loss(
         (
             repeated(eps),
             repeated(_pure_rho_decimal(eps)),
-            saturate(answers * mu2),
+            repeated(_pure_mu2_decimal(eps)),
             *(repeated(min(rdp(alpha), eps)) for alpha in ORDERS),
             0,
         )
@@ -284,11 +283,11 @@ def _pure_rdp(eps: Fraction, alpha: Fraction) -> int:
 def _pure_mu2(eps: Fraction) -> int:
     if eps > _EPS_LARGE:
         return saturate(8 * ceil_units(eps))
-    return _pure_mu2_decimal(to_decimal(eps))
+    return loss_units(_pure_mu2_decimal(to_decimal(eps)))
 
 
-def _pure_mu2_decimal(eps: Decimal) -> int:
-    """Return mu**2 for mu = 2 * quantile(e^eps / (1 + e^eps)), rounded up.
+def _pure_mu2_decimal(eps: Decimal) -> Decimal:
+    """Return an upper bound of mu**2 for mu = 2 * quantile(e^eps / (1 + e^eps)).
 
     Newton's method on ln P(Z > x) starts right of the root; the function is
     concave and falling, so every iterate stays right of it: an upper bound.
@@ -298,12 +297,12 @@ def _pure_mu2_decimal(eps: Decimal) -> int:
         above the chord of the Gaussian one through its fixed point.
     """
     if eps == 0:
-        return 0
+        return eps
     ln_tail = -eps - (1 + (-eps).exp()).ln()  # ln of 1 / (1 + e^eps)
     # P(Z > x) <= exp(-x^2/2)/2 gives a first x, and a sound one.
     start_squared = 2 * (-ln_tail - Decimal(2).ln())
     if eps > to_decimal(_EPS_QUANTILE_MAX) or start_squared <= Decimal("1e-40"):
-        return loss_units(4 * max(start_squared, Decimal(0)))
+        return 4 * max(start_squared, Decimal(0))
     x = start_squared.sqrt()
     root_two_pi = (2 * pi(60)).sqrt()
     for _ in range(60):
@@ -313,4 +312,4 @@ def _pure_mu2_decimal(eps: Decimal) -> int:
         x += step
         if abs(step) < Decimal("1e-32"):
             break
-    return loss_units(4 * x * x)
+    return 4 * x * x

@@ -63,8 +63,12 @@ def to_decimal(value: Fraction) -> Decimal:
 
 
 def loss_units(value: Decimal) -> int:
-    """Return a computed loss in ledger units, rounded up, infinite if too large."""
-    if value <= 0:
+    """Return a computed loss in ledger units, rounded up, infinite if too large.
+
+    What is 0 but for the error of the computation may be a tiny loss: one unit. Only
+    a bound that is clearly negative, as a conversion may give, is 0.
+    """
+    if value < -GUARD:
         return 0
     scaled = (value + GUARD) * LOSS_UNIT
     return saturate(int(scaled.to_integral_value(rounding=decimal.ROUND_CEILING)))

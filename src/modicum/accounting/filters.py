@@ -96,7 +96,7 @@ class Filter:
         if not self.enforced:
             return True
         return total.units(DELTA) <= self.delta_cap and any(
-            total.units(index) <= cap for index, cap in self.caps
+            total.units(index) <= min(cap, INFINITE - 1) for index, cap in self.caps
         )
 
     def nearest(self, total: Total) -> tuple[int, int] | None:
@@ -133,11 +133,11 @@ def filter_for(budget: Budget, name: str) -> Filter:
         case Unlimited():
             return Filter((), 0, enforced=False)
         case PureBudget(eps=eps):
-            return Filter(((EPS, floor_units(eps)),), 0)
+            return Filter(((EPS, _finite(floor_units(eps))),), 0)
         case ZcdpBudget(rho=rho):
-            return Filter(((RHO, floor_units(rho)),), 0)
+            return Filter(((RHO, _finite(floor_units(rho))),), 0)
         case GdpBudget(mu=mu):
-            return Filter(((MU2, floor_units(mu * mu)),), 0)
+            return Filter(((MU2, _finite(floor_units(mu * mu))),), 0)
         case ApproxBudget(eps=eps, delta=delta):
             caps = [(EPS, floor_units(eps))]
             if shares.rho:
@@ -146,10 +146,15 @@ def filter_for(budget: Budget, name: str) -> Filter:
                 (order_index(order), renyi_cap(order, eps, share * delta))
                 for order, share in shares.orders
             ]
-            kept = tuple((i, min(cap, INFINITE - 1)) for i, cap in caps if cap >= 0)
+            kept = tuple((i, _finite(cap)) for i, cap in caps if cap >= 0)
             return Filter(kept, floor_units(shares.mechanisms * delta, DELTA_UNIT))
         case _:
             assert_never(budget)
+
+
+def _finite(cap: int) -> int:
+    """Return a cap that no infinite loss is within, however large the budget."""
+    return min(cap, INFINITE - 1)
 
 
 def figure(budget: Budget, name: str, total: Total) -> int:
@@ -186,11 +191,11 @@ def limit(budget: Budget) -> int:
         case Unlimited():
             return INFINITE
         case PureBudget(eps=eps) | ApproxBudget(eps=eps):
-            return min(floor_units(eps), INFINITE - 1)
+            return _finite(floor_units(eps))
         case ZcdpBudget(rho=rho):
-            return min(floor_units(rho), INFINITE - 1)
+            return _finite(floor_units(rho))
         case GdpBudget(mu=mu):
-            return min(floor_units(mu * mu), INFINITE - 1)
+            return _finite(floor_units(mu * mu))
         case _:
             assert_never(budget)
 

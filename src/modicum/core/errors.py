@@ -34,6 +34,7 @@ class Code(Enum):
     UNKNOWN_UNIT = "MOD111"
     UNKNOWN_LABEL_VALUE = "MOD112"
     UNKNOWN_CATEGORY = "MOD113"
+    UNKNOWN_RISK_LEVEL = "MOD114"
     UNKNOWN_CHOICE = "MOD115"
     DUPLICATE_NAME = "MOD116"
     UNKNOWN_ATTRIBUTE = "MOD117"
@@ -126,7 +127,7 @@ class Problem:
         lines.extend(f"   = {note}" for note in self.notes)
         if self.help:
             lines.append(f"   = help: {self.help}")
-        return "\n".join(lines)
+        return "\n".join(printable(line) for line in lines)
 
     def to_dict(self) -> dict[str, object]:
         """Return the documented JSON form of the problem."""
@@ -139,6 +140,16 @@ class Problem:
             "notes": list(self.notes),
             "help": self.help,
         }
+
+
+def printable(line: str) -> str:
+    """Return a line in which what a terminal would obey is written as an escape."""
+    return "".join(
+        character
+        if character.isprintable()
+        else character.encode("unicode_escape").decode("ascii")
+        for character in line
+    )
 
 
 _EXCERPT_WIDTH = 120  # A longer source line is cut around the caret.

@@ -16,7 +16,11 @@ from modicum.core.exact import parse_number
 #: More problems than this are not collected; the first ones matter.
 PROBLEMS_MAX = 50
 
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e]")
+# Controls, half surrogates, odd line breaks, and what changes the direction of text.
+_UNPRINTABLE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+    r"\ud800-\udfff]"
+)
 _NAME = re.compile(r"\w[\w.+-]{0,127}")
 _RELEASE_ID = re.compile(r"\w[\w.:/@+-]{0,199}")
 
@@ -44,7 +48,8 @@ class Problems:
     def raise_any(self) -> None:
         """Raise what was found, in the order of the text; return if nothing was."""
         if self._found:
-            raise InputError(*sorted(self._found, key=_place)[:PROBLEMS_MAX])
+            found = list(dict.fromkeys(self._found))  # The same for two units: once.
+            raise InputError(*sorted(found, key=_place)[:PROBLEMS_MAX])
 
 
 def _place(problem: Problem) -> tuple[str, int, int]:
@@ -90,8 +95,12 @@ class Fields:
         """
         value = self.take_optional(key)
         if value is None:
+            near = nearest(key, self._left)
             raise fail(
-                Code.MISSING_KEY, f"{self.what} needs the key `{key}`", self.node
+                Code.MISSING_KEY,
+                f"{self.what} needs the key `{key}`",
+                self.node,
+                notes=(near.replace("did you mean", "there is"),) if near else (),
             )
         return value
 
@@ -190,6 +199,18 @@ def text(node: Node, what: str, *, characters_max: int = 2000) -> str:
     return node.text
 
 
+def line(node: Node, what: str) -> str:
+    """Return a text of one line.
+
+    Raises:
+        InputError: If it is not text, is too long, or has line breaks or controls.
+    """
+    value = text(node, what)
+    if "\n" in value or "\t" in value:
+        raise fail(Code.NOT_TEXT, f"{what} must be a single line without tabs", node)
+    return value
+
+
 def name(node: Node, what: str) -> str:
     """Return a name: letters, digits, `_.+-`, at most 128 characters, NFC."""
     return _matching(node, what, _NAME, "letters, digits and _ . + -")
@@ -267,6 +288,13 @@ def number(node: Node, what: str) -> Fraction:
     value = parse_number(node.text)
     if value is None and "/" in node.text:
         return Fraction(node.text)  # Only from Python: files know no fractions.
+    if value is None and node.text[-1:].isdigit():
+        raise fail(
+            Code.OUT_OF_RANGE,
+            f"{what} has too many digits: `{node.text[:70]}`",
+            node,
+            notes=("at most 64 characters, and a power of ten of at most 400",),
+        )
     if value is None:
         raise fail(
             Code.OUT_OF_RANGE,

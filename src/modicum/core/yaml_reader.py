@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modicum.core.document import (
@@ -30,9 +31,11 @@ TEXT_BYTES_MAX = 8 * 1024 * 1024
 NODES_MAX = 400_000
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
-# Control characters, and the line breaks that only some programs see.
+# Control characters, line breaks that only some programs see, and characters that
+# change the direction of text: a reviewer would not see what the file says.
 _FORBIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e"
+    r"\u2066-\u2069\ufeff\ufffe\uffff]"
 )
 
 # YAML 1.2.2, section 10.3.2 (core schema).
@@ -251,7 +254,10 @@ class _Builder:
                 )
                 raise InputError(problem)
             seen[key.text] = key.mark
-            yield key, self._node(next(events), events, depth + 1)
+            value = self._node(next(events), events, depth + 1)
+            if isinstance(value, Scalar) and value.kind is Kind.NULL and not value.text:
+                value = replace(value, mark=key.mark)  # Nothing stands nowhere.
+            yield key, value
         self._end = event
 
     def _refuse_tag(self, event: NodeEvent, mark: Mark) -> None:
@@ -284,9 +290,10 @@ class _Builder:
         )
 
     def _syntax(self, error: object) -> Problem:
-        place = getattr(error, "problem_mark", None) or getattr(
-            error, "context_mark", None
-        )
+        places = ["problem_mark", "context_mark"]
+        if "end of stream" in str(getattr(error, "problem", "")):
+            places.reverse()  # What is not closed is shown where it opens.
+        place = getattr(error, places[0], None) or getattr(error, places[1], None)
         what = getattr(error, "problem", None) or getattr(error, "context", None)
         mark = Mark(self._file, 1, 1)
         if place is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import assert_never
 
-from modicum.accounting import GRID_VERSION, INFINITE, Loss
+from modicum.accounting import COORDINATES, GRID_VERSION, INFINITE, Loss
 from modicum.core.canonical import Plain
 from modicum.ledger.events import (
     EVENT_VERSION,
@@ -48,7 +50,7 @@ def from_plain(plain: Plain) -> Event:
         raise ValueError(message)
     kind = fields.string("kind")
     body = _body_from_plain(kind, _Reader(fields.take("body")))
-    event = Event(fields.string("at"), fields.string("actor"), body)
+    event = Event(_time(fields.string("at")), fields.string("actor"), body)
     fields.finish()
     return event
 
@@ -90,7 +92,7 @@ def _body_from_plain(kind: str, fields: _Reader) -> Body:
             body = ReleaseReserved(
                 _release_from_plain(fields.take("release")),
                 fields.string("policy"),
-                fields.string("expires_at"),
+                _time(fields.string("expires_at")),
             )
         case "release-started":
             body = ReleaseStarted(fields.string("release"))
@@ -170,7 +172,7 @@ def _mechanism_from_plain(plain: Plain) -> RecordedMechanism:
             message = f"`{key}` is not understood by this version"
             raise ValueError(message)
     losses = {
-        unit: Loss(tuple(_units(value) for value in _list(values)))
+        unit: _loss(_list(values))
         for unit, values in _mapping(fields.take("losses")).items()
     }
     mechanism = RecordedMechanism(
@@ -181,6 +183,13 @@ def _mechanism_from_plain(plain: Plain) -> RecordedMechanism:
     )
     fields.finish()
     return mechanism
+
+
+def _loss(values: Sequence[Plain]) -> Loss:
+    if len(values) != COORDINATES:
+        message = f"a loss must have {COORDINATES} coordinates, not {len(values)}"
+        raise ValueError(message)
+    return Loss(tuple(_units(value) for value in values))
 
 
 def _coordinate(units: int) -> Plain:
@@ -249,6 +258,16 @@ class _Reader:
         if self._left:
             message = f"unknown fields: {', '.join(sorted(self._left))}"
             raise ValueError(message)
+
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
+
+
+def _time(text: str) -> str:
+    if not _TIME.fullmatch(text):
+        message = "a time must read YYYY-MM-DDTHH:MM:SS.ffffffZ"
+        raise ValueError(message)
+    return text
 
 
 def _string(plain: Plain, key: str) -> str:

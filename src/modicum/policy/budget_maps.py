@@ -11,10 +11,10 @@ from typing import TypeAlias, assert_never
 
 from modicum.accounting import Budget, Unlimited
 from modicum.accounting.budgets import measure, parameter, with_parameter
-from modicum.core.document import Entries, Kind, Node, Scalar
+from modicum.core.document import Entries, Kind, Node, Scalar, describe
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.exact import number_text
-from modicum.core.reading import Fields, choice, fail, number, positive
+from modicum.core.reading import Fields, choice, fail, nearest, number, positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +178,16 @@ def parse_map(node: Node, read_budget: Callable[[Node], Budget]) -> BudgetMap:
     Raises:
         InputError: If it is none of these, or a table is not monotone.
     """
-    if isinstance(node, Scalar):
-        choice(node, "budget map", ["same"], Code.UNKNOWN_CHOICE)
+    if isinstance(node, Scalar) and node.text == "same":
         return BudgetMap(Same(), node.mark)
+    if isinstance(node, Scalar):
+        raise fail(
+            Code.UNKNOWN_CHOICE,
+            f"{describe(node)} is not a budget map",
+            node,
+            label=nearest(node.text, ["same"]),
+            help="write same, {scale: …}, {add: …}, {to: …} or {map: {…}}",
+        )
     fields = Fields(node, "a budget map")
     form: Form
     if "scale" in fields:
@@ -221,7 +228,13 @@ def _parse_table(fields: Fields) -> Table:
     if not points:
         raise fail(Code.MAP_UNDEFINED, "the budget map has no entries", node)
     for (x0, y0), (x1, y1) in pairwise(points):
-        if x0 == x1 or y1 < y0:
+        if x0 == x1:
+            raise fail(
+                Code.DUPLICATE_KEY,
+                f"the budget map has the key {number_text(x0)} twice",
+                node,
+            )
+        if y1 < y0:
             raise fail(
                 Code.MAP_NOT_MONOTONE,
                 f"the budget map falls from {number_text(y0)} at {number_text(x0)}"

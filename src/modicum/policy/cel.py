@@ -124,10 +124,12 @@ class _Lowering:
         part = _unwrapped(part)
         deeper = depth + 1
         match _kind(part), _children(part):
-            case "conditionalor", [left, right]:
-                return Any((self._boolean(left, deeper), self._boolean(right, deeper)))
-            case "conditionaland", [left, right]:
-                return All((self._boolean(left, deeper), self._boolean(right, deeper)))
+            case "conditionalor" as kind, [_, _]:
+                terms = _terms(part, kind)
+                return Any(tuple(self._boolean(term, deeper) for term in terms))
+            case "conditionaland" as kind, [_, _]:
+                terms = _terms(part, kind)
+                return All(tuple(self._boolean(term, deeper) for term in terms))
             case "unary", [operator, operand] if _kind(operator) == "unary_not":
                 return Not(self._boolean(operand, deeper))
             case "paren_expr", [inner]:
@@ -162,7 +164,10 @@ class _Lowering:
             case "relation_in" if _kind(right) == "list_lit":
                 return self._one_of(left, _list_items(right))
             case _:
-                raise self._outside(right)
+                for side in (left, right):
+                    if _kind(side) == "member_dot":
+                        self._path(side)  # What may not be seen is said first.
+                raise self._outside(left)
 
     def _reads(self, left: Part, right: Part) -> Predicate:
         """Lower ``"age" in m.attributes``."""
@@ -318,6 +323,16 @@ def _unwrapped(part: Part) -> Part:
     while _kind(part) in _TRANSPARENT and len(_children(part)) == 1:
         part = _children(part)[0]
     return part
+
+
+def _terms(part: Part, kind: str) -> list[Part]:
+    """Return the terms of ``a || b || c``, which the grammar nests to the left."""
+    terms: list[Part] = []
+    while _kind(part) == kind and len(_children(part)) == 2:
+        left, right = _children(part)
+        terms.append(right)
+        part = _unwrapped(left)
+    return [part, *reversed(terms)]
 
 
 def _kind(part: Part) -> str:

@@ -12,7 +12,7 @@ from modicum.accounting.budgets import measure
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.reading import Problems, nearest, place
 from modicum.core.yaml_reader import read_document
-from modicum.policy.budget_maps import Table, apply_map
+from modicum.policy.budget_maps import BudgetMap, Table, To, apply_map
 from modicum.policy.model import (
     AttributePolicy,
     BasePolicy,
@@ -20,7 +20,6 @@ from modicum.policy.model import (
     CustomPolicy,
     Extension,
     Policy,
-    base_budgets,
 )
 from modicum.policy.parse import parse_policy
 from modicum.policy.predicates import (
@@ -28,6 +27,8 @@ from modicum.policy.predicates import (
     Predicate,
     ReadsAny,
     escapes_by_default,
+    labels_of,
+    words,
 )
 from modicum.policy.rules import Rule, Stage
 
@@ -85,10 +86,12 @@ def compile_policy(policy: Policy) -> CompiledPolicy:
     """
     found = Problems()
     counts: dict[str, int] = {}
+    base_rules: list[Rule] = []
     rules: list[Rule] = []
     for base in policy.base_policies:
         with found.guard():
             own = list(_base_rules(base, policy, Stage.HISTORY))
+            base_rules.extend(own)
             counts[base.name] = len(own)
             _refuse_too_many(sum(counts.values()), policy)
             for rule in own:
@@ -97,44 +100,56 @@ def compile_policy(policy: Policy) -> CompiledPolicy:
     for base in policy.per_release:
         with found.guard():
             release_rules.extend(_base_rules(base, policy, Stage.RELEASE))
+            if len(release_rules) > RULES_MAX:
+                _refuse_too_many(len(release_rules), replace(policy, extensions=()))
     with found.guard():
-        _refuse_mixed_tables(policy)
+        _refuse_mixed_tables(policy, base_rules)
     found.raise_any()
     return CompiledPolicy(
         policy, tuple(rules), tuple(release_rules), counts, tuple(_warnings(policy))
     )
 
 
-def _refuse_mixed_tables(policy: Policy) -> None:
+def _refuse_mixed_tables(policy: Policy, rules: list[Rule]) -> None:
     """Refuse a table of numbers that would act on budgets of several measures."""
-    families: dict[str, Mark | None] = {}
     for base in policy.base_policies:
-        for budget in base_budgets(base):
-            family = measure(budget).split(",")[0]
-            if family != "unlimited":
-                families.setdefault(family, base.mark)
+        if isinstance(base, CategoryPolicy):
+            own = {_family(budget): base.mark for budget in base.budgets.values()}
+            for budget_map in base.levels.values():
+                _refuse_mixed(budget_map, own)
+    families = {_family(rule.budget): rule.marks[0] for rule in reversed(rules)}
     for extension in policy.extensions:
         for setting in extension.settings:
-            if isinstance(setting.budget_map.form, Table) and len(families) > 1:
-                raise InputError(
-                    Problem(
-                        Code.MAP_MEASURE,
-                        f"the table of setting `{setting.name}` would act on budgets in"
-                        f" {' and in '.join(families)}",
-                        setting.budget_map.mark,
-                        notes=tuple(
-                            f"{family}: {place(mark)}"
-                            for family, mark in families.items()
-                        ),
-                        help="state all base policies in one measure, or use `scale`",
-                    )
-                )
+            _refuse_mixed(setting.budget_map, families)
+        for setting in extension.settings:
+            if isinstance(setting.budget_map.form, To):
+                families[_family(setting.budget_map.form.budget)] = setting.mark
+
+
+def _family(budget: Budget) -> str:
+    return measure(budget).split(",")[0]
+
+
+def _refuse_mixed(budget_map: BudgetMap, families: Mapping[str, Mark | None]) -> None:
+    numbers = {name: mark for name, mark in families.items() if name != "unlimited"}
+    if isinstance(budget_map.form, Table) and len(numbers) > 1:
+        raise InputError(
+            Problem(
+                Code.MAP_MEASURE,
+                f"a table would act on budgets in {' and in '.join(sorted(numbers))}",
+                budget_map.mark,
+                notes=tuple(
+                    f"{name}: {place(mark)}" for name, mark in sorted(numbers.items())
+                ),
+                help="state these budgets in one measure, or use `scale`",
+            )
+        )
 
 
 def _refuse_too_many(base_rules: int, policy: Policy) -> None:
     rules = base_rules
     for extension in policy.extensions:
-        rules *= len(extension.settings)
+        rules *= max(1, len(extension.settings))
     if rules > RULES_MAX:
         problem = Problem(
             Code.TOO_LARGE,
@@ -146,7 +161,7 @@ def _refuse_too_many(base_rules: int, policy: Policy) -> None:
 def _base_rules(base: BasePolicy, policy: Policy, stage: Stage) -> Iterator[Rule]:
     match base:
         case CustomPolicy():
-            yield _rule(base, stage, base.name, base.predicate, base.when, base.budget)
+            yield _rule(base, stage, base.name, base.predicate, base.budget)
         case AttributePolicy():
             for attribute in policy.attributes.values():
                 budget = base.override.get(attribute.name)
@@ -157,7 +172,6 @@ def _base_rules(base: BasePolicy, policy: Policy, stage: Stage) -> Iterator[Rule
                     stage,
                     f"{base.name}:{attribute.name}",
                     ReadsAny(frozenset({attribute.name})),
-                    f'"{attribute.name}" in m.attributes',
                     budget,
                 )
         case CategoryPolicy():
@@ -184,14 +198,8 @@ def _category_rules(
                 stage,
                 scope,
                 ReadsAny(frozenset(attributes)),
-                _reads_any(attributes),
                 apply_map(budget_map, budget, scope),
             )
-
-
-def _reads_any(attributes: list[str]) -> str:
-    """Return the predicate of a category in CEL that the format itself accepts."""
-    return " || ".join(f'"{name}" in m.attributes' for name in attributes) or "false"
 
 
 def _rule(
@@ -199,7 +207,6 @@ def _rule(
     stage: Stage,
     scope: str,
     predicate: Predicate,
-    when: str,
     budget: Budget,
 ) -> Rule:
     return Rule(
@@ -210,7 +217,7 @@ def _rule(
         unit=base.unit,
         predicate=predicate,
         settings=(),
-        when=when,
+        when=words(predicate),
         budget=budget,
         marks=(base.mark,),
     )
@@ -246,7 +253,7 @@ def _extended(
                             id=identifier,
                             context=(*shorter.context, setting.name),
                             settings=(*shorter.settings, setting.predicate),
-                            when=_conjunction(shorter.when, setting.when),
+                            when=_conjunction(shorter.when, words(setting.predicate)),
                             budget=apply_map(
                                 setting.budget_map, shorter.budget, identifier
                             ),
@@ -279,6 +286,7 @@ def _warnings(policy: Policy) -> Iterator[Problem]:
                 help="its rules can never match",
             )
     yield from _loose_defaults(policy)
+    yield from _uncovered_levels(policy)
     everything = any(
         isinstance(base, CustomPolicy) and base.predicate == Constant(value=True)
         for base in policy.base_policies
@@ -291,11 +299,30 @@ def _warnings(policy: Policy) -> Iterator[Problem]:
         )
 
 
+def _uncovered_levels(policy: Policy) -> Iterator[Problem]:
+    """Yield memberships of attributes that no rule of a category policy covers."""
+    for base in policy.base_policies:
+        if not isinstance(base, CategoryPolicy):
+            continue
+        covered = {level for rule in base.levels for level in rule.includes()}
+        for attribute in policy.attributes.values():
+            for category, level in attribute.memberships.items():
+                if level not in covered:
+                    yield Problem(
+                        Code.NO_CATCH_ALL,
+                        f"policy `{base.name}` has no {level.value} rule:"
+                        f" `{attribute.name}` in `{category}` escapes it",
+                        base.mark,
+                        help=f"add  levels: {{{level.value}: …}}",
+                    )
+
+
 def _loose_defaults(policy: Policy) -> Iterator[Problem]:
     """Yield labels whose default escapes a setting that another value falls under."""
     for extension in policy.extensions:
         for setting in extension.settings:
-            for name, label in policy.vocabulary.labels.items():
+            for name in labels_of(setting.predicate):
+                label = policy.vocabulary.labels[name]
                 if escapes_by_default(setting.predicate, name, policy.vocabulary):
                     yield Problem(
                         Code.UNKNOWN_LABEL_VALUE,

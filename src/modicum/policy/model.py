@@ -44,7 +44,6 @@ class CustomPolicy:
     name: str
     unit: str
     predicate: Predicate
-    when: str
     budget: Budget
     mark: Mark | None
 
@@ -76,24 +75,12 @@ class CategoryPolicy:
 BasePolicy: TypeAlias = CustomPolicy | AttributePolicy | CategoryPolicy
 
 
-def base_budgets(base: BasePolicy) -> tuple[Budget, ...]:
-    """Return the budgets that a base policy names, before levels and extensions."""
-    match base:
-        case CustomPolicy(budget=budget):
-            return (budget,)
-        case AttributePolicy(budgets=budgets, override=override):
-            return (*budgets.values(), *override.values())
-        case CategoryPolicy(budgets=budgets):
-            return tuple(budgets.values())
-
-
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One context of an extension: a predicate and what it does to a budget."""
 
     name: str
     predicate: Predicate
-    when: str
     budget_map: BudgetMap
     mark: Mark | None
 

@@ -29,7 +29,7 @@ from modicum.core.reading import (
 from modicum.policy.budget_maps import BudgetMap, Same, parse_map
 from modicum.policy.cel import parse_predicate
 from modicum.policy.declarations import (
-    Header,
+    Declarations,
     read_declarations,
     read_level,
 )
@@ -53,6 +53,9 @@ from modicum.release import Vocabulary
 
 #: The version of the format that this module reads.
 FORMAT = "policy/v1"
+
+#: Risk levels that a budget may name though nothing has them.
+USUAL_RISK_LEVELS = ("low", "medium", "high")
 
 _LATER = MappingProxyType(
     {
@@ -78,7 +81,7 @@ def parse_policy(node: Node, source: str) -> Policy:
     fields = Fields(node, "the policy")
     _version(fields.take("modicum"))
     declared = read_declarations(fields)
-    reader = _Reader(declared.vocabulary, declared.header)
+    reader = _Reader(declared)
     found = Problems()
     base_policies: tuple[BasePolicy, ...] = ()
     with found.guard():
@@ -150,9 +153,13 @@ def _refuse_same_names(policies: tuple[BasePolicy, ...]) -> None:
 class _Reader:
     """Reads the parts of a policy that refer to its vocabulary."""
 
-    def __init__(self, vocabulary: Vocabulary, header: Header) -> None:
-        self._vocabulary = vocabulary
-        self._header = header
+    def __init__(self, declared: Declarations) -> None:
+        self._vocabulary = declared.vocabulary
+        self._header = declared.header
+        used = [attribute.risk for attribute in declared.attributes.values()]
+        self._risk_levels = tuple(
+            dict.fromkeys((*USUAL_RISK_LEVELS, *used, *declared.categories.values()))
+        )
 
     # --- budgets ---
 
@@ -171,7 +178,7 @@ class _Reader:
                 )
             return self._header.bare(value)
         if isinstance(node, Scalar):
-            if not node.quoted and node.text == "unlimited":
+            if node.kind is Kind.TEXT and node.text == "unlimited":
                 return Unlimited()
             if node.kind is Kind.TEXT and not node.quoted:
                 raise fail(
@@ -189,7 +196,10 @@ class _Reader:
         budgets: dict[str, Budget] = {}
         for key, value in Fields(node, "`budget`").rest():
             with found.guard():
-                budgets[name(key, "a risk level")] = self.budget(value)
+                level = choice(
+                    key, "risk level", self._risk_levels, Code.UNKNOWN_RISK_LEVEL
+                )
+                budgets[level] = self.budget(value)
         found.raise_any()
         return budgets
 
@@ -224,7 +234,6 @@ class _Reader:
                 name=own_name,
                 unit=unit,
                 predicate=parse_predicate(when, "`when`", self._vocabulary),
-                when=text(when, "`when`"),
                 budget=self.budget(fields.take("budget")),
                 mark=node.mark,
             )
@@ -267,6 +276,13 @@ class _Reader:
         else:
             for key, value in Fields(levels_node, "`levels`").rest():
                 levels[read_level(key)] = parse_map(value, self.budget)
+        if not levels:
+            raise fail(
+                Code.MISSING_KEY,
+                "`levels` is empty: the policy would have no rule",
+                levels_node,
+                help="leave it out for {member: same}",
+            )
         return CategoryPolicy(
             name=own_name,
             unit=unit,
@@ -326,22 +342,20 @@ class _Reader:
         budget_map = parse_map(fields.take("budget"), self.budget)
         within = fields.take_optional("within")
         fields.finish()
-        setting = Setting(
-            own_name, predicate, text(when, "`when`"), budget_map, key.mark
-        )
+        setting = Setting(own_name, predicate, budget_map, key.mark)
         return setting, within
 
     def _refuse_no_catch_all(
         self, own_name: str, settings: list[Setting], node: Node
     ) -> None:
-        escapes = {
-            setting.name: _counterexample(
+        escapes: dict[str, dict[str, str]] = {}
+        for setting in settings:
+            escape = _counterexample(
                 Constant(value=True), setting, self._vocabulary, node
             )
-            for setting in settings
-        }
-        if any(escape is None for escape in escapes.values()):
-            return
+            if escape is None:
+                return
+            escapes[setting.name] = escape
         raise fail(
             Code.NO_CATCH_ALL,
             f'extension "{own_name}" has no setting that matches every mechanism',
@@ -349,7 +363,6 @@ class _Reader:
             notes=tuple(
                 f"`{setting}` misses a mechanism with {_labels_text(escape)}"
                 for setting, escape in escapes.items()
-                if escape
             ),
             help='write  when: "true"  for the loosest setting',
         )
@@ -389,6 +402,13 @@ def _labels_text(labels: dict[str, str]) -> str:
 def _refuse_same_settings(extensions: list[Extension]) -> None:
     seen: set[str] = set()
     for extension in extensions:
+        if [other.name for other in extensions].count(extension.name) > 1:
+            node = Scalar(Kind.TEXT, extension.name, quoted=False, mark=extension.mark)
+            raise fail(
+                Code.DUPLICATE_NAME,
+                f"two extensions are named `{extension.name}`",
+                node,
+            )
         for setting in extension.settings:
             if setting.name in seen:
                 node = Scalar(Kind.TEXT, setting.name, quoted=False, mark=setting.mark)

@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 from modicum.release import Vocabulary
 
 #: Implication is decided by enumeration up to this many label combinations.
-COMBINATIONS_MAX = 100_000
+COMBINATIONS_MAX = 10_000
 
 
 class Scope(Enum):
@@ -113,6 +113,40 @@ def holds(predicate: Predicate, facts: Facts) -> bool:
             assert_never(predicate)
 
 
+def words(predicate: Predicate) -> str:
+    """Return the predicate in CEL, as `modicum.policy.cel` would read it."""
+    match predicate:
+        case Constant(value=value):
+            return "true" if value else "false"
+        case LabelIn(scope=scope, label=name, values=values):
+            return f"{scope.value}.{name} {_one_of(values)}"
+        case TextIn(scope=scope, field=name, values=values):
+            return f"{scope.value}.{name} {_one_of(values)}"
+        case ReadsAny(attributes=attributes):
+            listed = sorted(attributes)
+            return " || ".join(f'"{one}" in m.attributes' for one in listed) or "false"
+        case Not(part=part):
+            return f"!({words(part)})"
+        case All(parts=parts):
+            return " && ".join(_bracketed(part) for part in parts) or "true"
+        case Any(parts=parts):
+            return " || ".join(_bracketed(part) for part in parts) or "false"
+        case _:
+            assert_never(predicate)
+
+
+def _one_of(values: frozenset[str]) -> str:
+    quoted = [f'"{value}"' for value in sorted(values)]
+    return f"== {quoted[0]}" if len(quoted) == 1 else f"in [{', '.join(quoted)}]"
+
+
+def _bracketed(predicate: Predicate) -> str:
+    plain = isinstance(predicate, Constant | LabelIn | TextIn | Not) or (
+        isinstance(predicate, ReadsAny) and len(predicate.attributes) == 1
+    )
+    return words(predicate) if plain else f"({words(predicate)})"
+
+
 def atoms(predicate: Predicate) -> Iterator[Predicate]:
     """Yield the parts of a predicate that have no parts themselves."""
     match predicate:
@@ -123,6 +157,11 @@ def atoms(predicate: Predicate) -> Iterator[Predicate]:
                 yield from atoms(part)
         case _:
             yield predicate
+
+
+def labels_of(predicate: Predicate) -> list[str]:
+    """Return the labels that a predicate looks at, sorted."""
+    return sorted({one.label for one in atoms(predicate) if isinstance(one, LabelIn)})
 
 
 def looks_only_at_labels(predicate: Predicate) -> bool:

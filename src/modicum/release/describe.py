@@ -35,7 +35,7 @@ class ReleaseDraft:
     """
 
     release: str
-    mechanisms: tuple[Mapping[str, object], ...]
+    mechanisms: Sequence[Mapping[str, object]]
     fields: Mapping[str, object] = field(default_factory=dict)
 
     def __init__(
@@ -46,7 +46,7 @@ class ReleaseDraft:
         **fields: object,
     ) -> None:
         object.__setattr__(self, "release", release)
-        object.__setattr__(self, "mechanisms", tuple(mechanisms))
+        object.__setattr__(self, "mechanisms", mechanisms)
         object.__setattr__(self, "fields", dict(fields))
 
     def to_dict(self) -> dict[str, object]:
@@ -54,7 +54,7 @@ class ReleaseDraft:
         return {
             "release": self.release,
             **self.fields,
-            "mechanisms": [dict(mechanism) for mechanism in self.mechanisms],
+            "mechanisms": self.mechanisms,
         }
 
     def to_node(self) -> Node:
@@ -152,7 +152,7 @@ def _mechanism(
     **given: object,
 ) -> dict[str, object]:
     present = {key: value for key, value in given.items() if value is not None}
-    return {"mechanism": kind, "attributes": list(attributes), **present, **more}
+    return {"mechanism": kind, "attributes": attributes, **present, **more}
 
 
 def l1(sensitivity: Number) -> dict[str, object]:

@@ -21,6 +21,7 @@ from modicum.core.reading import (
     count,
     fail,
     items,
+    line,
     name,
     nearest,
     positive,
@@ -119,7 +120,7 @@ def parse_release(node: Node, vocabulary: Vocabulary) -> Release:
         with found.guard():
             value = fields.take_optional(key)
             if value is not None:
-                reader = _date if key == "released_on" else text
+                reader = _date if key == "released_on" else line
                 metadata[key] = reader(value, f"`{key}`")
     mechanisms: list[Mechanism] = []
     with found.guard():

@@ -18,6 +18,7 @@ from modicum.accounting import (
 )
 from modicum.accounting.budgets import budget_text, measure
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.exact import LOSS_UNIT, number_text
 from modicum.core.reading import Problems
 from modicum.release.model import Mechanism, Release
 from modicum.release.parse import KINDS
@@ -87,6 +88,7 @@ def _completed(given: Mapping[str, str], vocabulary: Vocabulary) -> dict[str, st
 
 
 def _loss(mechanism: Mechanism, unit: str) -> Loss:
+    _refuse_halves(mechanism)
     declared = mechanism.cost.get(unit)
     computed = _computed(mechanism, unit)
     if computed is None and declared is None:
@@ -97,6 +99,40 @@ def _loss(mechanism: Mechanism, unit: str) -> Loss:
     if computed is None:
         return _declared(mechanism, declared)
     return _not_below(mechanism, unit, declared, computed)
+
+
+def _refuse_halves(mechanism: Mechanism) -> None:
+    """Refuse parameters that no price can be computed from: none is ever ignored."""
+    pairs = {
+        "laplace": ("scale", "sensitivity", bool(mechanism.sensitivity)),
+        "gaussian": ("sigma", "sensitivity", bool(mechanism.sensitivity)),
+    }
+    if mechanism.kind in pairs:
+        parameter, other, given = pairs[mechanism.kind]
+        if parameter in mechanism.parameters and not given:
+            raise _wrong(
+                mechanism,
+                Code.MISSING_KEY,
+                f"`{parameter}` says nothing without `{other}`",
+                help=f"give `{other}`, or leave `{parameter}` out and declare a `cost`",
+            )
+    if mechanism.kind == "randomized-response" and "truth" not in mechanism.parameters:
+        given_keys = [
+            key
+            for key, present in (
+                ("values", "values" in mechanism.parameters),
+                ("contribution_bound", bool(mechanism.contribution_bound)),
+                ("public_frame", mechanism.public_frame),
+            )
+            if present
+        ]
+        if given_keys:
+            raise _wrong(
+                mechanism,
+                Code.MISSING_KEY,
+                f"`{given_keys[0]}` says nothing without `truth`",
+                help="give `truth`, or leave these out and declare a `cost`",
+            )
 
 
 def _computed(mechanism: Mechanism, unit: str) -> Loss | None:
@@ -126,9 +162,10 @@ def _randomized_response(mechanism: Mechanism, unit: str) -> Loss | None:
             Code.OUT_OF_RANGE,
             f"`truth` must be at least 1/values = 1/{values}, got {float(truth):g}",
         )
-    if unit not in mechanism.contribution_bound:
+    declared = unit in mechanism.cost  # Then at least what so many answers cost.
+    if not declared and unit not in mechanism.contribution_bound:
         return None
-    if not mechanism.public_frame:
+    if not declared and not mechanism.public_frame:
         raise _wrong(
             mechanism,
             Code.COST_NOT_DERIVABLE,
@@ -143,7 +180,7 @@ def _randomized_response(mechanism: Mechanism, unit: str) -> Loss | None:
     return curves.randomized_response(
         truth=truth,
         values=int(values),
-        answers=mechanism.contribution_bound[unit],
+        answers=mechanism.contribution_bound.get(unit, 1),
     )
 
 
@@ -230,4 +267,4 @@ def _wrong(
 
 
 def _units_text(units: int) -> str:
-    return f"{units / 10**12:.12g}"
+    return number_text(Fraction(units, LOSS_UNIT))

@@ -55,19 +55,21 @@ class SqliteStore:
     """
 
     def __init__(self, path: str | Path, *, wait_seconds: float = WAIT_SECONDS) -> None:
-        self._path = Path(path)
-        self._lock_path = self._path.with_name(self._path.name + ".lock")
+        # SQLite follows links; the log and the lock must lie beside the same file.
+        self._path = Path(path).resolve()
+        self._shown = str(path)
+        self._lock_path = Path(f"{self._path}.lock")
         self._wait_seconds = wait_seconds
 
     @property
     def name(self) -> str:
         """The path of the file."""
-        return str(self._path)
+        return self._shown
 
     def exists(self) -> bool:
         """Return whether the file is there and not empty."""
         try:
-            return self._path.stat().st_size > 0 or self._wal_bytes() > 0
+            return self._path.stat().st_size > 0 or bool(self._leftovers())
         except FileNotFoundError:
             return False
         except OSError as error:
@@ -96,14 +98,16 @@ class SqliteStore:
     @contextmanager
     def _resting_copy(self) -> Iterator[str]:
         """Yield the URI of a database that can be read without being written."""
-        if self._wal_bytes() == 0:
+        leftovers = self._leftovers()
+        if not leftovers:
             yield f"file:{quote(str(self._path.absolute()))}?mode=ro&immutable=1"
             return
         with tempfile.TemporaryDirectory(prefix="modicum-") as folder:
             copy = Path(folder, "ledger.db")
             try:
                 shutil.copyfile(self._path, copy)
-                shutil.copyfile(self._wal_path, f"{copy}-wal")
+                for suffix in leftovers:
+                    shutil.copyfile(f"{self._path}{suffix}", f"{copy}{suffix}")
             except OSError as error:
                 raise self._unreadable(error) from error
             yield f"file:{quote(str(copy))}"
@@ -136,7 +140,9 @@ class SqliteStore:
         """
         with self._exclusive():
             try:
-                connection = sqlite3.connect(self._path, isolation_level=None)
+                connection = sqlite3.connect(
+                    self._path, isolation_level=None, timeout=self._wait_seconds
+                )
             except sqlite3.Error as error:
                 raise self._unwritable(error) from error
             with closing(connection):
@@ -146,6 +152,8 @@ class SqliteStore:
                     yield _SqliteTurn(connection)
                     connection.execute("COMMIT")
                 except sqlite3.OperationalError as error:
+                    if "locked" in str(error):  # By another program than modicum.
+                        raise self._busy() from error
                     raise self._unwritable(error) from error
                 except sqlite3.DatabaseError as error:
                     raise self._damaged(error) from error
@@ -184,8 +192,10 @@ class SqliteStore:
         """Make the tables if there are none; return whether they were made."""
         connection.execute("PRAGMA synchronous = FULL")
         created = _is_blank(connection)
+        if not created:
+            self._check_identity(connection)
+        connection.execute("PRAGMA journal_mode = WAL")
         if created:
-            connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -196,15 +206,13 @@ class SqliteStore:
 
     # --- what can go wrong ---
 
-    @property
-    def _wal_path(self) -> Path:
-        return self._path.with_name(self._path.name + "-wal")
-
-    def _wal_bytes(self) -> int:
-        try:
-            return self._wal_path.stat().st_size
-        except FileNotFoundError:
-            return 0
+    def _leftovers(self) -> tuple[str, ...]:
+        """Return the endings of journals that a killed writer left beside the file."""
+        return tuple(
+            suffix
+            for suffix in ("-wal", "-journal")
+            if _size(Path(f"{self._path}{suffix}"))
+        )
 
     def _check_identity(self, connection: sqlite3.Connection) -> None:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -288,6 +296,13 @@ class _SqliteTurn:
         )
 
 
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 def _is_blank(connection: sqlite3.Connection) -> bool:
     """Return whether nothing was ever stored, as after a kill while being made."""
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -299,7 +314,10 @@ def _select(connection: sqlite3.Connection, after: int) -> list[Record]:
     rows = connection.execute(
         "SELECT seq, payload, hash FROM events WHERE seq > ? ORDER BY seq", (after,)
     )
-    return [Record(seq, bytes(payload), hash_) for seq, payload, hash_ in rows]
+    return [
+        Record(seq, payload if isinstance(payload, bytes) else b"", str(hash_))
+        for seq, payload, hash_ in rows
+    ]
 
 
 def _sync_folder(folder: Path) -> None:

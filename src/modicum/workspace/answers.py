@@ -96,8 +96,9 @@ def repeated_answer(
         raise ConflictError(
             Problem(
                 Code.RELEASE_STATE,
-                f"release `{recorded.id}` {known.status.value}; ids are not used again",
-                help="submit it under a new id",
+                f"release `{recorded.id}` is {known.status.value}: its loss is not"
+                " counted, and its id is not used again",
+                help="if it did happen, record it under a new id",
             )
         )
     balances.take_back(known.release)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from modicum.core.errors import Code, Problem, StaleError
+from modicum.core.errors import Code, InputError, ModicumError, Problem, StaleError
 from modicum.ledger import (
     Balances,
+    ChainBreakError,
     Event,
     Record,
     ReleaseStatus,
@@ -44,8 +45,24 @@ class Book:
             VerificationError: If they do not.
         """
         for record in records:
-            event = read_record(record, self.state.seq + 1, self.state.head)
-            self.apply(event, record)
+            seq = self.state.seq + 1
+            event = read_record(record, seq, self.state.head)
+            try:
+                self.apply(event, record)
+            except ModicumError as error:
+                raise ChainBreakError(
+                    seq, f"it cannot happen here ({error})"
+                ) from error
+
+    def continues(self, known: Sequence[Record]) -> bool:
+        """Return whether a log still has the record that was folded last.
+
+        Args:
+            known: What the log has at that number; empty if it has nothing.
+        """
+        if self.state.seq == 0:
+            return True
+        return bool(known) and known[0].hash == self.state.head
 
     def apply(self, event: Event, record: Record) -> None:
         """Fold one event into the state and the balances."""
@@ -67,7 +84,12 @@ class Book:
             return None
         if self._active is None or self._active.policy.digest != policy.digest:
             text = policy.text.encode("utf-8")
-            self._active = compile_text(text, f"{policy.name} (active)")
+            try:
+                self._active = compile_text(text, f"{policy.name} (active)")
+            except InputError as error:
+                raise ChainBreakError(
+                    policy.seq, f"its policy does not compile ({error})"
+                ) from error
         return self._active
 
     def is_active(self, compiled: CompiledPolicy) -> bool:

@@ -119,7 +119,8 @@ class Workspace:
 
         Args:
             release: The release.
-            post: Also start and post it at once, for a release that is already out.
+            post: Also start and post it at once, for a release that is already out;
+                a reservation that stands under this id is posted, too.
             reserve_seconds: How long the reservation stands if it is not started;
                 1 second to 90 days.
 
@@ -142,11 +143,9 @@ class Workspace:
             entry.add(ReleaseReserved(recorded, digest, expires_at))
             if not post:
                 return replace(decision, status="reserved", expires_at=expires_at)
-            entry.add(ReleaseStarted(recorded.id))
-            entry.add(ReleasePosted(recorded.id))
-            return replace(decision, status="posted")
+            return _carried_out(entry, replace(decision, status="reserved"))
 
-        return self._bring_in(release, work)
+        return self._bring_in(release, work, is_out=post)
 
     def record_past(self, release: Description) -> Decision:
         """Count a release that happened before. It cannot be denied.
@@ -171,7 +170,7 @@ class Workspace:
             entry.add(PastRecorded(recorded, decision.policy_digest))
             return replace(decision, status="recorded")
 
-        return self._bring_in(release, work)
+        return self._bring_in(release, work, is_out=True)
 
     # --- the life of a release ---
 
@@ -324,8 +323,19 @@ class Workspace:
         """Fold what was appended since the last look, without taking a turn."""
         if self._policy is None or self._store.exists():
             self._must_exist()
-            self._book.fold(self._store.read(self._book.state.seq))
+            self._follow(self._store.read)
+        elif self._book.state.seq:
+            self._book = Book()  # The ledger is gone.
         return self._book
+
+    def _follow(self, read: Callable[[int], Iterable[Record]]) -> None:
+        """Fold what is new; begin anew if the log is not the one that was read."""
+        seq = self._book.state.seq
+        records = list(read(max(seq - 1, 0)))
+        if not self._book.continues(records):
+            self._book = Book()
+            records, seq = list(read(0)), 0
+        self._book.fold(records[1 if seq else 0 :])
 
     def _must_exist(self) -> None:
         if not self._store.exists():
@@ -341,7 +351,7 @@ class Workspace:
         """Do some work in the ledger's turn; what it adds is durable on return."""
         try:
             with self._store.turn() as turn:
-                self._book.fold(turn.read(self._book.state.seq))
+                self._follow(turn.read)
                 entry = Entry(self._book, turn, self._clock.now(), self._actor)
                 result = work(entry)
                 entry.commit()
@@ -355,8 +365,14 @@ class Workspace:
         self,
         release: Description,
         work: Callable[[Entry, Balances, RecordedRelease], Decision],
+        *,
+        is_out: bool,
     ) -> Decision:
-        """Bring a release into the ledger, unless it stands there already."""
+        """Bring a release into the ledger, unless it stands there already.
+
+        If the caller says that it is out, a reservation that stands is carried out:
+        it must not expire and be taken back.
+        """
         book = self._read()
         compiled = self._meant_policy(book)
         if book.state.policy is not None and not book.is_active(compiled):
@@ -368,11 +384,12 @@ class Workspace:
             entry.expire_due()
             balances = entry.book.balances(compiled)
             known = entry.book.state.releases.get(recorded.id)
-            if known is not None:
-                return repeated_answer(
-                    self._store.name, entry.book, balances, known, recorded
-                )
-            return work(entry, balances, recorded)
+            if known is None:
+                return work(entry, balances, recorded)
+            answer = repeated_answer(
+                self._store.name, entry.book, balances, known, recorded
+            )
+            return _carried_out(entry, answer) if is_out else answer
 
         return self._turn(within)
 
@@ -410,6 +427,16 @@ class Workspace:
                 help="name one with  --policy policy.yaml",
             )
         )
+
+
+def _carried_out(entry: Entry, decision: Decision) -> Decision:
+    """Start and post a release that is out already, as far as it is not yet."""
+    if decision.status == "reserved":
+        entry.add(ReleaseStarted(decision.release))
+    if decision.status in ("reserved", "started"):
+        entry.add(ReleasePosted(decision.release))
+        return replace(decision, status="posted", expires_at="")
+    return decision
 
 
 def _refuse_reservation(seconds: int) -> None:
