@@ -153,7 +153,9 @@ def test_a_decision_that_does_not_follow_is_found(ledger: Path) -> None:
         body = event.body
         forged: Body
         if isinstance(body, ReleaseDenied):
-            forged = ReleaseReserved(body.release, body.policy, "2030-01-01T00:00:00Z")
+            forged = ReleaseReserved(
+                body.release, body.policy, "2030-01-01T00:00:00.000000Z"
+            )
         elif isinstance(body, ReleaseReserved):
             forged = ReleaseDenied(body.release, body.policy, ("global @standard",))
         else:

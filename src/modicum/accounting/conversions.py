@@ -30,9 +30,9 @@ from modicum.accounting.grid import (
 from modicum.accounting.losses import Total
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
 
-# alpha - 1 is searched between e^-9 and e^45: wider than any optimum for rho from
-# 1e-12 to 1e6 and delta from 1e-18 to 1.
-_SEARCH_LOW = Decimal(-9)
+# alpha - 1 is searched between e^-40 and e^45: wider than any optimum for rho from
+# 1e-12 to 1e6 and delta from 1e-18 to almost 1.
+_SEARCH_LOW = Decimal(-40)
 _SEARCH_HIGH = Decimal(45)
 
 

@@ -19,7 +19,7 @@ from modicum.accounting.decimals import (
     saturate,
     to_decimal,
 )
-from modicum.accounting.grid import INFINITE, ORDERS
+from modicum.accounting.grid import COORDINATES, INFINITE, ORDERS
 from modicum.accounting.losses import Loss
 from modicum.core.exact import DELTA_UNIT, ceil_units
 
@@ -27,6 +27,9 @@ from modicum.core.exact import DELTA_UNIT, ceil_units
 _EPS_LARGE = Fraction(10**7)
 # Up to this eps the normal quantile is computed; beyond it, bounded.
 _EPS_QUANTILE_MAX = Fraction(200)
+
+#: What a mechanism costs whose output does not depend on the data.
+_NOTHING = Loss((0,) * COORDINATES)
 
 
 @lru_cache(maxsize=4096)
@@ -130,6 +133,8 @@ def randomized_response(*, truth: Fraction, values: int, answers: int) -> Loss:
         >>> one.coordinates[0]
         1098612288669
     """
+    if truth * values == 1:
+        return _NOTHING  # Every answer is as likely as any other.
     p = to_decimal(truth)
     q = to_decimal((1 - truth) / (values - 1))
     eps = p.ln() - q.ln()
@@ -235,6 +240,8 @@ def _concentrated(rho: Fraction, *, mu2: Fraction | None) -> Loss:
 
 
 def _from_pure(eps: Fraction, rho: int, rdp: tuple[int, ...]) -> Loss:
+    if eps == 0:
+        return _NOTHING
     pure = saturate(ceil_units(eps))
     return Loss((pure, min(rho, pure), _pure_mu2(eps), *(min(r, pure) for r in rdp), 0))
 

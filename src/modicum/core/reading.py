@@ -95,13 +95,16 @@ class Fields:
         """
         value = self.take_optional(key)
         if value is None:
-            near = nearest(key, self._left)
-            raise fail(
-                Code.MISSING_KEY,
-                f"{self.what} needs the key `{key}`",
-                self.node,
-                notes=(near.replace("did you mean", "there is"),) if near else (),
-            )
+            needed = f"{self.what} needs the key `{key}`"
+            for near in difflib.get_close_matches(key, self._left, n=1):
+                raise fail(
+                    Code.UNKNOWN_KEY,
+                    f"unknown key `{near}` in {self.what}",
+                    self._left[near][0],
+                    label=f'did you mean "{key}"?',
+                    notes=(needed,),
+                )
+            raise fail(Code.MISSING_KEY, needed, self.node)
         return value
 
     def take_optional(self, key: str) -> Node | None:
@@ -288,10 +291,10 @@ def number(node: Node, what: str) -> Fraction:
     value = parse_number(node.text)
     if value is None and "/" in node.text:
         return Fraction(node.text)  # Only from Python: files know no fractions.
-    if value is None and node.text[-1:].isdigit():
+    if value is None and re.fullmatch(r"[-+.0-9eE]+", node.text):
         raise fail(
             Code.OUT_OF_RANGE,
-            f"{what} has too many digits: `{node.text[:70]}`",
+            f"{what} must be a number of fewer digits, got `{node.text[:70]}`",
             node,
             notes=("at most 64 characters, and a power of ten of at most 400",),
         )

@@ -182,7 +182,7 @@ def parse_map(node: Node, read_budget: Callable[[Node], Budget]) -> BudgetMap:
         return BudgetMap(Same(), node.mark)
     if isinstance(node, Scalar):
         raise fail(
-            Code.UNKNOWN_CHOICE,
+            Code.UNKNOWN_CHOICE if node.kind is Kind.TEXT else Code.WRONG_TYPE,
             f"{describe(node)} is not a budget map",
             node,
             label=nearest(node.text, ["same"]),

@@ -7,6 +7,7 @@ this module accepts is decided by enumeration, never by running foreign code.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -95,11 +96,22 @@ class _Lowering:
         try:
             return _parser_tree(self._source)
         except CELParseError as error:
-            line = getattr(error, "line", None) or 1
-            column = getattr(error, "column", None) or 1
+            line, column = getattr(error, "line", None), getattr(error, "column", None)
+            if line is None or column is None:
+                line, column = self._keyword()
             raise self._syntax(line, column) from error
         except (ValueError, RecursionError) as error:
             raise self._syntax(1, 1) from error
+
+    def _keyword(self) -> tuple[int, int]:
+        """Return the place of the last keyword; the parser forgets where they stand."""
+        found = list(re.finditer(r"\b(true|false|null)\b", self._source))
+        before = self._source[: found[-1].start()] if found else ""
+        return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+
+    def _at(self, part: Part) -> tuple[int, int]:
+        """Return line and column of a part."""
+        return _position(part) or self._keyword()
 
     def _syntax(self, line: int, column: int) -> InputError:
         lines = self._source.splitlines() or [""]
@@ -146,7 +158,7 @@ class _Lowering:
             return self._wrong(
                 Code.CEL_TYPE,
                 "a predicate must be true or false",
-                at=_position(part),
+                at=self._at(part),
                 help='compare with "==" or "in"',
             )
         return self._outside(part)
@@ -163,6 +175,8 @@ class _Lowering:
                 return self._reads(left, right)
             case "relation_in" if _kind(right) == "list_lit":
                 return self._one_of(left, _list_items(right))
+            case "relation_in":
+                raise self._outside(right)
             case _:
                 for side in (left, right):
                     if _kind(side) == "member_dot":
@@ -206,7 +220,7 @@ class _Lowering:
             raise self._wrong(
                 Code.CEL_TYPE,
                 "`m.attributes` is a list",
-                at=_position(left),
+                at=self._at(left),
                 help='write  "age" in m.attributes',
             )
         return TextIn(scope, field, frozenset(values))
@@ -233,7 +247,7 @@ class _Lowering:
             raise self._wrong(
                 Code.CEL_TYPE,
                 f"predicates do not see `{owner_name}.{field}`",
-                at=_position(field_token),
+                at=self._at(field_token),
                 notes=(_WITHHELD[field],),
             )
         available = (*fields, *self._vocabulary.labels)
@@ -250,7 +264,7 @@ class _Lowering:
             raise self._wrong(
                 Code.CEL_TYPE,
                 "only a text can stand here",
-                at=_position(part),
+                at=self._at(part),
                 help='write it in quotes: "…"',
             )
         if "\\" in token or token.startswith(('"""', "'''")):
@@ -263,7 +277,7 @@ class _Lowering:
         return self._wrong(
             Code.CEL_SUBSET,
             "this is outside the CEL subset of this version",
-            at=_position(part),
+            at=self._at(part),
             help='use ==, !=, in, &&, ||, !, true, false, and "x" in m.attributes',
         )
 
@@ -274,7 +288,7 @@ class _Lowering:
         return self._wrong(
             code,
             f'unknown {what} "{word[:60]}" in the predicate',
-            at=_position(part),
+            at=self._at(part),
             label=nearest(word, options),
             help="known: " + ", ".join(sorted(options)[:20]),
         )
@@ -347,12 +361,10 @@ def _list_items(part: Part) -> list[Part]:
     return [item for child in _children(part) for item in _children(child)]
 
 
-def _position(part: Part) -> tuple[int, int]:
-    """Return line and column of the first token of a part."""
-    current: Part | None = part
-    while current is not None and not hasattr(current, "line"):
-        current = next(iter(_children(current)), None)
-    return (
-        int(getattr(current, "line", 1) or 1),
-        int(getattr(current, "column", 1) or 1),
-    )
+def _position(part: Part) -> tuple[int, int] | None:
+    """Return line and column where a part begins, if the parser knows them."""
+    place = getattr(part, "meta", part)
+    line, column = getattr(place, "line", None), getattr(place, "column", None)
+    if line is None or column is None:
+        return None
+    return int(line), int(column)

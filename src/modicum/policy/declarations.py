@@ -278,7 +278,7 @@ def _attribute(key: Scalar, value: Node, categories: dict[str, str]) -> Attribut
     if len(parts) == 3:
         raise fail(
             Code.NOT_SUPPORTED,
-            f"`{describe(parts[2])}` on attribute `{own_name}` is not supported by this"
+            f"{_shown(parts[2])} on attribute `{own_name}` is not supported by this"
             " version",
             parts[2],
             notes=("`static` says how time units are charged; time units come later",),
@@ -292,6 +292,10 @@ def _attribute(key: Scalar, value: Node, categories: dict[str, str]) -> Attribut
             )
             memberships[category] = read_level(level)
     return Attribute(own_name, risk, memberships, key.mark)
+
+
+def _shown(node: Node) -> str:
+    return f"`{node.text[:40]}`" if isinstance(node, Scalar) else describe(node)
 
 
 def read_level(node: Node) -> Level:

@@ -46,8 +46,8 @@ class ReleaseDraft:
         **fields: object,
     ) -> None:
         object.__setattr__(self, "release", release)
-        object.__setattr__(self, "mechanisms", mechanisms)
-        object.__setattr__(self, "fields", dict(fields))
+        object.__setattr__(self, "mechanisms", _copied(mechanisms))
+        object.__setattr__(self, "fields", _copied(fields))
 
     def to_dict(self) -> dict[str, object]:
         """Return the draft as it would stand in a file."""
@@ -152,7 +152,16 @@ def _mechanism(
     **given: object,
 ) -> dict[str, object]:
     present = {key: value for key, value in given.items() if value is not None}
-    return {"mechanism": kind, "attributes": attributes, **present, **more}
+    return {"mechanism": kind, "attributes": _copied(attributes), **present, **more}
+
+
+def _copied(value: object) -> object:
+    """Return containers anew, so that a draft does not change with what made it."""
+    if isinstance(value, Mapping):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(_copied(item) for item in value)
+    return value
 
 
 def l1(sensitivity: Number) -> dict[str, object]:

@@ -37,6 +37,7 @@ class Mechanism:
         cost: By unit, the guarantee that is declared for it.
         mark: Where it stands.
         cost_mark: Where its costs stand.
+        truth_mark: Where its `truth` stands.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Mechanism:
     cost: Mapping[str, Budget]
     mark: Mark | None = None
     cost_mark: Mark | None = None
+    truth_mark: Mark | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TypeVar
 from modicum.accounting import Budget
 from modicum.accounting.budget_reading import cost_delta, read_measured
 from modicum.core.document import Node
-from modicum.core.errors import Code
+from modicum.core.errors import Code, Mark
 from modicum.core.reading import (
     Fields,
     Problems,
@@ -201,11 +201,14 @@ def _mechanism(
         attributes = _attributes(fields.take("attributes"), vocabulary)
     labels = {**inherited, **_labels(fields, vocabulary, found)}
     parameters: dict[str, Fraction] = {}
+    truth_mark: Mark | None = None
     for key, reader in form.parameters.items():
         with found.guard():
             value = fields.take_optional(key)
             if value is not None:
                 parameters[key] = reader(value, f"`{key}`")
+            if value is not None and key == "truth":
+                truth_mark = value.mark
     sensitivity: dict[str, Fraction] = {}
     with found.guard():
         if form.norm is not None:
@@ -237,6 +240,7 @@ def _mechanism(
         cost=cost,
         mark=node.mark,
         cost_mark=cost_node.mark if cost_node is not None else node.mark,
+        truth_mark=truth_mark,
     )
 
 

@@ -88,8 +88,9 @@ def _completed(given: Mapping[str, str], vocabulary: Vocabulary) -> dict[str, st
 
 
 def _loss(mechanism: Mechanism, unit: str) -> Loss:
-    _refuse_halves(mechanism)
     declared = mechanism.cost.get(unit)
+    if declared is not None:
+        _refuse_halves(mechanism)
     computed = _computed(mechanism, unit)
     if computed is None and declared is None:
         raise _missing(mechanism, unit)
@@ -157,10 +158,12 @@ def _randomized_response(mechanism: Mechanism, unit: str) -> Loss | None:
     truth = mechanism.parameters["truth"]
     values = mechanism.parameters.get("values", Fraction(2))
     if truth * values < 1:
-        raise _wrong(
-            mechanism,
-            Code.OUT_OF_RANGE,
-            f"`truth` must be at least 1/values = 1/{values}, got {float(truth):g}",
+        raise InputError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                f"`truth` must be at least 1/values = 1/{values}, got {float(truth):g}",
+                mechanism.truth_mark,
+            )
         )
     declared = unit in mechanism.cost  # Then at least what so many answers cost.
     if not declared and unit not in mechanism.contribution_bound:

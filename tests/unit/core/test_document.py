@@ -261,7 +261,7 @@ def test_json_escapes() -> None:
         ("{a: 1}: b\n", Code.WRONG_TYPE, 1, 1),
         ("a: [1, 2\nb: 3\n", Code.YAML_SYNTAX, 2, 2),
         ("a:\n\tb: 1\n", Code.YAML_SYNTAX, 2, 1),
-        ("a: 'x\n", Code.YAML_SYNTAX, 2, 1),
+        ("a: 'x\n", Code.YAML_SYNTAX, 1, 4),
         ("a: @x\n", Code.YAML_SYNTAX, 1, 4),
         ("a: b: c\n", Code.YAML_SYNTAX, 1, 5),
         ('a: "\\q"\n', Code.YAML_SYNTAX, 1, 6),

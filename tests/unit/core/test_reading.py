@@ -325,9 +325,8 @@ def test_a_guard_lets_other_errors_through() -> None:
 
 def test_too_many_problems_end_the_collection() -> None:
     found = Problems()
-    problem = Problem(Code.NOT_A_NUMBER, "again")
-    for _ in range(PROBLEMS_MAX - 1):
-        found.add(problem)
+    for number in range(PROBLEMS_MAX - 1):
+        found.add(Problem(Code.NOT_A_NUMBER, f"number {number}"))
     with pytest.raises(InputError) as caught, found.guard():
         raise fail(Code.NOT_A_NUMBER, "once more")
     assert len(caught.value.problems) == PROBLEMS_MAX

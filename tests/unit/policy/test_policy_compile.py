@@ -260,7 +260,7 @@ def test_a_rule_says_in_words_and_places_where_it_comes_from() -> None:
         (21, 7),
     ]
     narrow = compiled(GLOBAL.replace("true", "'gps' in m.attributes"), EXTENSION)
-    assert narrow.rules[0].when == "('gps' in m.attributes) && (m.ml == \"none\")"
+    assert narrow.rules[0].when == '("gps" in m.attributes) && (m.ml == "none")'
 
 
 TABLE = "extensions: [{name: e, settings: {s: {when: 'true', budget: TABLE}}}]\n"
@@ -394,12 +394,13 @@ def test_a_missing_risk_level_is_named_with_what_needs_it() -> None:
     with pytest.raises(InputError) as caught:
         compiled(
             "policies: [{name: attr, for_each: attribute, unit: user,"
-            " budget: {low: 3, hihg: 1}}]\n"
+            " budget: {low: 3, medium: 1}}]\n"
         )
-    codes = {problem.code for problem in caught.value.problems}
-    assert Code.NO_BUDGET in codes
-    text = caught.value.render()
-    assert "`medium`" in text or "`high`" in text
+    (problem,) = caught.value.problems
+    assert problem.code is Code.NO_BUDGET
+    assert "`attr`" in problem.message
+    assert "`high`" in problem.message
+    assert "`diagnosis`" in problem.message
 
 
 @pytest.mark.parametrize("each", ["attribute", "category"])
@@ -410,9 +411,11 @@ def test_a_budget_for_a_risk_level_that_nothing_has_is_not_ignored(each: str) ->
             f"policies: [{{name: p, for_each: {each}, unit: user,"
             " budget: {low: 3, medium: 2, high: 1, hihg: 0.5}}]\n"
         )
-    mark = caught.value.problems[0].mark
-    assert mark is not None
-    assert mark.source[mark.column - 1 :].startswith("hihg")
+    problem = caught.value.problems[0]
+    assert problem.code is Code.UNKNOWN_RISK_LEVEL
+    assert problem.label == 'did you mean "high"?'
+    assert problem.mark is not None
+    assert problem.mark.source[problem.mark.column - 1 :].startswith("hihg")
 
 
 @pytest.mark.parametrize(

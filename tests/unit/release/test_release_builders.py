@@ -156,7 +156,7 @@ NO_NUMBERS: list[tuple[object, Code]] = [
     (True, Code.NOT_A_NUMBER),
     ("10", Code.NOT_A_NUMBER),
     ("1/3", Code.NOT_A_NUMBER),
-    (b"10", Code.NOT_A_NUMBER),
+    (b"10", Code.WRONG_TYPE),
     ([10], Code.NOT_A_NUMBER),
     ({"value": 10}, Code.NOT_A_NUMBER),
     (Odd(), Code.WRONG_TYPE),
@@ -214,8 +214,9 @@ def test_a_probability_from_python_lies_strictly_between_0_and_1(value: float) -
 
 
 def test_none_leaves_a_key_out_and_what_is_missing_is_missed() -> None:
-    for mechanism in (noise(sigma=None), noise(sensitivity=None)):
-        assert refusal(mechanism).code is Code.COST_MISSING
+    assert refusal(noise(sigma=None)).code is Code.COST_MISSING
+    assert refusal(noise(sensitivity=None)).code is Code.MISSING_KEY
+    assert refusal(noise(sigma=None, sensitivity=None)).code is Code.COST_MISSING
     assert refusal(noise(ml=None)).code is Code.WRONG_TYPE
     assert refusal(noise(), purpose=None).code is Code.WRONG_TYPE
 

@@ -312,16 +312,36 @@ def test_a_unit_without_a_cost_is_an_error(
     [
         {"mechanism": "declared"},
         {"mechanism": "gaussian"},
-        {"mechanism": "gaussian", "sigma": 1},
         {"mechanism": "gaussian", "sensitivity": {"user": {"l2": 1}}},
-        {"mechanism": "laplace", "scale": 1},
         {"mechanism": "randomized-response", "truth": 0.75},
-        {"mechanism": "randomized-response", "contribution_bound": {"user": 1}},
     ],
 )
-def test_half_a_description_is_no_price(mechanism: dict[str, object]) -> None:
+def test_what_no_price_follows_from_needs_a_cost(mechanism: dict[str, object]) -> None:
     found = problems(TWO_UNITS, **mechanism)
     assert [problem.code for problem in found] == [Code.COST_MISSING] * 2
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "missing"),
+    [
+        ({"mechanism": "gaussian", "sigma": 1}, "sensitivity"),
+        ({"mechanism": "laplace", "scale": 1}, "sensitivity"),
+        ({"mechanism": "randomized-response", "values": 3}, "truth"),
+        ({"mechanism": "randomized-response", "public_frame": True}, "truth"),
+        (
+            {"mechanism": "randomized-response", "contribution_bound": {"user": 1}},
+            "truth",
+        ),
+    ],
+)
+def test_a_parameter_that_would_be_ignored_is_an_error(
+    mechanism: dict[str, object], missing: str
+) -> None:
+    cost = {unit: {"rho": 9} for unit in TWO_UNITS.units}
+    for described in (mechanism, {**mechanism, "cost": cost}):
+        (problem,) = problems(TWO_UNITS, **described)
+        assert problem.code is Code.MISSING_KEY
+        assert f"without `{missing}`" in problem.message
 
 
 @pytest.mark.spec("REL-3")
