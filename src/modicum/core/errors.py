@@ -158,7 +158,9 @@ _EXCERPT_WIDTH = 120  # A longer source line is cut around the caret.
 def _excerpt(mark: Mark, label: str) -> list[str]:
     number = str(mark.line)
     gutter = " " * len(number)
-    cut = max(0, mark.column - 1 - _EXCERPT_WIDTH // 2)
+    cut = 0
+    if len(mark.source) > _EXCERPT_WIDTH:
+        cut = max(0, mark.column - 1 - _EXCERPT_WIDTH // 2)
     source = mark.source.expandtabs(1)[cut : cut + _EXCERPT_WIDTH]
     offset = mark.column - 1 - cut
     carets = "^" * max(1, min(mark.length, len(source) - offset))

@@ -83,6 +83,7 @@ class Fields:
         self.what = what
         self._left = {key.text: (key, value) for key, value in node.entries}
         self._known: list[str] = []
+        self._absent: list[str] = []
 
     def __contains__(self, key: str) -> bool:
         return key in self._left
@@ -96,14 +97,15 @@ class Fields:
         value = self.take_optional(key)
         if value is None:
             needed = f"{self.what} needs the key `{key}`"
-            for near in difflib.get_close_matches(key, self._left, n=1):
-                raise fail(
-                    Code.UNKNOWN_KEY,
-                    f"unknown key `{near}` in {self.what}",
-                    self._left[near][0],
-                    label=f'did you mean "{key}"?',
-                    notes=(needed,),
-                )
+            for name, (key_node, _) in self._left.items():
+                if near := nearest(name, self._absent):
+                    raise fail(
+                        Code.UNKNOWN_KEY,
+                        f"unknown key `{name}` in {self.what}",
+                        key_node,
+                        label=near,
+                        notes=(needed,),
+                    )
             raise fail(Code.MISSING_KEY, needed, self.node)
         return value
 
@@ -111,6 +113,8 @@ class Fields:
         """Return the value of a key, or None if the key is absent."""
         self._known.append(key)
         pair = self._left.pop(key, None)
+        if pair is None:
+            self._absent.append(key)
         return pair[1] if pair is not None else None
 
     def key_node(self, key: str) -> Scalar:

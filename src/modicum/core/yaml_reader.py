@@ -156,9 +156,8 @@ class _Builder:
         next(events)  # The end of the document.
         after = next(events)
         if isinstance(after, DocumentStartEvent):
-            raise self._feature(
-                "the file holds more than one document", self._mark(after)
-            )
+            message = "the file holds more than one document"
+            raise InputError(Problem(Code.YAML_FEATURE, message, self._mark(after)))
         if isinstance(root, Scalar) and root.kind is Kind.NULL and not root.text:
             raise InputError(
                 Problem(Code.EMPTY_DOCUMENT, "the file is empty", root.mark)

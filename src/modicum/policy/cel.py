@@ -98,20 +98,20 @@ class _Lowering:
         except CELParseError as error:
             line, column = getattr(error, "line", None), getattr(error, "column", None)
             if line is None or column is None:
-                line, column = self._keyword()
+                line, column = self._keyword(-1)
             raise self._syntax(line, column) from error
         except (ValueError, RecursionError) as error:
             raise self._syntax(1, 1) from error
 
-    def _keyword(self) -> tuple[int, int]:
-        """Return the place of the last keyword; the parser forgets where they stand."""
+    def _keyword(self, which: int) -> tuple[int, int]:
+        """Return the place of a keyword; the parser forgets where they stand."""
         found = list(re.finditer(r"\b(true|false|null)\b", self._source))
-        before = self._source[: found[-1].start()] if found else ""
+        before = self._source[: found[which].start()] if found else ""
         return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
 
     def _at(self, part: Part) -> tuple[int, int]:
         """Return line and column of a part."""
-        return _position(part) or self._keyword()
+        return _position(part) or self._keyword(0)
 
     def _syntax(self, line: int, column: int) -> InputError:
         lines = self._source.splitlines() or [""]

@@ -220,16 +220,16 @@ class _Reader:
     def _base_policy(self, node: Node) -> BasePolicy:
         fields = Fields(node, "a base policy")
         own_name = name(fields.take("name"), "the policy's name")
+        each = fields.take_optional("for_each")
+        when = fields.take("when") if each is None else None
         unit = choice(
             fields.take("unit"),
             "privacy unit",
             self._vocabulary.units,
             Code.UNKNOWN_UNIT,
         )
-        each = fields.take_optional("for_each")
         policy: BasePolicy
-        if each is None:
-            when = fields.take("when")
+        if when is not None:
             policy = CustomPolicy(
                 name=own_name,
                 unit=unit,
@@ -238,6 +238,7 @@ class _Reader:
                 mark=node.mark,
             )
         else:
+            assert each is not None
             kinds = ("attribute", "category")
             kind = choice(each, "`for_each`", kinds, Code.UNKNOWN_CHOICE)
             reader = self._attributes if kind == "attribute" else self._categories
@@ -401,14 +402,16 @@ def _labels_text(labels: dict[str, str]) -> str:
 
 def _refuse_same_settings(extensions: list[Extension]) -> None:
     seen: set[str] = set()
+    names: set[str] = set()
     for extension in extensions:
-        if [other.name for other in extensions].count(extension.name) > 1:
+        if extension.name in names:
             node = Scalar(Kind.TEXT, extension.name, quoted=False, mark=extension.mark)
             raise fail(
                 Code.DUPLICATE_NAME,
                 f"two extensions are named `{extension.name}`",
                 node,
             )
+        names.add(extension.name)
         for setting in extension.settings:
             if setting.name in seen:
                 node = Scalar(Kind.TEXT, setting.name, quoted=False, mark=setting.mark)

@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
-from modicum.core.document import Node, from_python
+from modicum.core.document import DEPTH_MAX, Node, from_python
 
 Number: TypeAlias = "int | float | Decimal | Fraction"
 
@@ -155,12 +155,14 @@ def _mechanism(
     return {"mechanism": kind, "attributes": _copied(attributes), **present, **more}
 
 
-def _copied(value: object) -> object:
+def _copied(value: object, depth: int = 0) -> object:
     """Return containers anew, so that a draft does not change with what made it."""
+    if depth > DEPTH_MAX + 1:
+        return value  # Too deep to be read; that is said when it is.
     if isinstance(value, Mapping):
-        return {key: _copied(item) for key, item in value.items()}
+        return {key: _copied(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return tuple(_copied(item) for item in value)
+        return tuple(_copied(item, depth + 1) for item in value)
     return value
 
 

@@ -88,9 +88,8 @@ def _completed(given: Mapping[str, str], vocabulary: Vocabulary) -> dict[str, st
 
 
 def _loss(mechanism: Mechanism, unit: str) -> Loss:
+    _refuse_halves(mechanism)
     declared = mechanism.cost.get(unit)
-    if declared is not None:
-        _refuse_halves(mechanism)
     computed = _computed(mechanism, unit)
     if computed is None and declared is None:
         raise _missing(mechanism, unit)

@@ -189,7 +189,7 @@ def test_a_key_in_two_spellings_is_a_key_that_stands_twice(points: str) -> None:
     ("text", "code", "column"),
     [
         ("sam", Code.UNKNOWN_CHOICE, 1),
-        ("2.0", Code.UNKNOWN_CHOICE, 1),
+        ("2.0", Code.WRONG_TYPE, 1),
         ("[same]", Code.WRONG_TYPE, 1),
         ("{}", Code.MISSING_KEY, 1),
         ("{between: linear}", Code.MISSING_KEY, 1),
