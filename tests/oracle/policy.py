@@ -7,7 +7,7 @@ is (measure, parameter, delta), or None where nothing is enforced.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import SimpleNamespace
@@ -165,15 +165,19 @@ def holds(when: str, m: Plain, release: Plain) -> bool:
     return bool(eval(f"({python})", {"__builtins__": {}}, names))
 
 
-def matches(policy: Plain, rule: Rule, release: Plain, number: int) -> bool:
-    """Return whether mechanism `number` (from 1) of a release falls under a rule."""
+def scopes(policy: Plain, release: Plain, number: int) -> tuple[Plain, Plain]:
+    """Return what predicates see as `m`, mechanism `number` from 1, and `release`."""
     mechanism = release["mechanisms"][number - 1]
     labels = policy.get("labels", {})
     of_release = {n: release.get(n, label["default"]) for n, label in labels.items()}
     of_mechanism = {n: mechanism.get(n, of_release[n]) for n in labels}
     m = {"name": f"mechanism-{number}", **mechanism, **of_mechanism}
     texts = {key: release.get(key, "") for key in METADATA}
-    about = {**texts, "id": release["release"], **of_release}
-    reads: Sequence[str] = mechanism["attributes"]
-    touched = rule.reads is None or not rule.reads.isdisjoint(reads)
+    return m, {**texts, "id": release["release"], **of_release}
+
+
+def matches(policy: Plain, rule: Rule, release: Plain, number: int) -> bool:
+    """Return whether a mechanism of a release falls under a rule."""
+    m, about = scopes(policy, release, number)
+    touched = rule.reads is None or not rule.reads.isdisjoint(m["attributes"])
     return touched and all(holds(when, m, about) for when in rule.whens)

@@ -48,7 +48,7 @@ LABELS = {
     "ml": ("none", "black-box"),
     "stage": ("draft", "final", "late"),
 }
-TEXTS = {"purpose": ("", "research", "marketing"), "requester": ("", "hr")}
+TEXTS = {"purpose": ("", "research", "it's", 'say "so"'), "requester": ("", "hr")}
 BARE: tuple[Written, ...] = (
     {"type": "approx-dp", "delta": Decimal("1e-7")},
     {"type": "pure-dp"},
@@ -165,7 +165,7 @@ def has_delta(budget: Any) -> bool:
 
 
 def quoted(draw: st.DrawFn, text: str) -> str:
-    quote = draw(st.sampled_from("\"'"))
+    quote = draw(st.sampled_from([mark for mark in "\"'" if mark not in text]))
     return f"{quote}{text}{quote}"
 
 
@@ -437,6 +437,12 @@ def test_rules_match_exactly_the_mechanisms_that_the_oracle_says(
             if oracle.matches(policy, rule, release, number)
         )
         assert matched.get(rule.id, ()) == about, rule
+    for compiled_rule in rules:  # What people read about a rule means the same.
+        for place in range(len(release["mechanisms"])):
+            m, of_release = oracle.scopes(policy, release, place + 1)
+            expected = place in matched.get(compiled_rule.id, ())
+            when = compiled_rule.when
+            assert oracle.holds(when, m, of_release) == expected, when
 
 
 # --- budget maps ---------------------------------------------------------------

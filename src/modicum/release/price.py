@@ -103,18 +103,16 @@ def _loss(mechanism: Mechanism, unit: str) -> Loss:
 
 def _refuse_halves(mechanism: Mechanism) -> None:
     """Refuse parameters that no price can be computed from: none is ever ignored."""
-    pairs = {
-        "laplace": ("scale", "sensitivity", bool(mechanism.sensitivity)),
-        "gaussian": ("sigma", "sensitivity", bool(mechanism.sensitivity)),
-    }
-    if mechanism.kind in pairs:
-        parameter, other, given = pairs[mechanism.kind]
-        if parameter in mechanism.parameters and not given:
+    pairs = {"laplace": ("scale", "l1"), "gaussian": ("sigma", "l2")}
+    if mechanism.kind in pairs and not mechanism.sensitivity:
+        parameter, norm = pairs[mechanism.kind]
+        if parameter in mechanism.parameters:
             raise _wrong(
                 mechanism,
                 Code.MISSING_KEY,
-                f"`{parameter}` says nothing without `{other}`",
-                help=f"give `{other}`, or leave `{parameter}` out and declare a `cost`",
+                f"`{parameter}` says nothing without `sensitivity`",
+                help=f"give `sensitivity: {{UNIT: {{{norm}: …}}}}` for each unit, or"
+                f" leave `{parameter}` out and declare a `cost`",
             )
     if mechanism.kind == "randomized-response" and "truth" not in mechanism.parameters:
         given_keys = [

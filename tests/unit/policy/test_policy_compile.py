@@ -295,6 +295,21 @@ def test_a_table_acts_on_budgets_of_one_measure(base: str) -> None:
 
 
 @pytest.mark.spec("POL-5")
+def test_a_table_does_not_act_on_what_an_extension_before_it_turned_into_rho() -> None:
+    first = 'one: {when: "true", budget: {to: {rho: 1}}},'
+    first += ' two: {when: "true", budget: same}'
+    table = f'three: {{when: "true", budget: {POINTS}}}'
+    extensions = (
+        "extensions:\n"
+        f"- {{name: a, settings: {{{first}}}}}\n"
+        f"- {{name: b, settings: {{{table}}}}}\n"
+    )
+    with pytest.raises(InputError) as caught:
+        compiled(GLOBAL, extensions)
+    assert caught.value.code is Code.MAP_MEASURE
+
+
+@pytest.mark.spec("POL-5")
 def test_a_table_of_a_level_acts_on_budgets_of_one_measure() -> None:
     mixed = CATEGORIES.replace("medium: 2", "medium: {rho: 2}").replace("LEVEL", POINTS)
     with pytest.raises(InputError) as caught:
@@ -318,7 +333,15 @@ def test_a_table_may_act_on_every_budget_of_one_measure(base: str) -> None:
 
 @pytest.mark.parametrize(
     "when",
-    ["'gps' in m.attributes // and nothing else", "true || // never\n false", "true"],
+    [
+        "true",
+        "'gps' in m.attributes // and nothing else",
+        "true || // never\n false",
+        "'gps' in m.attributes && (m.stage == 'draft' || !(m.ml == 'none'))",
+        "release.purpose == 'say \"so\"'",
+        'release.purpose != "it\'s"',
+        "m.ml in []",
+    ],
 )
 def test_the_words_of_a_rule_mean_what_the_rule_does(when: str) -> None:
     """People read `when` in explanations; it has to be the predicate."""

@@ -213,3 +213,65 @@ def test_a_kill_while_the_file_is_made_leaves_a_ledger_that_can_begin(
     assert ws.state().seq == 0
     assert ws.submit(counts("r-1")).allowed
     assert ws.verify().entries == 2
+
+
+@pytest.mark.spec("LED-7")
+def test_a_link_to_a_ledger_is_that_ledger(tmp_path: Path) -> None:
+    folder, links = tmp_path / "real", tmp_path / "links"
+    folder.mkdir()
+    links.mkdir()
+    workspace(folder).submit(counts("r-1"))
+    leave_a_wal(folder)
+    (links / "ledger.db").symlink_to(folder / "ledger.db")
+    # What the killed process committed is seen through the link.
+    assert workspace(links).state().seq == 3
+    assert not workspace(links).check(counts("r-2", rho="0.015")).allowed
+    workspace(links).submit(counts("r-2", rho="0.001"))
+    assert [path.name for path in links.iterdir()] == ["ledger.db"]
+    assert workspace(folder).verify().entries == 4
+
+
+@pytest.mark.spec("LED-7")
+def test_a_copy_in_another_journal_mode_is_brought_back_to_wal(tmp_path: Path) -> None:
+    workspace(tmp_path).submit(counts("r-1"))
+    connection = sqlite3.connect(tmp_path / "ledger.db")
+    connection.execute("PRAGMA journal_mode = DELETE")
+    connection.close()
+    workspace(tmp_path).submit(counts("r-2"))
+    connection = sqlite3.connect(tmp_path / "ledger.db")
+    assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    connection.close()
+
+
+@pytest.mark.spec("LED-7")
+def test_a_hot_rollback_journal_is_rolled_back_in_a_copy(tmp_path: Path) -> None:
+    """A journal that a killed writer of another mode left behind is not overlooked."""
+    workspace(tmp_path).submit(counts("r-1"))
+    script = (
+        "import os, signal, sqlite3, sys\n"
+        "c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "c.execute('PRAGMA journal_mode = DELETE')\n"
+        "c.execute('PRAGMA cache_size = 1')\n"
+        "c.execute('BEGIN IMMEDIATE')\n"
+        "c.execute('DELETE FROM events')\n"
+        "for n in range(400):\n"
+        "    c.execute('INSERT INTO events VALUES (?, ?, ?)', (n + 9, b'x' * 999, 'h'))\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", script, tmp_path / "ledger.db"], check=False)
+    assert (tmp_path / "ledger.db-journal").stat().st_size > 0
+    before = fingerprint(tmp_path)
+    assert workspace(tmp_path).verify().entries == 2
+    assert fingerprint(tmp_path) == before
+    assert workspace(tmp_path).submit(counts("r-2")).allowed
+
+
+def test_a_row_that_is_no_bytes_is_a_broken_ledger(tmp_path: Path) -> None:
+    workspace(tmp_path).submit(counts("r-1"))
+    connection = sqlite3.connect(tmp_path / "ledger.db")
+    connection.execute("UPDATE events SET payload = x'7465' WHERE seq = 2")
+    connection.commit()
+    connection.close()
+    for verb in (workspace(tmp_path).state, workspace(tmp_path).verify):
+        with pytest.raises(VerificationError):
+            verb()

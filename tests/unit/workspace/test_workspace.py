@@ -239,3 +239,44 @@ def test_a_ledger_that_two_workspaces_share_is_one_ledger(tmp_path: Path) -> Non
     assert one.submit(counts("r-2", rho="0.001")).allowed
     assert two.submit(counts("r-2", rho="0.001")).retry
     assert one.state().digest() == two.state().digest()
+
+
+@pytest.mark.spec("LED-10")
+@pytest.mark.parametrize("verb", ["post", "record_past"])
+def test_a_reservation_that_is_out_is_posted_and_cannot_expire(
+    tmp_path: Path, verb: str
+) -> None:
+    clock = FixedClock(NOON)
+    ws = workspace(tmp_path, clock=clock)
+    release = counts("r-1", rho="0.015")
+    ws.submit(release)
+    if verb == "post":
+        decision = ws.submit(release, post=True)
+    else:
+        decision = ws.record_past(release)
+    assert (decision.retry, decision.status) == (True, "posted")
+    clock.time = add_seconds(NOON, 2 * DAY)
+    assert not ws.submit(counts("r-2", rho="0.015")).allowed
+    assert ws.submit(release, post=True).status == "posted"
+
+
+@pytest.mark.spec("LED-10")
+def test_a_started_release_that_is_out_is_posted(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    ws.submit(counts("r-1"))
+    ws.start("r-1")
+    assert ws.submit(counts("r-1")).status == "started"
+    assert ws.submit(counts("r-1"), post=True).status == "posted"
+
+
+@pytest.mark.spec("LED-10")
+def test_what_was_given_up_and_happened_all_the_same_is_not_counted_in_silence(
+    tmp_path: Path,
+) -> None:
+    ws = workspace(tmp_path)
+    ws.submit(counts("r-1"))
+    ws.void("r-1", reason="called off")
+    with pytest.raises(ConflictError) as caught:
+        ws.record_past(counts("r-1"))
+    assert "not counted" in caught.value.problems[0].message
+    assert "under a new id" in caught.value.problems[0].help
