@@ -28,7 +28,7 @@ test: $(VENV)/.test    ## Set up for the tests, and pass them.
 lint: $(VENV)/.test    ## Check style and spelling.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/codespell src tests docs README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md
+	$(BIN)/codespell src docs README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md
 
 types: $(VENV)/.test   ## Check types.
 	$(BIN)/mypy

@@ -255,7 +255,8 @@ def test_a_hot_rollback_journal_is_rolled_back_in_a_copy(tmp_path: Path) -> None
         "c.execute('BEGIN IMMEDIATE')\n"
         "c.execute('DELETE FROM events')\n"
         "for n in range(400):\n"
-        "    c.execute('INSERT INTO events VALUES (?, ?, ?)', (n + 9, b'x' * 999, 'h'))\n"
+        "    row = (n + 9, b'x' * 999, 'h')\n"
+        "    c.execute('INSERT INTO events VALUES (?, ?, ?)', row)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     subprocess.run([sys.executable, "-c", script, tmp_path / "ledger.db"], check=False)
