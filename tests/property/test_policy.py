@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from itertools import product
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from oracle import policy as oracle
 
+import modicum
 from modicum.accounting import (
     ApproxBudget,
     Budget,
@@ -686,6 +688,58 @@ def test_nothing_that_looks_like_cel_crashes_the_reader(
     pieces: list[str], between: str
 ) -> None:
     refused_or_read(between.join(pieces))
+
+
+EXAMPLE = Path(modicum.__file__).parent / "shell" / "examples" / "acme-health"
+BROKEN = (
+    *(
+        ": ",
+        "{",
+        "}",
+        "[",
+        "]",
+        ", ",
+        "- ",
+        '"',
+        "'",
+        "\n",
+        "  ",
+        "#",
+        "&a ",
+        "*a",
+        "<<",
+    ),
+    *("!!str ", "1e-7", ".nan", "null", "true", "unlimited", "same", "map", "eps", "|"),
+    *("\t", "\\", "?", "%", "@", "\u2028", "\x85", "é", "💥", "-1", "1e400", "m.ml"),
+)
+
+
+@pytest.mark.parametrize("name", ["policy.yaml", "releases"])
+@settings(max_examples=examples(150))
+@given(st.data())
+def test_no_broken_file_crashes_the_reader(name: str, data: st.DataObject) -> None:
+    """Something is cut out of a good file or put in: it is read, or refused."""
+    files = sorted((EXAMPLE / name).glob("*.yaml")) or [EXAMPLE / name]
+    text = data.draw(st.sampled_from(files)).read_text()
+    for _ in range(data.draw(st.integers(1, 3))):
+        start = data.draw(st.integers(0, len(text)))
+        end = start + data.draw(st.sampled_from([0, 0, 1, 2, 5, 20, 100]))
+        text = text[:start] + data.draw(st.sampled_from(["", *BROKEN])) + text[end:]
+
+    words = modicum.load_policy(EXAMPLE / "policy.yaml").policy.vocabulary
+
+    def read() -> None:
+        if name == "policy.yaml":
+            compile_text(text.encode(), name)
+        else:
+            node = read_document(text.encode(), name)
+            price(parse_release(node, words), words)
+
+    error = refusal(read)
+    if error is not None:
+        assert error.render().startswith("error[MOD")
+        for mark in (problem.mark for problem in error.problems):
+            assert mark is None or mark.column <= len(mark.source) + 1
 
 
 # --- keys ----------------------------------------------------------------------

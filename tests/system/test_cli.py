@@ -299,3 +299,55 @@ def test_an_unforeseen_error_shows_no_traceback(tmp_path: Path) -> None:
     assert "MOD900" in done.stderr
     assert "Traceback" not in done.stderr
     assert "row 7" not in done.stderr
+
+
+GAUSSIAN = """\
+release: one
+mechanisms:
+  - mechanism: gaussian
+    attributes: [diagnosis]
+    sensitivity: {user: {l2: 1}}
+    sigma: 6.5
+"""
+
+#: Ten ways to be wrong: what is changed, in which file, the code, and the place.
+MALFORMED = {
+    "unknown key": ("release", ("sigma: 6.5", "sigmaa: 6.5"), "MOD102", (6, 5)),
+    "unknown attribute": ("release", ("[diagnosis]", "[diagnoses]"), "MOD117", (4, 18)),
+    "quoted number": ("release", ("sigma: 6.5", 'sigma: "6.5"'), "MOD105", (6, 12)),
+    "negative sigma": ("release", ("sigma: 6.5", "sigma: -6.5"), "MOD106", (6, 12)),
+    "nan": ("release", ("sigma: 6.5", "sigma: .nan"), "MOD106", (6, 12)),
+    "other contents": ("release", ("sigma: 6.5", "sigma: 7"), "MOD703", (1, 10)),
+    "delta 0": ("policy", ("delta: 1e-7}}", "delta: 0}}"), "MOD106", (4, 44)),
+    "delta 1": ("policy", ("delta: 1e-7}}", "delta: 1}}"), "MOD106", (4, 44)),
+    "missing cost": (
+        "release",
+        ("sensitivity: {user: {l2: 1}}\n    sigma: 6.5", "cost: {}"),
+        "MOD501",
+        (5, 11),
+    ),
+    "bad CEL": ("policy", ('m.ml == "none"', 'm.ml = "none"'), "MOD301", (23, 30)),
+    "binary file": ("release", ("release", "\x00\xff"), "MOD002", (1, 2)),
+}
+
+
+@pytest.mark.spec("LED-11")
+@pytest.mark.parametrize("wrong", MALFORMED)
+@pytest.mark.parametrize("verb", ["check", "submit"])
+def test_malformed_input_is_refused_with_its_place_and_changes_nothing(
+    folder: Path, wrong: str, verb: str
+) -> None:
+    run("init", "--policy", "policy.yaml")
+    (folder / "release.yaml").write_text(GAUSSIAN)
+    run("release", "submit", "release.yaml")
+    kind, (old, new), code, (line, column) = MALFORMED[wrong]
+    broken = folder / f"{kind}.yaml"
+    text = broken.read_text()
+    assert old in text
+    broken.write_text(text.replace(old, new, 1), encoding="latin-1")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    args = ("release", verb, "release.yaml", "--policy", "policy.yaml")
+    error = document(*args, exit_code=4)["error"]
+    place = (error["file"], error["line"], error["column"])
+    assert (error["code"], place) == (code, (broken.name, line, column))
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -8,7 +8,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from modicum.core.canonical import Plain, digest, encode
-from modicum.core.errors import Code, ConflictError, InputError, Problem
+from modicum.core.errors import Code, ConflictError, InputError, Mark, Problem
 from modicum.ledger.chain import GENESIS
 from modicum.ledger.events import (
     Body,
@@ -206,13 +206,14 @@ def unknown_release(identifier: str) -> InputError:
     )
 
 
-def id_taken(standing: Standing) -> ConflictError:
-    """Return the error for an id that stands already."""
+def id_taken(standing: Standing, mark: Mark | None = None) -> ConflictError:
+    """Return the error for an id that stands already; `mark` is where it was given."""
     return ConflictError(
         Problem(
             Code.RELEASE_CONFLICT,
             f"release `{standing.release.id}` stands already with other contents"
             f" ({standing.status.value}, entry {standing.seq})",
+            mark,
             notes=("the same id with the same contents is one release",),
             help="give the new release an id of its own",
         )

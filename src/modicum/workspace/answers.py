@@ -10,6 +10,7 @@ from modicum.core.document import Entries, Items, Node, Scalar, from_python
 from modicum.core.errors import (
     Code,
     ConflictError,
+    Mark,
     Problem,
 )
 from modicum.ledger import (
@@ -44,6 +45,13 @@ def price_release(release: Description, compiled: CompiledPolicy) -> RecordedRel
     else:
         node = from_python(release)
     return record_release(price(parse_release(node, vocabulary), vocabulary))
+
+
+def place_of(release: Description) -> Mark | None:
+    """Return where the id of a release stands, if it stands in a file."""
+    if not isinstance(release, Entries):
+        return None
+    return next((v.mark for key, v in release.entries if key.text == "release"), None)
 
 
 def first_answer(
@@ -84,20 +92,31 @@ def repeated_answer(
     balances: Balances,
     known: Standing,
     recorded: RecordedRelease,
+    *,
+    mark: Mark | None,
 ) -> Decision:
     """Return the answer to a release that stands already; nothing is added.
+
+    Args:
+        ledger: What people call the ledger.
+        book: The book, read up to the head.
+        balances: What was charged, this release included.
+        known: Where it stands.
+        recorded: The release that was described.
+        mark: Where its id stands, for messages.
 
     Raises:
         ConflictError: If the id stands with other contents, or was given up.
     """
     if known.release.content != recorded.content:
-        raise id_taken(known)
+        raise id_taken(known, mark)
     if not known.status.counts:
         raise ConflictError(
             Problem(
                 Code.RELEASE_STATE,
                 f"release `{recorded.id}` is {known.status.value}: its loss is not"
                 " counted, and its id is not used again",
+                mark,
                 help="if it did happen, record it under a new id",
             )
         )

@@ -41,6 +41,7 @@ from modicum.policy import CompiledPolicy
 from modicum.workspace.answers import (
     Description,
     first_answer,
+    place_of,
     price_release,
     repeated_answer,
 )
@@ -102,7 +103,14 @@ class Workspace:
         known = book.standing_at(recorded.id, now)
         balances = book.balances_at(compiled, now)
         if known is not None:
-            return repeated_answer(self._store.name, book, balances, known, recorded)
+            return repeated_answer(
+                self._store.name,
+                book,
+                balances,
+                known,
+                recorded,
+                mark=place_of(release),
+            )
         return first_answer(self._store.name, book, balances, recorded)
 
     def submit(
@@ -387,7 +395,12 @@ class Workspace:
             if known is None:
                 return work(entry, balances, recorded)
             answer = repeated_answer(
-                self._store.name, entry.book, balances, known, recorded
+                self._store.name,
+                entry.book,
+                balances,
+                known,
+                recorded,
+                mark=place_of(release),
             )
             return _carried_out(entry, answer) if is_out else answer
 

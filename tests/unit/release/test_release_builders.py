@@ -8,6 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import modicum as mo
 from modicum.core.errors import Code, InputError, ModicumError, Problem
@@ -293,6 +295,56 @@ def test_endless_values_are_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)
     assert refusal(noise(cost=endless)).code is Code.TOO_LARGE
+
+
+anything = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(),
+        st.decimals(),
+        st.fractions(),
+        st.complex_numbers(),
+        st.text(max_size=5),
+        st.binary(max_size=3),
+        st.dates(),
+        st.sampled_from([Odd(), Odd, range(3), 10**5000, "age", "user", "l2"]),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.tuples(inner),
+        st.frozensets(st.text(max_size=2), max_size=2),
+        st.dictionaries(
+            st.sampled_from(["user", "l2", "eps", "rho", 1, None, True, "zzz"]),
+            inner,
+            max_size=2,
+        ),
+    ),
+    max_leaves=4,
+)
+WORDS = ("attributes", "sensitivity", "sigma", "cost", "name", "ml", "mechanism", "zzz")
+
+
+@settings(max_examples=200)
+@given(
+    st.dictionaries(st.sampled_from(WORDS), anything, max_size=3), anything, anything
+)
+def test_no_value_of_any_type_crashes_the_reader(
+    changed: dict[str, Any], identifier: Any, purpose: Any
+) -> None:
+    drafts = [
+        one(noise(**changed)),
+        mo.Release(identifier, mechanisms=[noise()], purpose=purpose),
+        mo.Release("r-1", mechanisms=[noise(), purpose]),
+    ]
+    for draft in drafts:
+        try:
+            release = read(draft)
+        except InputError as error:
+            assert error.render().startswith("error[MOD")  # noqa: PT017
+        else:
+            assert len(content_digest(release)) == 64
 
 
 def test_a_draft_does_not_change_with_what_it_was_made_of() -> None:
