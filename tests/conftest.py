@@ -1,4 +1,8 @@
-"""Settings shared by all tests: how hard to look, and where."""
+"""Settings shared by all tests: how hard to look, and where.
+
+A plain run looks at the same examples every time, so that it never fails by chance;
+`make soak` looks at new ones and says how to repeat what it found.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,11 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-_COMMON = {
-    "deadline": None,
-    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
-}
-settings.register_profile("dev", max_examples=100, **_COMMON)  # type: ignore[arg-type]
+_SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
-    "ci",
-    max_examples=100,
-    derandomize=True,
-    **_COMMON,  # type: ignore[arg-type]
+    "steady", derandomize=True, deadline=None, suppress_health_check=_SLOW
 )
-settings.load_profile("ci" if os.environ.get("CI") else "dev")
+settings.register_profile(
+    "soak", print_blob=True, deadline=None, suppress_health_check=_SLOW
+)
+settings.load_profile("soak" if os.environ.get("MODICUM_SOAK") else "steady")

@@ -136,7 +136,8 @@ def words(predicate: Predicate) -> str:
 
 
 def _one_of(values: frozenset[str]) -> str:
-    quoted = [f'"{value}"' for value in sorted(values)]
+    # A text holds one kind of quotes at most: the subset has no escapes.
+    quoted = [f"'{v}'" if '"' in v else f'"{v}"' for v in sorted(values)]
     return f"== {quoted[0]}" if len(quoted) == 1 else f"in [{', '.join(quoted)}]"
 
 
