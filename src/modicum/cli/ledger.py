@@ -51,9 +51,11 @@ def init(
                 }
             )
             return
+        rules = len(compiled.rules)
         print(
             f"{ledger}: policy `{compiled.policy.name}`"
-            f" ({compiled.policy.digest[:12]}) is active, {len(compiled.rules)} rules"
+            f" ({compiled.policy.digest[:12]}) is active,"
+            f" {rules} rule{'' if rules == 1 else 's'}"
         )
 
 
