@@ -10,6 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from oracle import accounting as oracle
 from oracle.accounting import MP, Real, Sums, real
+from samples import prices
 
 from modicum.accounting import (
     COORDINATES,
@@ -24,7 +25,6 @@ from modicum.accounting import (
     Total,
     Unlimited,
     ZcdpBudget,
-    curves,
     filter_for,
     tightest_epsilon,
 )
@@ -127,7 +127,7 @@ def assert_pure_mu2(units: int, eps: Fraction, answers: int = 1) -> None:
 @example(Fraction(200), Fraction(1, 7))
 @example(Fraction(201), Fraction(1, 7))
 def test_laplace_is_the_formula_rounded_up(eps: Fraction, scale: Fraction) -> None:
-    loss = curves.laplace(sensitivity_l1=eps * scale, scale=scale)
+    loss = prices.laplace(sensitivity_l1=eps * scale, scale=scale)
 
     assert_exactly_rounded_up(loss.coordinates[EPS], eps, UNIT)
     assert_rounded_up(loss.coordinates[RHO], oracle.laplace_rho(eps))
@@ -147,7 +147,7 @@ def test_laplace_is_the_formula_rounded_up(eps: Fraction, scale: Fraction) -> No
 def test_declared_pure_is_randomized_response_rounded_up(
     eps: Fraction, delta: Fraction
 ) -> None:
-    loss = curves.declared_pure(eps=eps, delta=delta)
+    loss = prices.declared_pure(eps=eps, delta=delta)
 
     assert_exactly_rounded_up(loss.coordinates[EPS], eps, UNIT)
     assert_rounded_up(loss.coordinates[RHO], oracle.pure_rho(eps))
@@ -179,7 +179,7 @@ def test_randomized_response_is_the_divergence_rounded_up(
     p, q = oracle.answer_pair(truth, values)
     eps = Fraction(truth) * (values - 1) / (1 - truth)
 
-    loss = curves.randomized_response(truth=truth, values=values, answers=answers)
+    loss = prices.randomized_response(truth=truth, values=values, answers=answers)
 
     ln_ratio = MP.log(real(eps))
     assert_rounded_up(loss.coordinates[EPS], answers * ln_ratio)
@@ -202,7 +202,7 @@ def test_rho_of_randomized_response_bounds_its_whole_curve(
     truth, values, answers = survey
     p, q = oracle.answer_pair(truth, values)
 
-    loss = curves.randomized_response(truth=truth, values=values, answers=answers)
+    loss = prices.randomized_response(truth=truth, values=values, answers=answers)
 
     rho = loss.coordinates[RHO] / MP.mpf(10) ** 12 / answers
     assert oracle.kl_discrete(p, q) <= rho + MP.mpf(10) ** -40
@@ -214,7 +214,7 @@ def test_rho_of_randomized_response_bounds_its_whole_curve(
 @quick(100)
 @given(st.one_of(st.just(Fraction(0)), magnitudes(-20, 8)))
 def test_concentrated_losses_are_exact_rationals_rounded_up(rho: Fraction) -> None:
-    noise = curves.gaussian(rho=rho)
+    noise = prices.gaussian(rho=rho)
     assert noise.coordinates[EPS] == (INFINITE if rho else 0)
     assert_exactly_rounded_up(noise.coordinates[RHO], rho, UNIT)
     assert_exactly_rounded_up(noise.coordinates[MU2], 2 * rho, UNIT)
@@ -223,7 +223,7 @@ def test_concentrated_losses_are_exact_rationals_rounded_up(rho: Fraction) -> No
     assert noise.coordinates[DELTA] == 0
 
     if rho:
-        declared = curves.declared_zcdp(rho=rho)
+        declared = prices.declared_zcdp(rho=rho)
         assert declared.coordinates[MU2] == INFINITE, "zCDP implies no mu"
         same = [i for i in range(COORDINATES) if i != MU2]
         assert [declared.coordinates[i] for i in same] == [
@@ -234,7 +234,7 @@ def test_concentrated_losses_are_exact_rationals_rounded_up(rho: Fraction) -> No
 @quick(60)
 @given(magnitudes(-10, 4))
 def test_declared_gdp_is_exact_rationals_rounded_up(mu: Fraction) -> None:
-    loss = curves.declared_gdp(mu=mu)
+    loss = prices.declared_gdp(mu=mu)
 
     assert loss.coordinates[EPS] == INFINITE
     assert_exactly_rounded_up(loss.coordinates[RHO], mu * mu / 2, UNIT)
@@ -247,20 +247,20 @@ def test_declared_gdp_is_exact_rationals_rounded_up(mu: Fraction) -> None:
 @quick(50)
 @given(magnitudes(-4, 4), magnitudes(-4, 4))
 def test_gaussian_rho_is_exact(sensitivity: Fraction, sigma: Fraction) -> None:
-    rho = curves.gaussian_rho(sensitivity_l2=sensitivity, sigma=sigma)
+    rho = prices.gaussian_rho(sensitivity_l2=sensitivity, sigma=sigma)
     assert rho * 2 * sigma**2 == sensitivity**2
 
 
 priced = st.one_of(
-    st.builds(lambda e: curves.laplace(sensitivity_l1=e, scale=Fraction(1)), epsilons),
-    st.builds(lambda r: curves.gaussian(rho=r), magnitudes(-9, 3)),
+    st.builds(lambda e: prices.laplace(sensitivity_l1=e, scale=Fraction(1)), epsilons),
+    st.builds(lambda r: prices.gaussian(rho=r), magnitudes(-9, 3)),
     st.builds(
-        lambda e, d: curves.declared_pure(eps=e, delta=d), epsilons, magnitudes(-18, 0)
+        lambda e, d: prices.declared_pure(eps=e, delta=d), epsilons, magnitudes(-18, 0)
     ),
-    st.builds(lambda r: curves.declared_zcdp(rho=r), magnitudes(-9, 3)),
-    st.builds(lambda m: curves.declared_gdp(mu=m), magnitudes(-5, 2)),
+    st.builds(lambda r: prices.declared_zcdp(rho=r), magnitudes(-9, 3)),
+    st.builds(lambda m: prices.declared_gdp(mu=m), magnitudes(-5, 2)),
     st.builds(
-        lambda s: curves.randomized_response(truth=s[0], values=s[1], answers=s[2]),
+        lambda s: prices.randomized_response(truth=s[0], values=s[1], answers=s[2]),
         surveys(),
     ),
 )

@@ -14,7 +14,7 @@ from modicum.accounting import (
     PureBudget,
     Unlimited,
     ZcdpBudget,
-    curves,
+    mechanisms,
 )
 from modicum.accounting.budgets import budget_text, measure
 from modicum.core.errors import Code, InputError, Problem
@@ -139,12 +139,14 @@ def _computed(mechanism: Mechanism, unit: str) -> Loss | None:
     sensitivity = mechanism.sensitivity.get(unit)
     match mechanism.kind:
         case "laplace" if "scale" in parameters and sensitivity is not None:
-            return curves.laplace(sensitivity_l1=sensitivity, scale=parameters["scale"])
+            return mechanisms.laplace(
+                sensitivity_l1=sensitivity, scale=parameters["scale"]
+            ).loss()
         case "gaussian" if "sigma" in parameters and sensitivity is not None:
-            rho = curves.gaussian_rho(
+            rho = mechanisms.gaussian_rho(
                 sensitivity_l2=sensitivity, sigma=parameters["sigma"]
             )
-            return curves.gaussian(rho=rho)
+            return mechanisms.gaussian(rho=rho).loss()
         case "randomized-response" if "truth" in parameters:
             return _randomized_response(mechanism, unit)
         case _:
@@ -177,11 +179,11 @@ def _randomized_response(mechanism: Mechanism, unit: str) -> Loss | None:
             help="if everybody on a public list answers, in the data or not, write"
             " `public_frame: true`; else declare a `cost`",
         )
-    return curves.randomized_response(
+    return mechanisms.randomized_response(
         truth=truth,
         values=int(values),
         answers=mechanism.contribution_bound.get(unit, 1),
-    )
+    ).loss()
 
 
 def _declared(mechanism: Mechanism, cost: Budget) -> Loss:
@@ -194,15 +196,15 @@ def _declared(mechanism: Mechanism, cost: Budget) -> Loss:
                 help="declare {rho: …} or {eps: …, delta: …}",
             )
         case PureBudget(eps=eps):
-            return curves.declared_pure(eps=eps)
+            return mechanisms.declared_pure(eps=eps).loss()
         case ApproxBudget(eps=eps, delta=delta):
-            return curves.declared_pure(eps=eps, delta=delta)
+            return mechanisms.declared_pure(eps=eps, delta=delta).loss()
         case ZcdpBudget(rho=rho) if mechanism.kind == "gaussian":
-            return curves.gaussian(rho=rho)
+            return mechanisms.gaussian(rho=rho).loss()
         case ZcdpBudget(rho=rho):
-            return curves.declared_zcdp(rho=rho)
+            return mechanisms.declared_zcdp(rho=rho).loss()
         case GdpBudget(mu=mu):
-            return curves.declared_gdp(mu=mu)
+            return mechanisms.declared_gdp(mu=mu).loss()
         case Unlimited():
             raise _wrong(mechanism, Code.NO_MEASURE, "a cost must be a number")
 

@@ -7,8 +7,9 @@ from fractions import Fraction
 import pytest
 from oracle import accounting as oracle
 from oracle.accounting import MP, real
+from samples import prices
 
-from modicum.accounting import INFINITE, Loss, Total, curves, tightest_epsilon
+from modicum.accounting import INFINITE, Loss, Total, tightest_epsilon
 from modicum.accounting.conversions import (
     Epsilon,
     renyi_cap,
@@ -28,7 +29,7 @@ DELTA_1E7 = Fraction(1, 10**7)
 def test_two_gaussian_releases_together_cost_less_than_twice_one() -> None:
     """Rho = 0.012012 each, at delta = 1e-7: 0.7600 alone, 1.0966 together."""
     rho = Fraction("0.012012")
-    one = curves.gaussian(rho=rho)
+    one = prices.gaussian(rho=rho)
 
     alone = tightest_epsilon(total_of([one]), DELTA_1E7)
     together = tightest_epsilon(total_of([one, one]), DELTA_1E7)
@@ -74,8 +75,8 @@ def test_the_offset_is_the_formula_to_forty_digits(
 
 
 def test_mechanisms_own_delta_is_taken_from_the_whole() -> None:
-    spent = curves.declared_pure(eps=Fraction(1), delta=DELTA_1E7)
-    noise = curves.gaussian(rho=Fraction("0.0001"))
+    spent = prices.declared_pure(eps=Fraction(1), delta=DELTA_1E7)
+    noise = prices.gaussian(rho=Fraction("0.0001"))
     total = total_of([noise, Loss((0,) * DELTA + (spent.coordinates[DELTA],))])
 
     assert tightest_epsilon(total, DELTA_1E7 / 2) == Epsilon(
@@ -89,21 +90,21 @@ def test_mechanisms_own_delta_is_taken_from_the_whole() -> None:
 
 
 def test_pure_epsilon_stands_when_all_delta_is_spent() -> None:
-    total = total_of([curves.declared_pure(eps=Fraction(1), delta=DELTA_1E7)])
+    total = total_of([prices.declared_pure(eps=Fraction(1), delta=DELTA_1E7)])
     assert tightest_epsilon(total, DELTA_1E7) == Epsilon(10**12, "pure")
 
 
 def laplace(eps: str) -> Loss:
-    return curves.laplace(sensitivity_l1=Fraction(eps), scale=Fraction(1))
+    return prices.laplace(sensitivity_l1=Fraction(eps), scale=Fraction(1))
 
 
 @pytest.mark.parametrize(
     ("loss", "times", "delta", "method"),
     [
         (laplace("0.1"), 1, Fraction(1, 10**18), "pure"),
-        (curves.gaussian(rho=Fraction("0.1")), 1, MILLIONTH, "zcdp"),
+        (prices.gaussian(rho=Fraction("0.1")), 1, MILLIONTH, "zcdp"),
         (laplace("0.3"), 50, MILLIONTH, "rdp(4)"),
-        (curves.gaussian(rho=Fraction(5 * 10**6)), 1, MILLIONTH, "pure"),  # infinite
+        (prices.gaussian(rho=Fraction(5 * 10**6)), 1, MILLIONTH, "pure"),  # infinite
     ],
 )
 def test_the_least_way_is_named(
@@ -113,7 +114,7 @@ def test_the_least_way_is_named(
 
 
 def test_a_larger_delta_never_costs_more() -> None:
-    total = total_of([curves.gaussian(rho=Fraction("0.3"))] * 3)
+    total = total_of([prices.gaussian(rho=Fraction("0.3"))] * 3)
     found = [
         tightest_epsilon(total, Fraction(1, 10**n)).units for n in range(17, 0, -1)
     ]

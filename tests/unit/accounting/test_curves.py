@@ -7,8 +7,9 @@ from fractions import Fraction
 import pytest
 from oracle import accounting as oracle
 from oracle.accounting import MP, real
+from samples import prices
 
-from modicum.accounting import COORDINATES, INFINITE, ORDERS, Loss, curves
+from modicum.accounting import COORDINATES, INFINITE, ORDERS, Loss
 from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, MU2, RHO
 
 ONE = Fraction(1)
@@ -57,10 +58,10 @@ def test_the_gaussian_of_a_pure_mechanism_hides_as_much(eps: Fraction) -> None:
 @pytest.mark.parametrize(
     "loss",
     [
-        curves.laplace(sensitivity_l1=Fraction(0), scale=ONE),
-        curves.gaussian(rho=Fraction(0)),
-        curves.randomized_response(truth=Fraction(1, 2), values=2, answers=9),
-        curves.randomized_response(truth=Fraction(1, 3), values=3, answers=1),
+        prices.laplace(sensitivity_l1=Fraction(0), scale=ONE),
+        prices.gaussian(rho=Fraction(0)),
+        prices.randomized_response(truth=Fraction(1, 2), values=2, answers=9),
+        prices.randomized_response(truth=Fraction(1, 3), values=3, answers=1),
     ],
 )
 def test_a_mechanism_that_reveals_nothing_costs_nothing(loss: Loss) -> None:
@@ -70,10 +71,10 @@ def test_a_mechanism_that_reveals_nothing_costs_nothing(loss: Loss) -> None:
 @pytest.mark.parametrize(
     "loss",
     [
-        curves.laplace(sensitivity_l1=Fraction(1, 10**40), scale=ONE),
-        curves.declared_pure(eps=Fraction(1, 10**40)),
-        curves.gaussian(rho=Fraction(1, 10**60)),
-        curves.declared_gdp(mu=Fraction(1, 10**60)),
+        prices.laplace(sensitivity_l1=Fraction(1, 10**40), scale=ONE),
+        prices.declared_pure(eps=Fraction(1, 10**40)),
+        prices.gaussian(rho=Fraction(1, 10**60)),
+        prices.declared_gdp(mu=Fraction(1, 10**60)),
     ],
 )
 @pytest.mark.spec("ACC-2")
@@ -85,7 +86,7 @@ def test_a_mechanism_that_reveals_anything_costs_something(loss: Loss) -> None:
 def test_several_answers_are_summed_before_they_are_rounded() -> None:
     """mu2 is rounded once, like every other coordinate."""
     truth = Fraction(1, 2) + Fraction(1, 10**9)
-    loss = curves.randomized_response(truth=truth, values=2, answers=1000)
+    loss = prices.randomized_response(truth=truth, values=2, answers=1000)
     eps = MP.log(real(truth) / real(1 - truth))
     exact = 1000 * oracle.pure_mu2(Fraction(str(MP.nstr(eps, 45)))) * 10**12
     assert exact <= loss.coordinates[MU2] <= exact + 1
@@ -94,11 +95,11 @@ def test_several_answers_are_summed_before_they_are_rounded() -> None:
 @pytest.mark.parametrize("eps", [10**7, 10**7 + 1, 5 * 10**6, 10**20, 10**300])
 def test_what_does_not_fit_is_infinite_and_never_wraps(eps: int) -> None:
     for loss in (
-        curves.laplace(sensitivity_l1=Fraction(eps), scale=ONE),
-        curves.declared_pure(eps=Fraction(eps)),
-        curves.gaussian(rho=Fraction(eps)),
-        curves.declared_zcdp(rho=Fraction(eps)),
-        curves.declared_gdp(mu=Fraction(eps)),
+        prices.laplace(sensitivity_l1=Fraction(eps), scale=ONE),
+        prices.declared_pure(eps=Fraction(eps)),
+        prices.gaussian(rho=Fraction(eps)),
+        prices.declared_zcdp(rho=Fraction(eps)),
+        prices.declared_gdp(mu=Fraction(eps)),
     ):
         assert set(loss.coordinates[:DELTA]) == {INFINITE}
         assert loss.coordinates[DELTA] == 0
@@ -107,7 +108,7 @@ def test_what_does_not_fit_is_infinite_and_never_wraps(eps: int) -> None:
 def test_the_smooth_formulas_meet_the_limit_where_they_are_cut() -> None:
     """On both sides of eps = 1e7 everything but mu2 is eps, up to its own size."""
     small = Fraction(46, 10)  # 4.6 million and the cap: largest that is stored
-    loss = curves.declared_pure(eps=small * 10**6).coordinates
+    loss = prices.declared_pure(eps=small * 10**6).coordinates
     assert loss[EPS] == 46 * 10**17
     assert loss[RHO] == 46 * 10**17
     assert loss[MU2] == INFINITE
@@ -115,22 +116,22 @@ def test_the_smooth_formulas_meet_the_limit_where_they_are_cut() -> None:
 
 @pytest.mark.spec("ACC-4")
 def test_an_infinite_coordinate_stands_where_nothing_is_proven() -> None:
-    gaussian = curves.gaussian(rho=ONE).coordinates
-    zcdp = curves.declared_zcdp(rho=ONE).coordinates
-    gdp = curves.declared_gdp(mu=ONE).coordinates
+    gaussian = prices.gaussian(rho=ONE).coordinates
+    zcdp = prices.declared_zcdp(rho=ONE).coordinates
+    gdp = prices.declared_gdp(mu=ONE).coordinates
     assert [gaussian[EPS], zcdp[EPS], gdp[EPS]] == [INFINITE] * 3
     assert [gaussian[MU2], zcdp[MU2], gdp[MU2]] == [2 * 10**12, INFINITE, 10**12]
 
 
 def test_noise_twice_as_wide_costs_less_everywhere() -> None:
-    narrow = curves.laplace(sensitivity_l1=ONE, scale=ONE).coordinates
-    wide = curves.laplace(sensitivity_l1=ONE, scale=Fraction(2)).coordinates
+    narrow = prices.laplace(sensitivity_l1=ONE, scale=ONE).coordinates
+    wide = prices.laplace(sensitivity_l1=ONE, scale=Fraction(2)).coordinates
     assert all(w < n for w, n in zip(wide[:DELTA], narrow[:DELTA], strict=True))
 
 
 def test_laplace_costs_less_than_what_is_only_known_to_be_as_private() -> None:
-    laplace = curves.laplace(sensitivity_l1=ONE, scale=ONE).coordinates
-    pure = curves.declared_pure(eps=ONE).coordinates
+    laplace = prices.laplace(sensitivity_l1=ONE, scale=ONE).coordinates
+    pure = prices.declared_pure(eps=ONE).coordinates
     assert laplace[EPS] == pure[EPS]
     assert all(a < b for a, b in zip(laplace[3:15], pure[3:15], strict=True))
     assert laplace[RHO] < pure[RHO]
@@ -139,14 +140,14 @@ def test_laplace_costs_less_than_what_is_only_known_to_be_as_private() -> None:
 @pytest.mark.spec("ACC-4")
 def test_delta_is_kept_apart_and_rounded_up() -> None:
     third = Fraction(1, 3 * 10**17)
-    with_delta = curves.declared_pure(eps=ONE, delta=third).coordinates
-    assert with_delta[:DELTA] == curves.declared_pure(eps=ONE).coordinates[:DELTA]
+    with_delta = prices.declared_pure(eps=ONE, delta=third).coordinates
+    assert with_delta[:DELTA] == prices.declared_pure(eps=ONE).coordinates[:DELTA]
     assert with_delta[DELTA] == 4
 
 
 def test_answers_add_up_before_rounding() -> None:
-    one = curves.randomized_response(truth=Fraction(3, 4), values=2, answers=1)
-    ten = curves.randomized_response(truth=Fraction(3, 4), values=2, answers=10)
+    one = prices.randomized_response(truth=Fraction(3, 4), values=2, answers=1)
+    ten = prices.randomized_response(truth=Fraction(3, 4), values=2, answers=10)
     assert one.coordinates[EPS] == 1_098_612_288_669  # ln 3
     assert ten.coordinates[EPS] == 10_986_122_886_682
     assert len(ten.coordinates[FIRST_ORDER:DELTA]) == len(ORDERS)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from oracle import accounting as oracle
 from oracle.accounting import MP
 
-from modicum.accounting import INFINITE, curves
+from modicum.accounting import INFINITE, mechanisms
 from modicum.accounting.conversions import (
     renyi_cap,
     renyi_epsilon,
@@ -90,15 +90,23 @@ def test_lowest_finds_the_bottom_of_a_valley(least: str) -> None:
 
 # --- the caller's context ----------------------------------------------------------
 
+THIRD = Fraction(1, 3)
+
 COMPUTATIONS: dict[str, Callable[[], Any]] = {
-    "laplace": lambda: curves.laplace.__wrapped__(sensitivity_l1=HALF, scale=3 * HALF),
-    "gaussian": lambda: curves.gaussian.__wrapped__(rho=Fraction(1, 3)),
-    "survey": lambda: curves.randomized_response.__wrapped__(
+    "laplace": lambda: mechanisms.laplace.__wrapped__(
+        sensitivity_l1=HALF, scale=3 * HALF
+    ).loss(),
+    "gaussian": lambda: mechanisms.gaussian.__wrapped__(rho=Fraction(1, 3)).loss(),
+    "survey": lambda: mechanisms.randomized_response.__wrapped__(
         truth=Fraction(2, 3), values=3, answers=7
-    ),
-    "declared_pure": lambda: curves.declared_pure.__wrapped__(eps=Fraction(1, 3)),
-    "declared_gdp": lambda: curves.declared_gdp.__wrapped__(mu=Fraction(1, 3)),
-    "large": lambda: curves.declared_pure.__wrapped__(eps=Fraction(10**6)),
+    ).loss(),
+    "declared_pure": lambda: mechanisms.declared_pure.__wrapped__(
+        eps=Fraction(1, 3)
+    ).loss(),
+    "declared_gdp": lambda: mechanisms.declared_gdp.__wrapped__(
+        mu=Fraction(1, 3)
+    ).loss(),
+    "large": lambda: mechanisms.declared_pure.__wrapped__(eps=Fraction(10**6)).loss(),
     "offset": lambda: renyi_offset(Fraction(8), DELTA),
     "zcdp_epsilon": lambda: zcdp_epsilon.__wrapped__(12_012_000_000, DELTA),
     "zcdp_cap": lambda: zcdp_cap.__wrapped__(Fraction(1), DELTA),

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 from oracle import accounting as oracle
+from samples import prices
 
 from modicum.accounting import (
     COORDINATES,
@@ -21,7 +22,6 @@ from modicum.accounting import (
     Total,
     Unlimited,
     ZcdpBudget,
-    curves,
     filter_for,
 )
 from modicum.accounting.conversions import renyi_cap, zcdp_cap
@@ -200,7 +200,7 @@ def test_a_cap_of_zero_is_filled_by_nothing_only() -> None:
 
 def test_one_gaussian_release_alone_weighs_less_than_on_the_filters_scale() -> None:
     """Alone it may use the whole delta: 0.7600; in a history its half of it."""
-    total = total_of([curves.gaussian(rho=Fraction("0.012012"))])
+    total = total_of([prices.gaussian(rho=Fraction("0.012012"))])
     alone = fixed_figure(APPROX, total)
     shown = figure(APPROX, "combined-v1", total)
     assert round(alone / 10**12, 4) == 0.7600
@@ -210,7 +210,7 @@ def test_one_gaussian_release_alone_weighs_less_than_on_the_filters_scale() -> N
 
 
 def test_a_mechanism_with_more_delta_than_the_budget_weighs_infinitely() -> None:
-    loss = curves.declared_pure(eps=Fraction(1, 2), delta=2 * DELTA_1E7)
+    loss = prices.declared_pure(eps=Fraction(1, 2), delta=2 * DELTA_1E7)
     total = total_of([loss])
     assert fixed_figure(APPROX, total) == INFINITE
     assert fixed_figure(replace(APPROX, delta=2 * DELTA_1E7), total) == 5 * 10**11
@@ -228,7 +228,7 @@ def test_a_limit_is_never_infinite_unless_there_is_none() -> None:
 
 def test_adding_and_taking_back_a_release_changes_nothing() -> None:
     limits = filter_for(APPROX, "combined-v1")
-    before = total_of([curves.gaussian(rho=Fraction("0.01"))])
+    before = total_of([prices.gaussian(rho=Fraction("0.01"))])
     too_much = Loss((INFINITE,) * DELTA + (0,))
     assert limits.admits(before)
     assert not limits.admits(before.plus(too_much))

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from oracle import accounting as oracle
+from samples import prices
 
-from modicum.accounting import ORDERS, curves
+from modicum.accounting import ORDERS
 from modicum.accounting.conversions import renyi_epsilon, zcdp_epsilon
 from modicum.accounting.grid import MU2, RHO, order_index
 
@@ -28,24 +29,24 @@ def units(value: Fraction) -> int:
 
 
 def laplace(given: Inputs) -> tuple[int, ...]:
-    loss = curves.laplace(sensitivity_l1=given["eps"], scale=Fraction(1))
+    loss = prices.laplace(sensitivity_l1=given["eps"], scale=Fraction(1))
     return loss.coordinates
 
 
 def pure(given: Inputs) -> tuple[int, ...]:
-    return curves.declared_pure(eps=given["eps"]).coordinates
+    return prices.declared_pure(eps=given["eps"]).coordinates
 
 
 def gaussian(given: Inputs) -> tuple[int, ...]:
-    rho = curves.gaussian_rho(sensitivity_l2=given["sensitivity"], sigma=given["sigma"])
-    return curves.gaussian(rho=rho).coordinates
+    rho = prices.gaussian_rho(sensitivity_l2=given["sensitivity"], sigma=given["sigma"])
+    return prices.gaussian(rho=rho).coordinates
 
 
 def survey(given: Inputs) -> tuple[int, ...]:
     """The vectors state eps; the truth probability e^eps/(e^eps+k-1) to 48 digits."""
     grown = oracle.MP.exp(oracle.real(given["eps"]))
     truth = oracle.MP.nstr(grown / (grown + int(given["k"]) - 1), 48)
-    loss = curves.randomized_response(
+    loss = prices.randomized_response(
         truth=Fraction(truth), values=int(given["k"]), answers=1
     )
     return loss.coordinates
