@@ -26,6 +26,10 @@ GUARD = Decimal("1e-30")
 
 _EXPONENT_LIMIT = 10**12
 
+# Up to here the normal tail is a series, beyond a continued fraction so long.
+_SERIES_MAX = 40
+_CONVERGENTS = 40
+
 _TRAPS = [
     decimal.InvalidOperation,
     decimal.DivisionByZero,
@@ -87,7 +91,11 @@ def saturate(units: int) -> int:
 
 
 def lowest(
-    function: Callable[[Decimal], Decimal], low: Decimal, high: Decimal
+    function: Callable[[Decimal], Decimal],
+    low: Decimal,
+    high: Decimal,
+    *,
+    within: Decimal = Decimal("1e-9"),
 ) -> Decimal:
     """Return a point where a function with one valley is (nearly) least.
 
@@ -98,12 +106,13 @@ def lowest(
         function: Falls, then rises, on the interval.
         low: The lower end.
         high: The upper end.
+        within: How far from the bottom the point may be.
     """
     with decimal.localcontext(_context(30)):
         ratio = (Decimal(5).sqrt() - 1) / 2
         left, right = high - ratio * (high - low), low + ratio * (high - low)
         at_left, at_right = function(left), function(right)
-        while high - low > Decimal("1e-9"):
+        while high - low > within:
             if at_left <= at_right:
                 high, right, at_right = right, left, at_left
                 left = high - ratio * (high - low)
@@ -116,12 +125,19 @@ def lowest(
 
 
 def normal_tail(x: Decimal) -> Decimal:
-    """Return P(Z > x) of a standard normal, for 0 <= x <= 40, to 40 digits.
+    """Return P(Z > x) of a standard normal, to 40 digits.
+
+    Below 0 it is one less the other tail, and right to 40 digits after the point.
 
     Source:
-        Abramowitz & Stegun 26.2.11: all terms are positive, so the only
+        Up to 40: Abramowitz & Stegun 26.2.11: all terms are positive, so the only
         cancellation is the last subtraction; the working precision pays for it.
+        Beyond: `mills_ratio`.
     """
+    if x < 0:
+        return 1 - normal_tail(-x)
+    if x > _SERIES_MAX:
+        return normal_density(x) * mills_ratio(x)
     cancelled = int(x * x / 4) + 20
     with decimal.localcontext(_context(60 + cancelled)):
         term = total = x
@@ -133,6 +149,42 @@ def normal_tail(x: Decimal) -> Decimal:
             total += term
         density = (-x * x / 2).exp() / (2 * pi(60 + cancelled)).sqrt()
         return Decimal("0.5") - density * total
+
+
+def normal_density(x: Decimal) -> Decimal:
+    """Return the density of a standard normal; 0 where no exponent is small enough."""
+    return (-x * x / 2).exp() / (2 * pi(60)).sqrt()
+
+
+def mills_ratio(x: Decimal) -> Decimal:
+    """Return P(Z > x) over the density at x, for x >= 0, to 40 digits.
+
+    Source:
+        Beyond 40, Laplace's continued fraction 1/(x + 1/(x + 2/(x + 3/(x + ...)))),
+        Abramowitz & Stegun 26.2.14. Its convergents lie above and below the ratio in
+        turn, and the n-th differs from the next by at most n! / x**(2n + 1), since
+        each denominator is at least x times the one before: 1e-80 for n = 40.
+    """
+    if x <= _SERIES_MAX:
+        return normal_tail(x) / normal_density(x)
+    ratio = x
+    for n in range(_CONVERGENTS, 0, -1):
+        ratio = x + n / ratio
+    return 1 / ratio
+
+
+def significant(value: Decimal | Fraction, digits: int, *, up: bool) -> Fraction:
+    """Return a number above 0 in so many significant digits, rounded up or down.
+
+    Examples:
+        >>> significant(Fraction(1, 3), 2, up=True)
+        Fraction(17, 50)
+    """
+    exact = Fraction(value)
+    if exact == 0:
+        return exact
+    last = Fraction(10) ** (to_decimal(exact).adjusted() + 1 - digits)
+    return (-(-exact // last) if up else exact // last) * last
 
 
 @lru_cache(maxsize=512)

@@ -1,0 +1,156 @@
+"""Groups: what a change of several instances costs, when one costs a known curve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from modicum.accounting.amounts import (
+    INFINITY,
+    ZERO,
+    Amount,
+    decimal_of,
+    is_infinite,
+    least,
+    plus,
+    times,
+)
+from modicum.accounting.curves import NOTHING, UNKNOWN, Curve
+from modicum.accounting.decimals import GUARD, lowest, precise
+from modicum.accounting.mechanisms.declared import pure_curve
+
+#: Up to this size Hoelder's inequality is tried; beyond it, only the closed forms.
+SIZE_SEARCHED_MAX = 64
+# e^x above this is not computed: the delta it would multiply is 1 long before.
+_EXPONENT_MAX = 10**6
+# ln of the split between the two halves of a pair is searched in this range.
+_SPLIT = Decimal(8)
+
+
+@lru_cache(maxsize=8192)
+@precise
+def group(curve: Curve, size: int) -> Curve:
+    """Return the curve of changing several instances, from that of changing one.
+
+    Args:
+        curve: What a change of one instance costs.
+        size: How many instances change, >= 0.
+
+    Returns:
+        size*eps; size**2 * rho; (size*mu)**2; the Renyi divergence by Hoelder's
+        inequality at the curve's higher orders, or from one of these if that is
+        less. With a delta: that of the (size*eps)-DP mechanism, and delta *
+        (e^(size*eps) - 1)/(e^eps - 1).
+
+    Neighboring relation:
+        Paths of `size` steps of the curve's own relation.
+
+    Source:
+        Dwork & Roth 2014, Thm 2.2; Vadhan 2017, Lemma 2.2 (delta); Bun & Steinke
+        2016, Prop. 1.9 (arXiv:1605.02065); Dong, Roth & Su 2022, Thm 2.14
+        (arXiv:1905.02383); Mironov 2017, Prop. 9 (arXiv:1702.07476).
+
+    Examples:
+        >>> from modicum.accounting.mechanisms import gaussian
+        >>> group(gaussian(rho=Fraction(1, 10)), 3).rho
+        Fraction(9, 10)
+    """
+    if size == 0:
+        return NOTHING
+    if size == 1:
+        return curve
+    if curve.delta:
+        return _approximate(curve, size)
+    pure = pure_curve(times(size, curve.eps)) if _finite(curve.eps) else UNKNOWN
+    return Curve(
+        eps=times(size, curve.eps),
+        rho=least(times(size * size, curve.rho), pure.rho),
+        mu2=least(times(size * size, curve.mu2), pure.mu2),
+        renyi=lambda order: least(
+            _by_hoelder(curve, size, order),
+            plus(curve.at(order), times(size - 1, curve.eps)),
+            pure.at(order),
+        ),
+    )
+
+
+def _approximate(curve: Curve, size: int) -> Curve:
+    """Only eps and delta of a group are proven when one instance has a delta."""
+    if not _finite(curve.eps):
+        return Curve(INFINITY, INFINITY, INFINITY, lambda _: INFINITY, Fraction(1))
+    eps = decimal_of(curve.eps)
+    if size * eps > _EXPONENT_MAX:
+        return Curve(INFINITY, INFINITY, INFINITY, lambda _: INFINITY, Fraction(1))
+    growth = sum(((step * eps).exp() for step in range(size)), Decimal(0))
+    delta = curve.delta * (Fraction(growth) + Fraction(GUARD))
+    return pure_curve(times(size, curve.eps), min(Fraction(1), delta))
+
+
+def _finite(amount: Amount) -> bool:
+    return not is_infinite(amount)
+
+
+def _by_hoelder(curve: Curve, size: int, order: Fraction) -> Amount:
+    if size > SIZE_SEARCHED_MAX:
+        return INFINITY
+    return _best_split(curve, order) if size == 2 else _halved(curve, size, order)
+
+
+def _best_split(curve: Curve, order: Fraction) -> Amount:
+    """Bound two steps by the best split of the order that a search finds."""
+    even = _two_paths(curve, (1, 1), Fraction(1), order)
+    if is_infinite(even):
+        return even
+
+    def at(log_split: Decimal) -> Decimal:
+        split = Fraction(log_split.exp())
+        return decimal_of(_two_paths(curve, (1, 1), split, order))
+
+    return least(even, at(lowest(at, -_SPLIT, _SPLIT, within=Decimal("1e-6"))))
+
+
+def _halved(curve: Curve, size: int, order: Fraction) -> Amount:
+    """Bound a path by halving it again and again, as is best for zCDP."""
+    if size == 1:
+        return curve.at(order)
+    first, second = size // 2, size - size // 2
+    return _two_paths(curve, (first, second), Fraction(first, second), order)
+
+
+def _two_paths(
+    curve: Curve, sizes: tuple[int, int], split: Fraction, order: Fraction
+) -> Amount:
+    """Bound a path by its halves; every split > 0 is valid.
+
+    For rho-zCDP the split sqrt(rho_1/rho_2) gives (sqrt(rho_1) + sqrt(rho_2))**2.
+    """
+    raised = (1 + split) * order
+    first = times(raised / (raised - 1), _halved(curve, sizes[0], (raised - 1) / split))
+    return plus(first, _halved(curve, sizes[1], raised))
+
+
+@precise
+def chained(rhos: Sequence[Fraction]) -> Amount:
+    """Return rho between the ends of a path whose steps cost different rhos.
+
+    Args:
+        rhos: rho of each step, >= 0.
+
+    Returns:
+        (sum of the square roots)**2; a decimal good to 50 digits.
+
+    Neighboring relation:
+        Paths of one step of each.
+
+    Source:
+        The weak triangle inequality of Bun & Steinke 2016, Lemma 5.2
+        (arXiv:1605.02065), with the best split at each step.
+
+    Examples:
+        >>> f"{chained([Fraction('0.1'), Fraction('0.4')]):.6f}"
+        '0.900000'
+    """
+    roots = sum((decimal_of(rho).sqrt() for rho in rhos), Decimal(0))
+    return roots * roots if rhos else ZERO

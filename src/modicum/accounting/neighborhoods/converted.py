@@ -1,0 +1,68 @@
+"""The worst epsilon at a delta: moves are converted first, then the worst is taken."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from modicum.accounting.conversions import Epsilon, renyi_epsilon, tightest_epsilon
+from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, INFINITE, ORDERS
+from modicum.accounting.neighborhoods.worst import Candidates
+from modicum.core.exact import DELTA_UNIT
+
+#: How many moves are converted to epsilon before an upper bound is given.
+_CONVERSIONS_MAX = 200
+# An amount that makes any offset positive.
+_LARGE = 10**18
+
+
+def worst_epsilon(table: Candidates, delta: Fraction) -> tuple[Epsilon, int, bool]:
+    """Return the largest epsilon of some moves.
+
+    A quick upper bound sorts them; what is no more than the best so far, or no more
+    than a move that has been converted in every coordinate, need not be converted.
+
+    Args:
+        table: At least one move.
+        delta: Strictly between 0 and 1.
+
+    Returns:
+        The epsilon, the row of the move, and whether that move has just this epsilon.
+    """
+    bounds = _quick_bounds(table, delta)
+    left = np.argsort([-bound for bound in bounds], kind="stable").tolist()
+    best, best_row = Epsilon(-1, "pure"), 0
+    for _ in range(_CONVERSIONS_MAX):
+        if not left or bounds[left[0]] <= best.units:
+            break
+        row = left.pop(0)
+        found = tightest_epsilon(table.total(row), delta)
+        if found.units > best.units:
+            best, best_row = found, row
+        left = [other for other in left if not _covers(table, row, other)]
+    if left and bounds[left[0]] > best.units:
+        return Epsilon(bounds[left[0]], "bound"), left[0], False
+    return best, best_row, table.exact
+
+
+def _covers(table: Candidates, row: int, other: int) -> bool:
+    return bool(
+        np.all(table.finite[other] <= table.finite[row])
+        and np.all(table.infinite[other] <= table.infinite[row])
+    )
+
+
+def _quick_bounds(table: Candidates, delta: Fraction) -> list[int]:
+    """Return an epsilon for each move by pure DP or the grid's orders alone."""
+    own = max((int(units) for units in table.finite[:, DELTA]), default=0)
+    left = delta - Fraction(own, DELTA_UNIT)
+    best = np.where(table.infinite[:, EPS] > 0, INFINITE, table.finite[:, EPS])
+    if left > 0:
+        for index, order in enumerate(ORDERS, FIRST_ORDER):
+            # Rounding up a sum with whole units: the offset may be rounded first.
+            offset = renyi_epsilon(order, _LARGE, left) - _LARGE
+            converted = np.maximum(table.finite[:, index] + offset, 0)
+            finite = (table.infinite[:, index] == 0) & (converted < INFINITE)
+            best = np.where(finite, np.minimum(best, converted), best)
+    return [min(int(units), INFINITE) for units in best]

@@ -1,0 +1,152 @@
+"""d-privacy: the worst move of a record between two points of a given metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from modicum.accounting.amounts import Amount, is_infinite, least, times
+from modicum.accounting.curves import NOTHING, UNKNOWN, Curve
+from modicum.accounting.decimals import precise
+from modicum.accounting.losses import Loss
+from modicum.accounting.mechanisms.declared import pure_curve
+from modicum.accounting.neighborhoods.entries import Entry, Relation
+from modicum.accounting.neighborhoods.moves import Charge, Move, Place
+from modicum.accounting.neighborhoods.regions import Axis, Region, Span
+from modicum.accounting.neighborhoods.steps import record_counts, record_steps
+from modicum.accounting.neighborhoods.targets import Metric, Point
+from modicum.accounting.neighborhoods.worst import Candidates, Worst
+from modicum.core.exact import number_text
+
+
+@precise
+def stretched(curve: Curve, distance: Fraction) -> Curve:
+    """Return what a distance costs, from what one unit of distance costs.
+
+    Args:
+        curve: For each unit of distance: eps, or rho and mu2 of its square.
+        distance: >= 0.
+
+    Neighboring relation:
+        Two databases at that distance.
+
+    Source:
+        Chatzikokolakis et al. 2013, Def. 1, for eps; for zCDP and GDP, which add up
+        along paths as roots, the square of the distance.
+
+    Examples:
+        >>> from modicum.accounting.mechanisms import declared_zcdp
+        >>> stretched(declared_zcdp(rho=Fraction(1, 10)), Fraction(3)).rho
+        Fraction(9, 10)
+    """
+    if distance == 0:
+        return NOTHING
+    eps = times(distance, curve.eps)
+    pure = UNKNOWN if is_infinite(eps) else pure_curve(eps)
+    rho = least(times(distance * distance, curve.rho), pure.rho)
+
+    def renyi(order: Fraction) -> Amount:
+        return least(pure.at(order), times(order, rho))
+
+    mu2 = least(times(distance * distance, curve.mu2), pure.mu2)
+    delta = Fraction(1) if curve.delta else Fraction(0)
+    return Curve(eps, rho, mu2, renyi, delta)
+
+
+@dataclass(frozen=True)
+class MetricScene:
+    """A record that moves between two of finitely many points.
+
+    Attributes:
+        entries: The entries.
+        axes: The axes by name.
+        target: The points and their distances.
+    """
+
+    entries: tuple[Entry, ...]
+    axes: Mapping[str, Axis]
+    target: Metric
+
+    def worst(self, index: int) -> Worst:
+        """Return the costliest pair of points in one coordinate of a loss."""
+        best = max(
+            self._moves,
+            key=lambda move: move.total().units(index),
+            default=Move("none: no two points are within the distance"),
+        )
+        return Worst(best.total().units(index), lambda: best)
+
+    def candidates(self) -> Candidates | None:
+        """Return the cost of every pair of points."""
+        if not self._moves:
+            return None
+        totals = [move.total() for move in self._moves]
+        return Candidates(
+            finite=np.array([total.finite for total in totals], dtype=object),
+            infinite=np.array([total.infinite for total in totals]),
+            exact=True,
+            move=lambda row: self._moves[row],
+        )
+
+    @cached_property
+    def _moves(self) -> list[Move]:
+        return list(self._every_move())
+
+    def _every_move(self) -> Iterator[Move]:
+        for before, after in combinations(self.target.points, 2):
+            distance = self.target.distance(before, after)
+            if distance is None:
+                continue
+            if self.target.within is None or distance <= self.target.within:
+                yield self._move(before, after, distance)
+
+    def _move(self, before: Point, after: Point, distance: Fraction) -> Move:
+        charges = []
+        for number, entry in enumerate(self.entries):
+            held, then = _lies(entry.region, before), _lies(entry.region, after)
+            if held or then:
+                step = "changes inside" if held and then else "enters or leaves"
+                loss = self._loss(entry, distance, inside=held and then)
+                charges.append(Charge(number, step, loss))
+        return Move(
+            text=f"a record at {_text(before)}: replaced by one at {_text(after)},"
+            f" at distance {number_text(distance)}",
+            before=_place(before),
+            after=_place(after),
+            charges=tuple(charges),
+        )
+
+    def _loss(self, entry: Entry, distance: Fraction, *, inside: bool) -> Loss:
+        if entry.native.relation is Relation.METRIC:
+            return stretched(entry.curve, distance).loss() if inside else UNKNOWN.loss()
+        steps = record_steps(entry, record_counts(entry, self.axes))
+        return steps.stay if inside else steps.cross
+
+
+def _lies(region: Region, point: Point) -> bool:
+    return any(
+        all(
+            side.low <= value < side.high
+            if isinstance(side, Span) and isinstance(value, Fraction)
+            else not isinstance(side, Span) and value in side
+            for name, side in box.items()
+            for value in (point[name],)
+        )
+        for box in region
+    )
+
+
+def _place(point: Point) -> Place:
+    return tuple(
+        (name, number_text(value) if isinstance(value, Fraction) else value)
+        for name, value in point.items()
+    )
+
+
+def _text(point: Point) -> str:
+    return ", ".join(f"{name} {value}" for name, value in _place(point)) or "anywhere"

@@ -1,0 +1,69 @@
+"""Moves: the change between two neighbors, and what each entry is charged for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from modicum.accounting.grid import INFINITE
+from modicum.accounting.losses import Loss, Total
+
+#: A place for people: what a record has on each axis, such as ("day", "[3, 4)").
+Place = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one entry costs in a move.
+
+    Attributes:
+        entry: The number of the entry.
+        step: In words: how the move touches it.
+        loss: What that costs.
+    """
+
+    entry: int
+    step: str
+    loss: Loss
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A change between neighbors.
+
+    Attributes:
+        text: The change in words.
+        before: Where the record was; None if it was not there, or for users.
+        after: Where it is; None if it is gone, or for users.
+        changed: Attributes beside the axes that change, if only some may.
+        size: How many records make this move at once.
+        charges: The entries that it touches.
+    """
+
+    text: str
+    before: Place | None = None
+    after: Place | None = None
+    changed: tuple[str, ...] = ()
+    size: int = 1
+    charges: tuple[Charge, ...] = field(default=(), repr=False)
+
+    def total(self) -> Total:
+        """Return the sum of what the move is charged."""
+        return total_of_losses(charge.loss for charge in self.charges)
+
+
+def total_of_losses(losses: Iterable[Loss]) -> Total:
+    """Return the sum of many losses, column by column."""
+    rows = [loss.coordinates for loss in losses]
+    if not rows:
+        return Total()
+    columns = list(zip(*rows, strict=True))
+    return Total(
+        tuple(sum(v for v in column if v < INFINITE) for column in columns),
+        tuple(sum(v >= INFINITE for v in column) for column in columns),
+    )
+
+
+def place_text(place: Place) -> str:
+    """Return a place in words."""
+    return ", ".join(f"{name} {value}" for name, value in place) or "anywhere"

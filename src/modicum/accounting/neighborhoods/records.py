@@ -1,0 +1,254 @@
+"""The worst move of a record: removed, replaced, or changed in a few attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from modicum.accounting.grid import COORDINATES, INFINITE
+from modicum.accounting.neighborhoods.cells import Cell, Column, columns
+from modicum.accounting.neighborhoods.moves import Charge, Move, Place, place_text
+from modicum.accounting.neighborhoods.pairs import (
+    membership,
+    worst_cell,
+    worst_pair_of_cells,
+)
+from modicum.accounting.neighborhoods.places import described, holds, stretches
+from modicum.accounting.neighborhoods.regions import Region, Segments
+from modicum.accounting.neighborhoods.steps import Steps
+from modicum.accounting.neighborhoods.sweep import (
+    Integers,
+    Line,
+    Pair,
+    deepest,
+    depths,
+    worst_pair,
+)
+from modicum.accounting.neighborhoods.worst import Candidates, Worst, split
+
+_NOT_FOUND = "not known: there are too many kinds of places to try them all"
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How hard to look before an upper bound is given instead of the maximum.
+
+    Attributes:
+        cells: How many sets of boxes to tell apart.
+        work: How many pairs of cells, times entries, to try in one measure.
+        pairs: How many pairs of cells to compare in all measures together.
+    """
+
+    cells: int = 1_000_000
+    work: int = 1_000_000_000
+    pairs: int = 100_000
+
+
+USUAL_EFFORT = Effort()
+
+
+@dataclass(frozen=True)
+class RecordScene:
+    """One record, or several alike, that may move along some axes.
+
+    Attributes:
+        axes: The axes that regions use, cut.
+        regions: The region of every entry.
+        steps: What every entry costs.
+        free: The axes along which a record may move; None if it comes or goes.
+        changed: Attributes that may change, beside axes, for the explanation.
+        size: How many records make the same move.
+        effort: How hard to look.
+    """
+
+    axes: tuple[Segments, ...]
+    regions: tuple[Region, ...]
+    steps: tuple[Steps, ...]
+    free: frozenset[str] | None
+    changed: tuple[str, ...] = ()
+    size: int = 1
+    effort: Effort = USUAL_EFFORT
+
+    # --- one measure -------------------------------------------------------------
+
+    def worst(self, index: int) -> Worst:
+        """Return the costliest move in one coordinate of a loss."""
+        u = [steps.cross.coordinates[index] for steps in self.steps]
+        b = [steps.stay.coordinates[index] for steps in self.steps]
+        unbounded = self._solve(_infinite(u), _infinite(b))
+        if unbounded.units:
+            return Worst(INFINITE, unbounded.move, exact=unbounded.exact)
+        found = self._solve(_finite(u), _finite(b))
+        return Worst(min(found.units, INFINITE), found.move, exact=found.exact)
+
+    def _solve(self, u: Sequence[int], b: Sequence[int]) -> Worst:
+        if not any(u) and not any(b):
+            return Worst(0, lambda: Move("any"))
+        if len(self.axes) == 1:
+            return self._along(self._projected[0], u, b)
+        return self._across(u, b) or self._bounded(u, b)
+
+    def _along(self, line: Line, u: Sequence[int], b: Sequence[int]) -> Worst:
+        if self.free is None:
+            cost, place = deepest(line, u)
+            return Worst(cost, lambda: self._move((place,), None))
+        if not self.free:
+            cost, place = deepest(line, b)
+            return Worst(cost, lambda: self._move((place,), (place,)))
+        pair = worst_pair(line, u, b)
+        first, second = (pair.first,), (pair.second,)
+        return Worst(pair.cost, lambda: self._move(first, second))
+
+    def _across(self, u: Sequence[int], b: Sequence[int]) -> Worst | None:
+        best: tuple[int, Cell, Cell] | None = None
+        for column in self._columns or ():
+            pair = self._in_column(column, u, b)
+            if pair is None:
+                return None
+            if best is None or pair.cost > best[0]:
+                best = pair.cost, column.cells[pair.first], column.cells[pair.second]
+        if best is None:
+            return None
+        cost, before, after = best
+        return Worst(cost, lambda: self._move_between(before, after))
+
+    def _in_column(
+        self, column: Column, u: Sequence[int], b: Sequence[int]
+    ) -> Pair | None:
+        held = membership(column.cells, len(u))
+        if self.free is None:
+            cost, place = worst_cell(held, u)
+            return Pair(cost, place, place)
+        return worst_pair_of_cells(held, u, b, at_most=self.effort.work)
+
+    def _bounded(self, u: Sequence[int], b: Sequence[int]) -> Worst:
+        """Project every region on one axis: that only makes more of them meet."""
+        deep = min((deepest(line, u)[0] for line in self._projected), default=sum(u))
+        if self.free is not None:
+            pairs = list(zip(u, b, strict=True))
+            over = sum(max(0, stay - 2 * leave) for leave, stay in pairs)
+            deep = min(2 * deep + over, sum(max(pair) for pair in pairs))
+        return Worst(deep, lambda: Move(_NOT_FOUND), exact=False)
+
+    # --- all measures ------------------------------------------------------------
+
+    def candidates(self) -> Candidates | None:
+        """Return the cost of every kind of move, or None if there are too many."""
+        if len(self.axes) == 1 and not self.free:
+            return self._line_candidates()
+        if self._columns is None:
+            return None
+        pairs = list(self._pairs(self._columns))
+        if len(pairs) > self.effort.pairs:
+            return None
+        cross, crossings = split([steps.cross for steps in self.steps], times=4)
+        stay, stays = split([steps.stay for steps in self.steps], times=4)
+        befores = membership([before for before, _ in pairs], len(self.steps))
+        afters = membership([after for _, after in pairs], len(self.steps))
+        if self.free is None:
+            afters = np.zeros_like(befores)
+        both, one = befores & afters, befores ^ afters
+        return Candidates(
+            finite=one @ cross + both @ stay,
+            infinite=one @ crossings + both @ stays,
+            exact=True,
+            move=lambda row: self._move_between(*pairs[row]),
+        )
+
+    def _pairs(self, found: Sequence[Column]) -> Iterator[tuple[Cell, Cell]]:
+        count = 0
+        for column in found:
+            for number, before in enumerate(column.cells):
+                afters = (before,) if self.free is None else column.cells[number:]
+                for after in afters:
+                    yield before, after
+                    count += 1
+                    if count > self.effort.pairs:
+                        return
+
+    def _line_candidates(self) -> Candidates:
+        line = self._projected[0]
+        chosen = [s.cross if self.free is None else s.stay for s in self.steps]
+        finite, infinite = split(chosen)
+
+        def along(table: Integers) -> Integers:
+            every = [depths(line, table[:, i].tolist()) for i in range(COORDINATES)]
+            return np.stack(every, axis=1)
+
+        def move(row: int) -> Move:
+            return self._move((row,), None if self.free is None else (row,))
+
+        return Candidates(along(finite), along(infinite), exact=True, move=move)
+
+    # --- places ------------------------------------------------------------------
+
+    @cached_property
+    def _projected(self) -> tuple[Line, ...]:
+        """The entries on each axis, as if it were the only one."""
+        return tuple(
+            Line(
+                len(axis),
+                tuple(
+                    (left, right, number)
+                    for number, region in enumerate(self.regions)
+                    for left, right in stretches(axis, region)
+                ),
+            )
+            for axis in self.axes
+        )
+
+    @cached_property
+    def _columns(self) -> list[Column] | None:
+        free = self.free or frozenset()
+        return columns(self.axes, self.regions, free, at_most=self.effort.cells)
+
+    # --- explanations ------------------------------------------------------------
+
+    def _move_between(self, before: Cell, after: Cell) -> Move:
+        return self._move(before.place, None if self.free is None else after.place)
+
+    def _move(self, before: Sequence[int], after: Sequence[int] | None) -> Move:
+        left = described(self.axes, before)
+        entered = None if after is None else described(self.axes, after)
+        return Move(
+            text=self._text(left, entered),
+            before=left,
+            after=entered,
+            changed=self.changed,
+            size=self.size,
+            charges=tuple(self._charges(before, after)),
+        )
+
+    def _text(self, before: Place, after: Place | None) -> str:
+        who = "a record" if self.size == 1 else f"{self.size} records alike"
+        where = place_text(before)
+        if after is None:
+            return f"{who} at {where}: there or not"
+        also = f"; may change: {', '.join(self.changed)}" if self.changed else ""
+        if after == before:
+            return f"{who} at {where}: changed, and still there{also}"
+        return f"{who} at {where}: replaced by one at {place_text(after)}{also}"
+
+    def _charges(
+        self, before: Sequence[int], after: Sequence[int] | None
+    ) -> Iterator[Charge]:
+        gone = "there or not" if after is None else "leaves"
+        for number, region in enumerate(self.regions):
+            steps = self.steps[number]
+            held = holds(self.axes, region, before)
+            then = after is not None and holds(self.axes, region, after)
+            if held and then:
+                yield Charge(number, "changes inside", steps.stay)
+            elif held or then:
+                yield Charge(number, gone if held else "enters", steps.cross)
+
+
+def _infinite(costs: Sequence[int]) -> list[int]:
+    return [int(cost >= INFINITE) for cost in costs]
+
+
+def _finite(costs: Sequence[int]) -> list[int]:
+    return [cost if cost < INFINITE else 0 for cost in costs]

@@ -1,0 +1,319 @@
+"""The worst change of one user's records, within a window or for life."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from modicum.accounting.curves import UNKNOWN
+from modicum.accounting.grid import COORDINATES, INFINITE
+from modicum.accounting.groups import group
+from modicum.accounting.losses import Loss
+from modicum.accounting.neighborhoods.days import Chosen, Demand, costliest_days
+from modicum.accounting.neighborhoods.entries import Entry, Part, Relation, UserPer
+from modicum.accounting.neighborhoods.moves import Charge, Move
+from modicum.accounting.neighborhoods.places import holds, merged, piece_text
+from modicum.accounting.neighborhoods.regions import (
+    Axis,
+    NumericAxis,
+    Region,
+    Segments,
+    Span,
+    has_complement,
+    segments,
+)
+from modicum.accounting.neighborhoods.targets import Users
+from modicum.accounting.neighborhoods.worst import Candidates, Worst, split
+
+_NOTHING = Loss((0,) * COORDINATES)
+#: All of a user's life, where there is no axis: one day.
+_ALWAYS = (0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class UserSteps:
+    """How many native changes a change of a user's records amounts to.
+
+    Attributes:
+        each: So many in each block that has records; None if no number is proven.
+        block: The length of a block; None if there is one block for all.
+    """
+
+    each: int | None
+    block: int | None = None
+
+
+def user_steps(entry: Entry, target: Users, axes: Mapping[str, Axis]) -> UserSteps:
+    """Return how many native changes a target's change costs an entry.
+
+    A bound that is enforced on more than the target's window turns a change within
+    the window into records that leave and others that take their place.
+
+    Args:
+        entry: The entry.
+        target: Whose records change, and how.
+        axes: The axes by name.
+    """
+    if entry.native.size_public:
+        return UserSteps(None)
+    unit = entry.native.unit
+    if unit is Part.USER:
+        return UserSteps(_per_instance(entry, whole=_is_whole(target, None)))
+    if isinstance(unit, UserPer):
+        if unit.axis != target.along:
+            return UserSteps(None)
+        if unit.length.denominator != 1:
+            return UserSteps(None)
+        each = _per_instance(entry, whole=_is_whole(target, unit))
+        return UserSteps(each, int(unit.length))
+    if unit is Part.ROW and entry.rows is not None:
+        return _row_steps(entry, target, axes)
+    return UserSteps(None)
+
+
+def _per_instance(entry: Entry, *, whole: bool) -> int:
+    if entry.native.relation is Relation.ANY or whole:
+        return 1
+    return 2  # The instance goes, and comes back otherwise.
+
+
+def _row_steps(entry: Entry, target: Users, axes: Mapping[str, Axis]) -> UserSteps:
+    assert entry.rows is not None
+    per = entry.rows.per
+    if per is not None and (per.axis != target.along or per.length.denominator != 1):
+        return UserSteps(None)
+    if entry.native.relation is Relation.SUBSTITUTE:
+        if not has_complement(entry.region, axes):
+            return UserSteps(None)  # Nothing can stand for a missing record.
+        each = 1
+    elif entry.native.relation is Relation.ANY or _is_whole(target, per):
+        each = 1
+    else:
+        each = 2
+    block = None if per is None else int(per.length)
+    return UserSteps(each * entry.rows.rows, block)
+
+
+def _is_whole(target: Users, unit: UserPer | None) -> bool:
+    """Return whether the target takes away whole instances of a unit, or none."""
+    if target.change is not Relation.ADD_REMOVE:
+        return False
+    if target.windows is None:
+        return True
+    if unit is None:
+        return False
+    return all(
+        (end / unit.length).denominator == 1
+        for window in target.windows
+        for end in (window.low, window.high)
+    )
+
+
+@dataclass(frozen=True)
+class UserScene:
+    """One user whose records change.
+
+    Attributes:
+        entries: The entries.
+        axes: The axes by name.
+        target: What changes.
+    """
+
+    entries: tuple[Entry, ...]
+    axes: Mapping[str, Axis]
+    target: Users
+
+    # --- one measure -------------------------------------------------------------
+
+    def worst(self, index: int) -> Worst:
+        """Return the costliest choice of days in one coordinate of a loss."""
+        best: tuple[int, Chosen, _Case] | None = None
+        exact = True
+        for case in self._cases:
+            cost, chosen = case.costliest(index)
+            exact = exact and chosen.exact
+            if best is None or cost > best[0]:
+                best = cost, chosen, case
+        if best is None:
+            return Worst(0, lambda: Move("any"))
+        cost, chosen, case = best
+        return Worst(cost, lambda: case.move(chosen), exact=exact)
+
+    # --- all measures ------------------------------------------------------------
+
+    def candidates(self) -> Candidates | None:
+        """Return the cost of every window's costliest days, measure by measure."""
+        if not self._cases:
+            return None
+        rows = [case.bound() for case in self._cases]
+        finite, infinite = split([row for row, _, _ in rows])
+        return Candidates(
+            np.array(finite),
+            infinite,
+            exact=all(exact for _, _, exact in rows),
+            move=lambda row: self._cases[row].move(rows[row][1]),
+        )
+
+    # --- windows -----------------------------------------------------------------
+
+    @cached_property
+    def _cases(self) -> list[_Case]:
+        """Every window, and every value of the axes that a user has for life."""
+        fixed = [
+            segments(self.axes[name], [entry.region for entry in self.entries])
+            for name in sorted(self.target.fixed)
+        ]
+        steps = [user_steps(entry, self.target, self.axes) for entry in self.entries]
+        cases = []
+        for place in product(*(range(len(axis)) for axis in fixed)):
+            home = ", ".join(
+                f"{axis.axis.name} {piece_text(axis.pieces[segment])}"
+                for axis, segment in zip(fixed, place, strict=True)
+            )
+            regions = [_at(entry.region, fixed, place) for entry in self.entries]
+            for window in self.target.windows or (None,):
+                runs = [self._days(region, window) for region in regions]
+                cases.append(
+                    _Case(self.entries, steps, runs, self.target, home, window)
+                )
+        return cases
+
+    def _days(self, region: Region, window: Span | None) -> tuple[tuple[int, int], ...]:
+        """Return the days of a region within a window; any part of a day counts."""
+        along = self.target.along
+        if along is None:
+            return (_ALWAYS,) if region else ()
+        axis = self.axes[along]
+        assert isinstance(axis, NumericAxis)
+        everything = axis.span
+        runs: list[tuple[int, int]] = []
+        for box in region:
+            side = box.get(along, everything)
+            assert isinstance(side, Span)
+            low, high = max(side.low, everything.low), min(side.high, everything.high)
+            if window is not None:
+                low, high = max(low, window.low), min(high, window.high)
+            if low < high:
+                runs.append((low // 1, -(-high // 1)))
+        return tuple(merged(runs))
+
+
+def _at(region: Region, fixed: Sequence[Segments], place: Sequence[int]) -> Region:
+    """Return the boxes of a region that hold a place on the fixed axes."""
+    return tuple(box for box in region if holds(fixed, (box,), place))
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One window, for users with one value of the fixed axes."""
+
+    entries: tuple[Entry, ...]
+    steps: Sequence[UserSteps]
+    runs: Sequence[tuple[tuple[int, int], ...]]
+    target: Users
+    home: str
+    window: Span | None
+
+    def costliest(self, index: int) -> tuple[int, Chosen]:
+        """Return the cost in one coordinate, and the days."""
+        unbounded = self._choose(index, infinite=True)
+        if unbounded.cost:
+            return INFINITE, unbounded
+        found = self._choose(index, infinite=False)
+        return min(found.cost, INFINITE), found
+
+    def bound(self) -> tuple[Loss, Chosen, bool]:
+        """Return the costs in all coordinates, and whether some days cost just that."""
+        found = [self.costliest(index) for index in range(COORDINATES)]
+        chosen = found[0][1]
+        total = self.move(chosen).total()
+        loss = Loss(tuple(cost for cost, _ in found))
+        exact = all(
+            total.units(index) == cost for index, cost in enumerate(loss.coordinates)
+        )
+        return loss, chosen, exact
+
+    @cached_property
+    def _in(self) -> list[int]:
+        return [number for number, runs in enumerate(self.runs) if runs]
+
+    @cached_property
+    def _days_max(self) -> int:
+        longest = max(
+            (run[1] - run[0] for runs in self.runs for run in runs), default=1
+        )
+        every = sum(run[1] - run[0] for runs in self.runs for run in runs)
+        if self.target.along is None or self.target.at_most is None:
+            return max(every, longest, 1)
+        return self.target.at_most
+
+    def _choose(self, index: int, *, infinite: bool) -> Chosen:
+        demands = [
+            self._demand(number, index, infinite=infinite) for number in self._in
+        ]
+        return costliest_days(demands, self._days_max)
+
+    def _demand(self, number: int, index: int, *, infinite: bool) -> Demand:
+        costs = [loss.coordinates[index] for loss in self._losses(number)]
+        per = [
+            int(cost >= INFINITE) if infinite else cost if cost < INFINITE else 0
+            for cost in costs
+        ]
+        block = self.steps[number].block
+        return Demand(self.runs[number], tuple(per), even=block in {None, 1})
+
+    def _losses(self, number: int) -> tuple[Loss, ...]:
+        """Return what 0, 1, 2, ... days of an entry cost; the last holds for more."""
+        blocks = self._blocks(number)
+        return _losses_of(self.entries[number], self.steps[number].each, blocks)
+
+    def _blocks(self, number: int) -> int:
+        """Return how many blocks of an entry's own length can have records."""
+        block = self.steps[number].block
+        if block is None:
+            return 1
+        runs = self.runs[number]
+        blocks = merged([(left // block, -(-right // block)) for left, right in runs])
+        return min(self._days_max, sum(right - left for left, right in blocks))
+
+    def move(self, chosen: Chosen) -> Move:
+        """Return the change in words, and what it is charged."""
+        charges = []
+        for number in self._in:
+            days = chosen.count_in(self.runs[number])
+            losses = self._losses(number)
+            if days:
+                loss = losses[min(days, len(losses) - 1)]
+                noun = "day" if days == 1 else "days"
+                step = f"{days} {noun}" if self.target.along else "touched"
+                charges.append(Charge(number, step, loss))
+        return Move(text=self._text(chosen), charges=tuple(charges))
+
+    def _text(self, chosen: Chosen) -> str:
+        any_change = self.target.change is not Relation.ADD_REMOVE
+        what = "changed in any way" if any_change else "there or not"
+        text = "the records of a user"
+        if self.home:
+            text += f" of {self.home}"
+        if self.window is not None and self.target.along:
+            text += f" within {self.target.along} {self.window}"
+        if self.target.along:
+            runs = " and ".join(f"[{left}, {right})" for left, right in chosen.runs)
+            text += f", who is active in {runs or 'any'},"
+        return f"{text} {what}"
+
+
+def _losses_of(entry: Entry, each: int | None, blocks: int) -> tuple[Loss, ...]:
+    """Return what 0, 1, 2, ... blocks cost; never less than fewer of them."""
+    found = [_NOTHING]
+    if each is None:
+        return _NOTHING, UNKNOWN.loss()
+    for count in range(1, blocks + 1):
+        loss = group(entry.curve, each * count).loss()
+        pairs = zip(found[-1].coordinates, loss.coordinates, strict=True)
+        found.append(Loss(tuple(max(pair) for pair in pairs)))
+    return tuple(found)
