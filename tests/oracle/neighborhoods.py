@@ -16,11 +16,6 @@ from modicum.accounting.neighborhoods.entries import (
     Relation,
     UserPer,
 )
-    Entry,
-    Part,
-    Relation,
-    UserPer,
-)
 from modicum.accounting.neighborhoods.regions import CategoryAxis, NumericAxis, Region
 from modicum.accounting.neighborhoods.targets import (
     AddRemove,
@@ -311,4 +306,3 @@ def metric_steps(target: Metric) -> Iterator[tuple[Record, Record, Fraction]]:
             target.within is None or distance <= target.within
         ):
             yield before, after, distance
-
