@@ -167,11 +167,15 @@ def every_move(
                 for before, after in pairs_that_agree(records, chosen):
                     yield steps(before, after, chosen)
         case Group(size=size, of=of):
-            single = set(every_move(entries, axes, of))
-            for moves in itertools.combinations_with_replacement(single, size):
-                yield tuple(_sum(counts) for counts in zip(*moves, strict=True))
+            yield from every_group(set(every_move(entries, axes, of)), size)
         case _:
             raise NotImplementedError
+
+
+def every_group(single: Iterable[Steps], size: int) -> Iterator[Steps]:
+    """Yield the native changes of so many moves made together."""
+    for moves in itertools.combinations_with_replacement(single, size):
+        yield tuple(_sum(counts) for counts in zip(*moves, strict=True))
 
 
 def pairs_that_agree(

@@ -20,6 +20,7 @@ from modicum.accounting.amounts import (
 from modicum.accounting.curves import NOTHING, UNKNOWN, Curve
 from modicum.accounting.decimals import GUARD, lowest, precise
 from modicum.accounting.mechanisms.declared import pure_curve
+from modicum.core.errors import Code, InputError, Problem
 
 #: Up to this size Hoelder's inequality is tried; beyond it, only the closed forms.
 SIZE_SEARCHED_MAX = 64
@@ -154,3 +155,42 @@ def chained(rhos: Sequence[Fraction]) -> Amount:
     """
     roots = sum((decimal_of(rho).sqrt() for rho in rhos), Decimal(0))
     return roots * roots if rhos else ZERO
+
+
+def doubled(
+    order: Fraction, divergence: Fraction, doublings: int
+) -> tuple[Fraction, Fraction]:
+    """Return what one Renyi divergence alone says about a group of 2**doublings.
+
+    Args:
+        order: An order of at least 2**(doublings + 1).
+        divergence: The divergence at that order, >= 0.
+        doublings: How often the group is doubled, >= 0.
+
+    Returns:
+        The order of the group's divergence, and that divergence. `group` is tighter
+        where more of the curve is known.
+
+    Raises:
+        InputError: If the order is too low: nothing follows then.
+
+    Neighboring relation:
+        Paths of 2**doublings steps of the divergence's own relation.
+
+    Source:
+        Mironov 2017, Prop. 11 (arXiv:1702.07476).
+
+    Examples:
+        >>> doubled(Fraction(8), Fraction("0.5"), 1)
+        (Fraction(4, 1), Fraction(3, 2))
+    """
+    if doublings < 0 or order < 2 ** (doublings + 1):
+        raise InputError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                f"the order must be at least {2 ** (doublings + 1)} to double a group"
+                f" {doublings} times, got {float(order):g}",
+                help="start from a higher order, or use `group` on the whole curve",
+            )
+        )
+    return order / 2**doublings, 3**doublings * divergence

@@ -1,0 +1,238 @@
+"""What mechanisms and samples of data reveal, by their definitions, at 50 digits.
+
+Probabilities come from sums over all outcomes or from numeric integration; nothing
+here knows a formula of the code under test, or rounds to ledger units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import combinations, product
+
+from oracle.accounting import MP, Real, real, renyi_discrete
+
+Law = list[Real]
+Density = Callable[[Real], Real]
+
+
+def value(amount: Fraction | Decimal) -> Real:
+    """Return an amount of the code under test as a number of ours."""
+    if isinstance(amount, Fraction):
+        return real(amount)
+    return MP.inf if amount.is_infinite() else MP.mpf(str(amount))
+
+
+def worse_way(p: Sequence[Real], q: Sequence[Real], alpha: Fraction) -> Real:
+    """Return the larger of D_alpha(P || Q) and D_alpha(Q || P)."""
+    return max(renyi_discrete(p, q, alpha), renyi_discrete(q, p, alpha))
+
+
+def largest_ratio(p: Sequence[Real], q: Sequence[Real]) -> Real:
+    """Return the least eps that a pair of laws satisfies, both ways."""
+    return max(abs(MP.log(a / b)) for a, b in zip(p, q, strict=True))
+
+
+def mixed(p: Sequence[Real], q: Sequence[Real], rate: Fraction) -> Law:
+    """Return the law that is P with probability `rate` and Q otherwise."""
+    r = real(rate)
+    return [(1 - r) * b + r * a for a, b in zip(p, q, strict=True)]
+
+
+def joint(laws: Iterable[Sequence[Real]]) -> Law:
+    """Return the law of independent outcomes."""
+    return [MP.fprod(outcome) for outcome in product(*laws)]
+
+
+def normalized(weights: Sequence[Real]) -> Law:
+    """Return weights as probabilities."""
+    total = MP.fsum(weights)
+    return [weight / total for weight in weights]
+
+
+def hockey_stick(p: Sequence[Real], q: Sequence[Real], eps: Real) -> Real:
+    """Return the least delta for which P is (eps, delta)-close to Q."""
+    grown = MP.exp(eps)
+    return MP.fsum(max(0, a - grown * b) for a, b in zip(p, q, strict=True))
+
+
+# --- noise on the integers --------------------------------------------------------
+
+
+def discrete_laplace(scale: Fraction, shift: int, reach: int) -> Law:
+    """Return the law on -reach..reach, unnormalized tails cut."""
+    b = real(scale)
+    constant = (1 - MP.exp(-1 / b)) / (1 + MP.exp(-1 / b))
+    return [constant * MP.exp(-abs(k - shift) / b) for k in range(-reach, reach + 1)]
+
+
+def discrete_gaussian(sigma: Fraction, shift: int, reach: int) -> Law:
+    """Return the law on -reach..reach, unnormalized tails cut."""
+    s2 = 2 * real(sigma) ** 2
+    total = MP.fsum(MP.exp(-k * k / s2) for k in range(-reach, reach + 1))
+    return [MP.exp(-((k - shift) ** 2) / s2) / total for k in range(-reach, reach + 1)]
+
+
+# --- choosing one of several --------------------------------------------------------
+
+
+def exponential(scores: Sequence[Fraction], eps: Fraction) -> Law:
+    """Return the exponential mechanism's law for scores of sensitivity 1."""
+    return normalized([MP.exp(real(eps * score) / 2) for score in scores])
+
+
+def permute_and_flip(scores: Sequence[Fraction], eps: Fraction) -> Law:
+    """Return the law by its definition: in random order, accept by a coin each."""
+    best = max(scores)
+    heads = [MP.exp(real(eps * (score - best)) / 2) for score in scores]
+
+    def accepted(i: int) -> Real:
+        # Those before i in the random order, as a set S, must all have shown tails.
+        others = [j for j in range(len(scores)) if j != i]
+        total = MP.mpf(0)
+        for size in range(len(others) + 1):
+            orders = MP.factorial(size) * MP.factorial(len(others) - size)
+            share = orders / MP.factorial(len(scores))
+            for before in combinations(others, size):
+                total += share * heads[i] * MP.fprod(1 - heads[j] for j in before)
+        return total
+
+    return [accepted(i) for i in range(len(scores))]
+
+
+def noisy_max(
+    scores: Sequence[Real], density: Density, below: Density, reach: Real
+) -> Law:
+    """Return the law of the largest noisy score, by integrating over its value."""
+    breaks = [-reach, *sorted(set(scores)), reach]
+
+    def wins(i: int) -> Real:
+        def integrand(x: Real) -> Real:
+            rest = [below(x - s) for j, s in enumerate(scores) if j != i]
+            return density(x - scores[i]) * MP.fprod(rest)
+
+        return MP.quad(integrand, breaks)
+
+    with MP.workdps(30):
+        return [wins(i) for i in range(len(scores))]
+
+
+def laplace_density(scale: Real) -> Density:
+    """Return the density of Laplace noise."""
+    return lambda x: MP.exp(-abs(x) / scale) / (2 * scale)
+
+
+def laplace_below(scale: Real) -> Density:
+    """Return the distribution function of Laplace noise."""
+
+    def below(x: Real) -> Real:
+        half = MP.exp(-abs(x) / scale) / 2
+        return half if x < 0 else 1 - half
+
+    return below
+
+
+def gumbel_density(scale: Real) -> Density:
+    """Return the density of Gumbel noise."""
+    return lambda x: MP.exp(-x / scale - MP.exp(-x / scale)) / scale
+
+
+def gumbel_below(scale: Real) -> Density:
+    """Return the distribution function of Gumbel noise."""
+    return lambda x: MP.exp(-MP.exp(-x / scale))
+
+
+def sparse_vector(
+    answers: Sequence[int], threshold: Real, noise: Real, positives: int, *, fresh: bool
+) -> dict[str, Real]:
+    """Return the law of the transcripts: one character a query, until it stops.
+
+    Args:
+        answers: The exact answers less the threshold, of sensitivity 1.
+        threshold: Scale of the threshold's noise.
+        noise: Scale of each query's noise.
+        positives: It stops after so many.
+        fresh: Whether the threshold is drawn anew after each positive.
+    """
+    density, below = laplace_density(threshold), laplace_below(noise)
+
+    def run(part: str, start: int) -> Real:
+        def integrand(z: Real) -> Real:
+            chances = [below(z - answers[start + i]) for i in range(len(part))]
+            signs = zip(part, chances, strict=True)
+            return density(z) * MP.fprod(c if s == "-" else 1 - c for s, c in signs)
+
+        breaks = [-120 * threshold, *sorted({0, *answers}), 120 * threshold]
+        return MP.quad(integrand, breaks)
+
+    def chance(transcript: str) -> Real:
+        if not fresh:
+            return run(transcript, 0)
+        parts = [part for part in transcript.replace("+", "+ ").split(" ") if part]
+        starts = [sum(map(len, parts[:i])) for i in range(len(parts))]
+        return MP.fprod(run(p, s) for p, s in zip(parts, starts, strict=True))
+
+    with MP.workdps(30):
+        return {t: chance(t) for t in transcripts(len(answers), positives)}
+
+
+def transcripts(queries: int, positives: int) -> list[str]:
+    """Return all that can be seen of so many queries, stopped after some positives."""
+    found = []
+    for signs in product("-+", repeat=queries):
+        text = "".join(signs)
+        stop = [i for i, sign in enumerate(text) if sign == "+"][positives - 1 :]
+        if not stop or stop[0] == queries - 1:
+            found.append(text)
+        elif set(text[stop[0] + 1 :]) == {"-"}:
+            found.append(text[: stop[0] + 1])
+    return found
+
+
+# --- noise on a sample ----------------------------------------------------------------
+
+
+def sampled_ways(
+    shifted: Density,
+    plain: Density,
+    rate: Fraction,
+    alpha: Fraction,
+    breaks: Sequence[Real],
+) -> tuple[Real, Real]:
+    """Return D(mixture || plain) and D(plain || mixture), by integration."""
+    q, a = real(rate), real(alpha)
+
+    def ratio(x: Real) -> Real:
+        return 1 - q + q * shifted(x) / plain(x)
+
+    adding = MP.quad(lambda x: plain(x) * ratio(x) ** a, list(breaks))
+    removing = MP.quad(lambda x: plain(x) * ratio(x) ** (1 - a), list(breaks))
+    return MP.log(adding) / (a - 1), MP.log(removing) / (a - 1)
+
+
+def gaussian_step(
+    rate: Fraction, noise: Fraction, alpha: Fraction
+) -> tuple[Real, Real]:
+    """Return both ways of one step of DP-SGD; the noise has scale `noise`."""
+    s, a = real(noise), real(alpha)
+    # Where the integrand may have its humps: near 0, and near alpha.
+    points = {-15 * s, -5 * s, MP.mpf(0), 5 * s, a - 5 * s, a, a + 5 * s}
+    last = a + 15 * s + MP.sqrt(a * a)
+    breaks = [*sorted(point for point in points if point < last), last]
+    return sampled_ways(
+        lambda x: MP.exp(-((x - 1) ** 2) / (2 * s * s)) / (s * MP.sqrt(2 * MP.pi)),
+        lambda x: MP.exp(-(x**2) / (2 * s * s)) / (s * MP.sqrt(2 * MP.pi)),
+        rate,
+        alpha,
+        breaks,
+    )
+
+
+def laplace_step(rate: Fraction, eps: Fraction, alpha: Fraction) -> tuple[Real, Real]:
+    """Return both ways of Laplace noise of scale 1, shifted by eps, on a sample."""
+    e = real(eps)
+    density = laplace_density(MP.mpf(1))
+    return sampled_ways(
+        lambda x: density(x - e), density, rate, alpha, [-MP.inf, 0, e, MP.inf]
+    )
