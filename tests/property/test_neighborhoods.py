@@ -221,6 +221,7 @@ def mixed_curve(rng: random.Random) -> Callable[[Fraction], Curve]:
         lambda x: gaussian(rho=x / 8),
         lambda x: declared_zcdp(rho=x / 8),
         lambda x: declared_pure(eps=x / 8, delta=Fraction(1, 10**8)),
+        lambda x: declared_pure(eps=x / 8, delta=x / 10**6),
     ]
     return lambda x: rng.choice(kinds)(x)  # noqa: PLW0108 - another each time
 

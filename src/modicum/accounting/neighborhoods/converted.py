@@ -9,7 +9,7 @@ import numpy as np
 from modicum.accounting.conversions import Epsilon, renyi_epsilon, tightest_epsilon
 from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, INFINITE, ORDERS
 from modicum.accounting.neighborhoods.worst import Candidates
-from modicum.core.exact import DELTA_UNIT
+from modicum.core.exact import DELTA_UNIT, floor_units
 
 #: How many moves are converted to epsilon before an upper bound is given.
 _CONVERSIONS_MAX = 200
@@ -55,9 +55,11 @@ def _covers(table: Candidates, row: int, other: int) -> bool:
 
 def _quick_bounds(table: Candidates, delta: Fraction) -> list[int]:
     """Return an epsilon for each move by pure DP or the grid's orders alone."""
-    own = max((int(units) for units in table.finite[:, DELTA]), default=0)
-    left = delta - Fraction(own, DELTA_UNIT)
+    own, allowed = table.finite[:, DELTA], floor_units(delta, DELTA_UNIT)
+    fits = (own <= allowed) & (table.infinite[:, DELTA] == 0)
     best = np.where(table.infinite[:, EPS] > 0, INFINITE, table.finite[:, EPS])
+    # What the moves' own deltas leave, of those that it can be converted at.
+    left = delta - Fraction(max(own[fits].tolist(), default=0), DELTA_UNIT)
     if left > 0:
         for index, order in enumerate(ORDERS, FIRST_ORDER):
             # Rounding up a sum with whole units: the offset may be rounded first.
@@ -65,4 +67,4 @@ def _quick_bounds(table: Candidates, delta: Fraction) -> list[int]:
             converted = np.maximum(table.finite[:, index] + offset, 0)
             finite = (table.infinite[:, index] == 0) & (converted < INFINITE)
             best = np.where(finite, np.minimum(best, converted), best)
-    return [min(int(units), INFINITE) for units in best]
+    return [min(int(units), INFINITE) for units in np.where(fits, best, INFINITE)]

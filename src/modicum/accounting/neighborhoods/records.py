@@ -241,7 +241,8 @@ class RecordScene:
             held = holds(self.axes, region, before)
             then = after is not None and holds(self.axes, region, after)
             if held and then:
-                yield Charge(number, "changes inside", steps.stay)
+                if any(steps.stay.coordinates):
+                    yield Charge(number, "changes inside", steps.stay)
             elif held or then:
                 yield Charge(number, gone if held else "enters", steps.cross)
 
