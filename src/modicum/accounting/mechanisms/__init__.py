@@ -9,16 +9,33 @@ from modicum.accounting.mechanisms.answers import randomized_response
 from modicum.accounting.mechanisms.declared import (
     declared_gdp,
     declared_pure,
+    declared_renyi,
     declared_zcdp,
 )
+from modicum.accounting.mechanisms.discrete import discrete_gaussian, discrete_laplace
 from modicum.accounting.mechanisms.noise import gaussian, gaussian_rho, laplace
+from modicum.accounting.mechanisms.selection import (
+    exponential,
+    report_noisy_max,
+    sparse_vector,
+    sparse_vector_one_threshold,
+)
+from modicum.accounting.mechanisms.voting import pate_gnmax
 
 __all__ = [
     "declared_gdp",
     "declared_pure",
+    "declared_renyi",
     "declared_zcdp",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "exponential",
     "gaussian",
     "gaussian_rho",
     "laplace",
+    "pate_gnmax",
     "randomized_response",
+    "report_noisy_max",
+    "sparse_vector",
+    "sparse_vector_one_threshold",
 ]

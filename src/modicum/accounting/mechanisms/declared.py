@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from modicum.accounting.amounts import INFINITY, Amount, decimal_of, times
-from modicum.accounting.curves import NOTHING, Curve
+from modicum.accounting.amounts import INFINITY, Amount, decimal_of, least, times
+from modicum.accounting.curves import NOTHING, Curve, interpolated
 from modicum.accounting.decimals import normal_tail, pi, precise, to_decimal
+from modicum.accounting.mechanisms.ranges import (
+    require_at_least_zero,
+    require_order,
+    require_some,
+)
 
 # Beyond this, every smooth formula equals eps to more digits than are stored.
 EPS_LARGE = Fraction(10**7)
@@ -98,6 +104,51 @@ def declared_gdp(*, mu: Fraction) -> Curve:
         Fraction(1, 2)
     """
     return concentrated(mu * mu / 2, mu2=mu * mu)
+
+
+@precise
+def declared_renyi(
+    points: Mapping[Fraction, Fraction], *, eps: Fraction | None = None
+) -> Curve:
+    """Return the curve of any mechanism with known Renyi divergences.
+
+    Args:
+        points: Order, above 1, to an upper bound of the divergence, >= 0; at least
+            one.
+        eps: A pure epsilon, if one is proven, >= 0.
+
+    Returns:
+        Each order's divergence, and between two orders what convexity proves.
+        Without eps: infinite above the last order, and rho and mu infinite, since
+        divergences at some orders imply neither.
+
+    Raises:
+        InputError: If there are no points, or one is out of its range.
+
+    Neighboring relation:
+        The one the divergences hold under.
+
+    Source:
+        van Erven & Harremoes 2014, Thm 3 and Cor. 2 (arXiv:1206.2459).
+
+    Examples:
+        >>> declared_renyi({Fraction(2): Fraction(1, 2)}).at(Fraction(3, 2))
+        Fraction(1, 2)
+    """
+    require_some("divergences", points)
+    for order, divergence in points.items():
+        require_order(order)
+        require_at_least_zero("a divergence", divergence)
+    require_at_least_zero("eps", eps or 0)
+    # A divergence bounds those at all lower orders, too: the curve does not fall.
+    lowest = {o: min(points[b] for b in points if b >= o) for o in points}
+    pure = None if eps is None else pure_curve(eps)
+    known = interpolated(lowest, eps=INFINITY if eps is None else eps)
+    if pure is None:
+        return known
+    return Curve(
+        pure.eps, pure.rho, pure.mu2, lambda a: least(known.renyi(a), pure.renyi(a))
+    )
 
 
 def concentrated(rho: Amount, *, mu2: Amount) -> Curve:

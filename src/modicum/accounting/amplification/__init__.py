@@ -1,0 +1,31 @@
+"""Privacy amplification: what a mechanism costs when it runs on a secret sample.
+
+Three conditions, without which nothing is amplified. The sample stays secret. It is
+drawn afresh for what is charged: mechanisms that read one sample are composed first
+and amplified once (`shared_sample`). And it is drawn as stated: a shuffled batch is
+neither a Poisson sample nor one without replacement.
+"""
+
+from modicum.accounting.amplification.bounds import amplified_eps
+from modicum.accounting.amplification.gaussian_steps import poisson_gaussian
+from modicum.accounting.amplification.poisson_samples import (
+    poisson,
+    poisson_laplace,
+    shared_sample,
+    unit_level_rate,
+)
+from modicum.accounting.amplification.substitution import (
+    poisson_substitute,
+    without_replacement,
+)
+
+__all__ = [
+    "amplified_eps",
+    "poisson",
+    "poisson_gaussian",
+    "poisson_laplace",
+    "poisson_substitute",
+    "shared_sample",
+    "unit_level_rate",
+    "without_replacement",
+]

@@ -1,0 +1,68 @@
+"""Mean powers of a sampled likelihood ratio at integer orders, and between them.
+
+With P where an instance is in the sample and Q where it is not, sampling makes
+(1-q) Q + q P of P. The mean under Q of (1 - q + q P/Q)^n is a sum of positive
+terms, one for each power of P/Q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from fractions import Fraction
+
+from modicum.accounting.amounts import INFINITY, Amount, decimal_of, is_infinite
+from modicum.accounting.curves import interpolated
+from modicum.accounting.decimals import to_decimal
+
+#: Sums over a mechanism's orders end here; beyond, the caller's other bounds hold.
+ORDER_MAX = 1024
+
+# exp of more than this would leave the range of decimals.
+_EXPONENT_MAX = Decimal(10**11)
+
+
+def growth(exponent: Amount) -> Decimal:
+    """Return exp(exponent), or infinity where that is too large to compute with."""
+    power = decimal_of(exponent)
+    return INFINITY if power > _EXPONENT_MAX else power.exp()
+
+
+def log_mean_power(rate: Fraction, order: int, growths: Iterable[Decimal]) -> Amount:
+    """Return ln(sum of C(n,k) (1-q)^(n-k) q^k G(k)) / (n-1), with G(0) = G(1) = 1.
+
+    Args:
+        rate: q, strictly between 0 and 1.
+        order: n, an integer >= 2.
+        growths: G(2), G(3), ..., G(n) or more of them.
+    """
+    kept = to_decimal(1 - rate)
+    odds = to_decimal(rate / (1 - rate))
+    binomial = kept**order
+    total = binomial + binomial * odds * order
+    binomial *= odds * order
+    for k, grown in zip(range(2, order + 1), growths, strict=False):
+        if grown == INFINITY:
+            return INFINITY
+        binomial = binomial * odds * (order - k + 1) / k
+        total += binomial * grown
+    return total.ln() / (order - 1)
+
+
+def between_integers(
+    at_integer: Callable[[int], Amount], order: Fraction, largest: int = ORDER_MAX
+) -> Amount:
+    """Return a bound at a real order from bounds at integer orders of at least 2.
+
+    Convexity interpolates between two integers; below 2 the value at 2 is a bound.
+    Infinite above `largest`.
+    """
+    if order > largest:
+        return INFINITY
+    low = max(2, order.numerator // order.denominator)
+    if order <= low:
+        return at_integer(low)
+    ends = {Fraction(low): at_integer(low), Fraction(low + 1): at_integer(low + 1)}
+    if any(is_infinite(value) for value in ends.values()):
+        return INFINITY
+    return interpolated(ends).renyi(order)
