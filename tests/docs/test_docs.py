@@ -41,6 +41,7 @@ from typer.testing import CliRunner
 
 import modicum
 from modicum.accounting import COORDINATES, FILTERS, ORDERS
+from modicum.accounting.shares import Shares
 from modicum.cli.exits import Exit
 from modicum.cli.main import app
 from modicum.core.errors import Code
@@ -381,11 +382,18 @@ def test_the_accounting_page_names_the_grid_and_the_shares() -> None:
     assert [Fraction(order) for order in listed] == list(ORDERS)
     assert f"{COORDINATES} integers" in text
     for name, shares in FILTERS.items():
+        if not isinstance(shares, Shares):
+            assert f"`{name}`" in text
+            continue
         row = re.search(rf"^\| `{name}` \|(.+)\|$", text, re.MULTILINE)
         assert row is not None, name
         shown = [cell.strip().removeprefix("δ·") for cell in row[1].split("|")]
-        each = shares.orders[0][1] if shares.orders else 0
-        assert list(map(Fraction, shown)) == [shares.mechanisms, shares.rho, each]
+        each = [share for _, share in shares.orders] or [Fraction(0)]
+        if shares.mu2:
+            each.insert(0, shares.mu2)
+        elif len(set(each)) == 1:
+            each = each[:1]  # One column for all orders.
+        assert list(map(Fraction, shown)) == [shares.mechanisms, shares.rho, *each]
 
 
 def _known_keys(text: str, what: str) -> list[str]:

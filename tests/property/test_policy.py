@@ -24,6 +24,7 @@ from modicum.accounting import (
     Unlimited,
     ZcdpBudget,
 )
+from modicum.accounting.budgets import RenyiBudget
 from modicum.core.document import Kind, Scalar, from_python
 from modicum.core.errors import Code, InputError, Mark
 from modicum.core.yaml_reader import read_document
@@ -98,6 +99,8 @@ def as_oracle(budget: Budget) -> oracle.Budget:
             return "rho", rho, None
         case GdpBudget(mu=mu):
             return "mu", mu, None
+        case RenyiBudget():
+            raise AssertionError(budget)  # Not generated: no map acts on it.
         case Unlimited():
             return None
 

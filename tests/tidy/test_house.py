@@ -65,18 +65,26 @@ def test_no_file_has_a_name_that_says_nothing() -> None:
 
 @pytest.mark.parametrize("folder", ["accounting", "policy", "ledger"])
 def test_decisions_know_no_tolerance_and_no_rounding_to_nearest(folder: str) -> None:
-    for path in (ROOT / "src" / "modicum" / folder).glob("*.py"):
+    for path in (ROOT / "src" / "modicum" / folder).rglob("*.py"):
         text = path.read_text()
-        assert not re.search(r"\bisclose\b|\bround\(|import math\b|numpy", text), path
+        assert not re.search(r"\bisclose\b|\bround\(|import math\b", text), path
+        # Searches for the worst move add up whole numbers, many at a time.
+        if path.parent.name != "neighborhoods":
+            assert "numpy" not in text, path
+        else:
+            assert not re.search(r"float\d|\bfloat\(|np\.(exp|log|sqrt)", text), path
 
 
 def test_floats_in_decisions_are_only_shown() -> None:
     """`float(` stands only where a delta or an order is put into words."""
     for folder in ("accounting", "policy", "ledger", "release"):
-        for path in (ROOT / "src" / "modicum" / folder).glob("*.py"):
+        for path in (ROOT / "src" / "modicum" / folder).rglob("*.py"):
             for line in path.read_text().splitlines():
                 if "float(" in line and "case int()" not in line:
-                    assert re.search(r"\{float\([^)]*\)?.*:g\}", line), (path, line)
+                    assert re.search(r"\{float\([^)]*\)?.*:(\.\d+)?g\}", line), (
+                        path,
+                        line,
+                    )
 
 
 def test_accounting_functions_document_every_section() -> None:

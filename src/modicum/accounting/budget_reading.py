@@ -10,20 +10,22 @@ from modicum.accounting.budgets import (
     Budget,
     GdpBudget,
     PureBudget,
+    RenyiBudget,
     ZcdpBudget,
 )
-from modicum.core.document import Kind, Node, Scalar
+from modicum.accounting.grid import ORDERS
+from modicum.core.document import Entries, Kind, Node, Scalar, describe
 from modicum.core.errors import Code, InputError
-from modicum.core.exact import DELTA_UNIT
-from modicum.core.reading import Fields, fail, positive, probability
+from modicum.core.exact import DELTA_UNIT, number_text
+from modicum.core.reading import Fields, fail, number, positive, probability
 
-_LATER = {"rdp": "guarantees by Renyi order come later; state eps, rho or mu"}
+_MEASURES = ("eps", "rho", "mu", "rdp")
 
 
 def read_measured(
     node: Node, what: str, read_delta: Callable[[Node], Fraction]
 ) -> Budget:
-    """Return ``{eps: …}``, ``{eps: …, delta: …}``, ``{rho: …}`` or ``{mu: …}``.
+    """Return ``{eps: …}``, ``{eps: …, delta: …}``, ``{rho: …}`` and the like.
 
     Args:
         node: The mapping.
@@ -37,37 +39,78 @@ def read_measured(
     if isinstance(node, Scalar) and node.kind is Kind.NUMBER:
         raise _no_measure(what, node)
     fields = Fields(node, what)
-    measures = [key for key in ("eps", "rho", "mu") if key in fields]
+    measures = [key for key in _MEASURES if key in fields]
     if len(measures) > 1:
         raise fail(
             Code.KEYS_CONFLICT,
             f"{what} is stated in {' and in '.join(measures)}; state it in one measure",
             node,
         )
-    budget: Budget | None = None
-    if "eps" in fields:
-        eps = positive(fields.take("eps"), "eps")
-        delta = fields.take_optional("delta")
-        budget = PureBudget(eps)
-        if delta is not None:
-            budget = ApproxBudget(eps, read_delta(delta))
-    elif "rho" in fields:
-        budget = ZcdpBudget(positive(fields.take("rho"), "rho"))
-    elif "mu" in fields:
-        budget = GdpBudget(positive(fields.take("mu"), "mu"))
-    else:
-        for key in ("eps", "delta", "rho", "mu"):
+    budget = _read_one(fields, read_delta) if measures else None
+    if budget is None:
+        for key in ("eps", "delta", "rho", "mu", "rdp"):
             fields.take_optional(key)
-    if budget is not None and "delta" in fields:
+    elif "delta" in fields:
         raise fail(
             Code.KEYS_CONFLICT,
             f"only eps goes with a delta, in {what}",
             fields.key_node("delta"),
         )
-    fields.finish(unsupported=_LATER)
+    fields.finish()
     if budget is None:
         raise _no_measure(what, node)
     return budget
+
+
+def _read_one(fields: Fields, read_delta: Callable[[Node], Fraction]) -> Budget:
+    """Return the budget of a mapping that has exactly one measure."""
+    if "eps" in fields:
+        eps = positive(fields.take("eps"), "eps")
+        delta = fields.take_optional("delta")
+        return (
+            PureBudget(eps) if delta is None else ApproxBudget(eps, read_delta(delta))
+        )
+    if "rho" in fields:
+        return ZcdpBudget(positive(fields.take("rho"), "rho"))
+    if "mu" in fields:
+        return GdpBudget(positive(fields.take("mu"), "mu"))
+    return RenyiBudget(_orders(fields.take("rdp")))
+
+
+def _orders(node: Node) -> tuple[tuple[Fraction, Fraction], ...]:
+    """Return a mapping of orders to divergences, sorted by order."""
+    if not isinstance(node, Entries) or not node.entries:
+        raise fail(
+            Code.WRONG_TYPE,
+            f"`rdp` must map orders to divergences, got {describe(node)}",
+            node,
+            help="write {rdp: {8: 0.5, 32: 1.2}}",
+        )
+    found: dict[Fraction, Fraction] = {}
+    for key, value in node.entries:
+        order = _order(key)
+        if order in found:
+            raise fail(
+                Code.DUPLICATE_KEY,
+                f"`rdp` has the order {number_text(order)} twice",
+                key,
+            )
+        found[order] = positive(value, f"the divergence of order {key.text}")
+    return tuple(sorted(found.items()))
+
+
+def _order(key: Scalar) -> Fraction:
+    if key.kind is not Kind.NUMBER:
+        raise fail(Code.NOT_A_NUMBER, "an order of `rdp` must be a number", key)
+    order = number(key, "an order of `rdp`")
+    if order not in ORDERS:
+        raise fail(
+            Code.OUT_OF_RANGE,
+            f"the ledger does not keep the Renyi order {key.text}",
+            key,
+            help="it keeps " + ", ".join(number_text(known) for known in ORDERS),
+        )
+    return order
 
 
 def _no_measure(what: str, node: Node) -> InputError:

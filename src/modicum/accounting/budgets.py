@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias, assert_never
 
+from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import number_text
 
 
@@ -39,15 +40,33 @@ class GdpBudget:
 
 
 @dataclass(frozen=True, slots=True)
+class RenyiBudget:
+    """At most so much Renyi divergence at each listed order; all must hold.
+
+    Attributes:
+        limits: Orders, rising, each on the ledger's grid, with the most that the
+            divergence of that order may be, > 0; at least one.
+    """
+
+    limits: tuple[tuple[Fraction, Fraction], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Unlimited:
     """Tracked, not enforced."""
 
 
-Budget: TypeAlias = PureBudget | ApproxBudget | ZcdpBudget | GdpBudget | Unlimited
+Budget: TypeAlias = (
+    PureBudget | ApproxBudget | ZcdpBudget | GdpBudget | RenyiBudget | Unlimited
+)
 
 
 def parameter(budget: Budget) -> Fraction | None:
-    """Return the number that budget maps act on: eps, rho or mu; None if unlimited."""
+    """Return the number that budget maps act on: eps, rho or mu.
+
+    None if there is no such number: the budget is unlimited, or a Renyi budget,
+    which has one for each order.
+    """
     match budget:
         case PureBudget(eps=value) | ApproxBudget(eps=value):
             return value
@@ -55,14 +74,18 @@ def parameter(budget: Budget) -> Fraction | None:
             return value
         case GdpBudget(mu=value):
             return value
-        case Unlimited():
+        case RenyiBudget() | Unlimited():
             return None
         case _:
             assert_never(budget)
 
 
 def with_parameter(budget: Budget, value: Fraction) -> Budget:
-    """Return the budget with another parameter; delta stays."""
+    """Return the budget with another parameter; delta stays.
+
+    Raises:
+        InputError: If it is a Renyi budget, which has no single parameter.
+    """
     match budget:
         case PureBudget() | ApproxBudget():
             return replace(budget, eps=value)
@@ -70,6 +93,14 @@ def with_parameter(budget: Budget, value: Fraction) -> Budget:
             return ZcdpBudget(value)
         case GdpBudget():
             return GdpBudget(value)
+        case RenyiBudget():
+            raise InputError(
+                Problem(
+                    Code.MAP_MEASURE,
+                    f"the budget {budget_text(budget)} has no single parameter",
+                    help="state the changed budget itself",
+                )
+            )
         case Unlimited():
             return budget
         case _:
@@ -87,6 +118,8 @@ def measure(budget: Budget) -> str:
             return "rho"
         case GdpBudget():
             return "mu"
+        case RenyiBudget():
+            return "rdp"
         case Unlimited():
             return "unlimited"
         case _:
@@ -104,6 +137,11 @@ def budget_text(budget: Budget) -> str:
             return f"{{rho: {number_text(rho)}}}"
         case GdpBudget(mu=mu):
             return f"{{mu: {number_text(mu)}}}"
+        case RenyiBudget(limits=limits):
+            inside = ", ".join(
+                f"{number_text(order)}: {number_text(most)}" for order, most in limits
+            )
+            return f"{{rdp: {{{inside}}}}}"
         case Unlimited():
             return "unlimited"
         case _:

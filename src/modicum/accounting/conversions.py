@@ -11,7 +11,9 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
+from modicum.accounting.amounts import Amount, decimal_of, is_infinite, units
 from modicum.accounting.decimals import (
+    GUARD,
     limit_units,
     loss_units,
     lowest,
@@ -28,6 +30,7 @@ from modicum.accounting.grid import (
     coordinate_name,
 )
 from modicum.accounting.losses import Total
+from modicum.accounting.profiles import check_eps, delta_above
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
 
 # alpha - 1 is searched between e^-40 and e^45: wider than any optimum for rho from
@@ -92,16 +95,26 @@ def zcdp_epsilon(rho_units: int, delta: Fraction) -> int:
         return 0
     if rho_units >= INFINITE:
         return INFINITE
-    rho = Decimal(rho_units) / LOSS_UNIT
-    ln_delta = to_decimal(delta).ln()
+    return loss_units(_zcdp(Decimal(rho_units) / LOSS_UNIT, to_decimal(delta).ln()))
 
+
+@precise
+def zcdp_rational(rho: Fraction, delta: Fraction) -> Decimal:
+    """Return what `zcdp_epsilon` does for any rational rho > 0, before it is rounded.
+
+    It may be negative where epsilon is 0.
+    """
+    return _zcdp(to_decimal(rho), to_decimal(delta).ln())
+
+
+def _zcdp(rho: Decimal, ln_delta: Decimal) -> Decimal:
     def at(u: Decimal) -> Decimal:
         less_one = u.exp()
         alpha = less_one + 1
         ln_alpha = alpha.ln()
         return rho * alpha + u - ln_alpha - (ln_delta + ln_alpha) / less_one
 
-    return loss_units(at(lowest(at, _SEARCH_LOW, _SEARCH_HIGH)))
+    return at(lowest(at, _SEARCH_LOW, _SEARCH_HIGH))
 
 
 @lru_cache(maxsize=4096)
@@ -175,3 +188,132 @@ def tightest_epsilon(total: Total, delta: Fraction) -> Epsilon:
         units = renyi_epsilon(order, total.units(index), left)
         candidates.append(Epsilon(units, coordinate_name(index)))
     return min(candidates, key=lambda candidate: candidate.units)
+
+
+# --- delta at an epsilon ------------------------------------------------------
+
+
+@precise
+def renyi_delta(order: Fraction, divergence: Amount, eps: Fraction) -> Fraction:
+    """Return delta at `eps` of a Renyi divergence, rounded up.
+
+    Args:
+        order: The order alpha, > 1.
+        divergence: >= 0.
+        eps: >= 0.
+
+    Returns:
+        e**((alpha-1)(divergence-eps)) / (alpha-1) * (1 - 1/alpha)**alpha, in 20
+        significant digits, at most 1.
+
+    Source:
+        Canonne, Kamath & Steinke 2020, Prop. 12 (arXiv:2004.00010), solved for delta.
+
+    Examples:
+        >>> found = renyi_delta(Fraction(8), Fraction(1, 2), Fraction(2))
+        >>> f"{float(found):.12g}"
+        '1.35168135803e-06'
+    """
+    if is_infinite(divergence):
+        return Fraction(1)
+    ln_delta = ln_delta_bound(
+        to_decimal(order), decimal_of(divergence), to_decimal(eps)
+    )
+    return Fraction(1) if ln_delta >= 0 else delta_above(ln_delta.exp())
+
+
+def ln_delta_bound(alpha: Decimal, divergence: Decimal, eps: Decimal) -> Decimal:
+    """Return ln delta of a divergence, and more on top than it may err by."""
+    less_one = alpha - 1
+    ln_less_one = less_one.ln()
+    exponent = less_one * (divergence + 2 * GUARD - eps)
+    return exponent - ln_less_one + alpha * (ln_less_one - alpha.ln()) + GUARD
+
+
+@lru_cache(maxsize=4096)
+@precise
+def zcdp_delta(rho: Fraction, eps: Fraction) -> Fraction:
+    """Return delta at `eps` of a zCDP guarantee, by the best real order.
+
+    Args:
+        rho: >= 0.
+        eps: >= 0.
+
+    Returns:
+        The least over alpha > 1 of `renyi_delta` for alpha*rho, in 20 significant
+        digits, rounded up.
+
+    Source:
+        Canonne, Kamath & Steinke 2020, Cor. 13 (arXiv:2004.00010).
+
+    Examples:
+        >>> found = zcdp_delta(Fraction(1, 10), Fraction(2))
+        >>> f"{float(found):.12g}"
+        '4.32521086909e-06'
+    """
+    check_eps(eps)
+    if rho == 0:
+        return Fraction(0)
+    r, e = to_decimal(rho), to_decimal(eps)
+
+    def at(u: Decimal) -> Decimal:
+        alpha = 1 + u.exp()
+        return ln_delta_bound(alpha, r * alpha, e)
+
+    least = at(lowest(at, _SEARCH_LOW, _SEARCH_HIGH))
+    return Fraction(1) if least >= 0 else delta_above(least.exp())
+
+
+@precise
+def pure_epsilon(eps0: Amount, delta: Fraction) -> int:
+    """Return the least epsilon at `delta` of a pure guarantee, in ledger units.
+
+    Args:
+        eps0: The pure epsilon, >= 0.
+        delta: At least 0, below 1.
+
+    Returns:
+        eps0 + ln(1 - delta (1 + e**-eps0)) in units of 1e-12, rounded up, at least 0
+        and at most eps0.
+
+    Source:
+        The inverse of `pure_delta`.
+
+    Examples:
+        >>> pure_epsilon(Fraction(1), Fraction(1, 1000))
+        998631184158
+    """
+    most = units(eps0)
+    if delta == 0 or most in {0, INFINITE}:
+        return most
+    e, d = decimal_of(eps0), to_decimal(delta)
+    kept = 1 - d * (1 + (-e).exp())
+    if kept <= (-e).exp():
+        return 0
+    return min(most, loss_units(e + kept.ln()))
+
+
+def pure_delta(eps0: Amount, eps: Fraction) -> Fraction:
+    """Return the least delta at `eps` of a pure guarantee `eps0`, rounded up.
+
+    Source:
+        Kairouz, Oh & Viswanath 2015 (arXiv:1311.0776): the worst eps0-DP
+        mechanism is binary randomized response; (e**eps0 - e**eps)/(1 + e**eps0).
+
+    Examples:
+        >>> found = pure_delta(Fraction(1), Fraction(0))
+        >>> f"{float(found):.12g}"
+        '0.46211715726'
+    """
+    if eps0 <= eps:
+        return Fraction(0)
+    if is_infinite(eps0):
+        return Fraction(1)
+    return _pure_share(decimal_of(eps0), to_decimal(eps))
+
+
+@precise
+def _pure_share(eps0: Decimal, eps: Decimal) -> Fraction:
+    # Divided by e^eps0, so that nothing overflows.
+    share = (1 - (eps - eps0).exp()) / (1 + (-eps0).exp())
+    return delta_above(share + GUARD)

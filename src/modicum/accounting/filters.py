@@ -4,13 +4,16 @@ An (eps, delta) budget becomes several *coordinates*, each with a cap and a fixe
 share of delta. The filter holds while at least one coordinate's sum is within its
 cap. Partition the transcripts by the first coordinate that holds at the end: the
 run, stopped when that coordinate would overflow, satisfies that coordinate's bound
-(Feldman & Zrnic 2021 for one Renyi order; Whitehouse et al. 2023 for zCDP; basic
-composition for pure eps), and the shares of delta add up. Which coordinates and
-shares a filter has is a constant of its name, so a looser budget never admits less.
+(Feldman & Zrnic 2021 for one Renyi order; Whitehouse et al. 2023 for zCDP; Smith &
+Thakurta 2022 and Koskela, Tobaben & Honkela 2023 for Gaussian DP; basic composition
+for pure eps), and the shares of delta add up. Which coordinates and shares a filter
+has is a constant of its name, so a looser budget never admits less. The filter
+`as-published` pays in another way: see `modicum.accounting.published_filters`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -22,16 +25,11 @@ from modicum.accounting.budgets import (
     Budget,
     GdpBudget,
     PureBudget,
+    RenyiBudget,
     Unlimited,
     ZcdpBudget,
 )
-from modicum.accounting.conversions import (
-    renyi_cap,
-    renyi_epsilon,
-    tightest_epsilon,
-    zcdp_cap,
-    zcdp_epsilon,
-)
+from modicum.accounting.conversions import tightest_epsilon
 from modicum.accounting.grid import (
     DELTA,
     EPS,
@@ -42,36 +40,37 @@ from modicum.accounting.grid import (
     order_index,
 )
 from modicum.accounting.losses import Total
-from modicum.core.exact import DELTA_UNIT, floor_units
-
-
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """How a named filter divides the delta of a budget; the shares sum to at most 1.
-
-    Attributes:
-        mechanisms: For the deltas that mechanisms bring along.
-        rho: For the zCDP coordinate; 0 if the filter has none.
-        orders: For each Renyi order it watches.
-    """
-
-    mechanisms: Fraction
-    rho: Fraction
-    orders: tuple[tuple[Fraction, Fraction], ...]
-
+from modicum.accounting.published_filters import MironovFilter
+from modicum.accounting.shares import Shares
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.exact import floor_units, number_text
 
 _WATCHED = tuple(Fraction(order) for order in (4, 8, 16, 32, 64, 128))
 
-#: The filters a policy may name; the pure eps coordinate belongs to each (share 0).
-FILTERS = MappingProxyType(
+#: Found by bench/filter_shares.py: see ADR 0007.
+_MEASURED = tuple(
+    (Fraction(order), Fraction(parts, 64))
+    for order, parts in ((3, 3), (5, 4), (8, 16), (16, 1), (24, 3), (64, 1), (96, 1))
+)
+
+#: The filters a policy may name; the pure eps coordinate belongs to each that has
+#: shares (share 0).
+FILTERS: Mapping[str, Shares | MironovFilter] = MappingProxyType(
     {
         "combined-v1": Shares(
             mechanisms=Fraction(1, 4),
             rho=Fraction(1, 2),
             orders=tuple((order, Fraction(1, 24)) for order in _WATCHED),
         ),
+        "combined-v2": Shares(
+            mechanisms=Fraction(16, 64),
+            rho=Fraction(11, 64),
+            mu2=Fraction(8, 64),
+            orders=_MEASURED,
+        ),
         "zcdp-v1": Shares(mechanisms=Fraction(1, 4), rho=Fraction(3, 4), orders=()),
         "basic-v1": Shares(mechanisms=Fraction(1), rho=Fraction(0), orders=()),
+        "as-published": MironovFilter(),
     }
 )
 
@@ -81,32 +80,37 @@ class Filter:
     """What a budget admits, in ledger units.
 
     Attributes:
-        caps: Coordinates and their caps; one that is within its cap suffices.
-            Empty if nothing is enforced.
+        caps: Coordinates and their caps. Empty if nothing is enforced.
         delta_cap: The most that the mechanisms' own deltas may sum to, in 1e-18.
         enforced: False for an unlimited budget.
+        every: Whether every coordinate must be within its cap; else one suffices.
     """
 
     caps: tuple[tuple[int, int], ...]
     delta_cap: int
     enforced: bool = True
+    every: bool = False
 
     def admits(self, total: Total) -> bool:
         """Return whether a composed loss is within the budget."""
         if not self.enforced:
             return True
-        return total.units(DELTA) <= self.delta_cap and any(
+        enough = all if self.every else any
+        return total.units(DELTA) <= self.delta_cap and enough(
             total.units(index) <= min(cap, INFINITE - 1) for index, cap in self.caps
         )
 
     def nearest(self, total: Total) -> tuple[int, int] | None:
-        """Return the coordinate and cap that `total` fills least, None if unlimited.
+        """Return the coordinate and cap that decide, None if unlimited.
 
-        It is within its cap exactly if any coordinate is.
+        That is the one which `total` fills least if one coordinate suffices, and the
+        one which it fills most if every one must hold. It is within its cap exactly
+        if the coordinates admit the total.
         """
         if not self.caps:
             return None
-        return min(self.caps, key=lambda cap: _filled(total.units(cap[0]), cap[1]))
+        decides = max if self.every else min
+        return decides(self.caps, key=lambda cap: _filled(total.units(cap[0]), cap[1]))
 
 
 def _filled(units: int, cap: int) -> Fraction:
@@ -123,12 +127,16 @@ def filter_for(budget: Budget, name: str) -> Filter:
 
     Args:
         budget: The limit.
-        name: A key of `FILTERS`.
+        name: A key of `FILTERS`; it matters for (eps, delta) budgets only.
 
     Returns:
         Caps rounded down; coordinates that can admit nothing are left out.
+
+    Raises:
+        InputError: If the filter is not proven for this budget, or a Renyi budget
+            lists no order, or one that the ledger does not keep.
     """
-    shares = FILTERS[name]
+    named = FILTERS[name]
     match budget:
         case Unlimited():
             return Filter((), 0, enforced=False)
@@ -138,16 +146,12 @@ def filter_for(budget: Budget, name: str) -> Filter:
             return Filter(((RHO, _finite(floor_units(rho))),), 0)
         case GdpBudget(mu=mu):
             return Filter(((MU2, _finite(floor_units(mu * mu))),), 0)
+        case RenyiBudget():
+            return Filter(_renyi_caps(budget), 0, every=True)
         case ApproxBudget(eps=eps, delta=delta):
-            caps = [(EPS, floor_units(eps))]
-            if shares.rho:
-                caps.append((RHO, zcdp_cap(eps, shares.rho * delta)))
-            caps += [
-                (order_index(order), renyi_cap(order, eps, share * delta))
-                for order, share in shares.orders
-            ]
+            caps = named.caps(eps, delta)
             kept = tuple((i, _finite(cap)) for i, cap in caps if cap >= 0)
-            return Filter(kept, floor_units(shares.mechanisms * delta, DELTA_UNIT))
+            return Filter(kept, named.delta_cap(delta))
         case _:
             assert_never(budget)
 
@@ -157,12 +161,31 @@ def _finite(cap: int) -> int:
     return min(cap, INFINITE - 1)
 
 
+def _renyi_caps(budget: RenyiBudget) -> tuple[tuple[int, int], ...]:
+    unknown = [order for order, _ in budget.limits if order not in ORDERS]
+    if unknown or not budget.limits:
+        listed = ", ".join(map(number_text, unknown)) or "none"
+        raise InputError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                f"a Renyi budget needs orders that the ledger keeps, got {listed}",
+                help="it keeps " + ", ".join(map(number_text, ORDERS)),
+            )
+        )
+    return tuple(
+        (order_index(order), _finite(floor_units(most)))
+        for order, most in budget.limits
+    )
+
+
 def figure(budget: Budget, name: str, total: Total) -> int:
     """Return what a total weighs on the filter's own scale, in ledger units.
 
     For an (eps, delta) budget this is the least eps for which the filter, with its
-    fixed shares of delta, would admit the total; for the other measures it is the
-    sum itself (of mu squared, for GDP). `INFINITE` if nothing finite is proven.
+    fixed shares of delta, would admit the total. For a Renyi budget it is the order
+    that is filled most, stretched to the scale of the largest of its limits. For the
+    other measures it is the sum itself (of mu squared, for GDP). `INFINITE` if
+    nothing finite is proven.
     """
     match budget:
         case Unlimited() | PureBudget():
@@ -171,18 +194,22 @@ def figure(budget: Budget, name: str, total: Total) -> int:
             return total.units(RHO)
         case GdpBudget():
             return total.units(MU2)
+        case RenyiBudget():
+            return max(
+                _stretched(total.units(index), cap, limit(budget))
+                for index, cap in _renyi_caps(budget)
+            )
         case ApproxBudget(delta=delta):
-            shares = FILTERS[name]
-            figures = [total.units(EPS)]
-            if shares.rho:
-                figures.append(zcdp_epsilon(total.units(RHO), shares.rho * delta))
-            figures += [
-                renyi_epsilon(order, total.units(order_index(order)), share * delta)
-                for order, share in shares.orders
-            ]
-            return min(figures)
+            return FILTERS[name].figure(total, delta)
         case _:
             assert_never(budget)
+
+
+def _stretched(units: int, cap: int, top: int) -> int:
+    """Return units / cap * top, rounded up: more than `top` exactly if over the cap."""
+    if units >= INFINITE or cap == 0:
+        return INFINITE if units else 0
+    return min(INFINITE, -(-units * top // cap))
 
 
 def limit(budget: Budget) -> int:
@@ -196,6 +223,8 @@ def limit(budget: Budget) -> int:
             return _finite(floor_units(rho))
         case GdpBudget(mu=mu):
             return _finite(floor_units(mu * mu))
+        case RenyiBudget():
+            return max(cap for _, cap in _renyi_caps(budget))
         case _:
             assert_never(budget)
 
@@ -213,7 +242,7 @@ def fixed_figure(budget: Budget, total: Total) -> int:
             return tightest_epsilon(total, delta).units
         case Unlimited():
             return total.units(EPS)
-        case PureBudget() | ZcdpBudget() | GdpBudget():
+        case PureBudget() | ZcdpBudget() | GdpBudget() | RenyiBudget():
             if total.units(DELTA):
                 return INFINITE
             return figure(budget, "basic-v1", total)
@@ -221,14 +250,8 @@ def fixed_figure(budget: Budget, total: Total) -> int:
             assert_never(budget)
 
 
-def _shares_are_sound() -> bool:
-    return all(
-        shares.mechanisms + shares.rho + sum(share for _, share in shares.orders) <= 1
-        and all(order in ORDERS for order, _ in shares.orders)
-        for shares in FILTERS.values()
-    )
-
-
-if not _shares_are_sound():  # pragma: no cover - a constant
+if not all(
+    named.is_sound() for named in FILTERS.values() if isinstance(named, Shares)
+):  # pragma: no cover - a constant
     message = "FILTERS: the shares of delta exceed 1, or an order is off the grid"
     raise RuntimeError(message)

@@ -88,7 +88,11 @@ def _print(
 
     from modicum.accounting.grid import INFINITE
 
-    print(f"{len(question.entries)} entries, {len(question.axes)} axes")
+    entries, axes = len(question.entries), len(question.axes)
+    print(
+        f"{entries} {'entry' if entries == 1 else 'entries'},"
+        f" {axes} {'axis' if axes == 1 else 'axes'}"
+    )
     table = Table(box=None, pad_edge=False)
     for title in ("MEASURE", "AT MOST", "IS", "METHOD"):
         table.add_column(title)

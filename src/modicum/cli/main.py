@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from modicum.cli import demo, ledger, policy, release, status
+from modicum.cli import account, demo, ledger, policy, release, status
 from modicum.cli.exits import Exit
 from modicum.core.errors import Code
 
@@ -29,6 +29,7 @@ app.command("status")(status.status)
 app.add_typer(policy.app, name="policy")
 app.add_typer(release.app, name="release")
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(account.app, name="account")
 
 
 def _show_version(wanted: bool) -> None:

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 
 from modicum.core.document import Entries, Items, Kind, Node, Scalar, describe
@@ -69,6 +70,24 @@ def fail(
     """Return the error for a mistake at `node`, ready to be raised."""
     mark = node.mark if node is not None else None
     return InputError(Problem(code, message, mark, label, tuple(notes), help))
+
+
+@contextmanager
+def placed(node: Node) -> Iterator[None]:
+    """Give the place of `node` to mistakes raised inside that have none.
+
+    Raises:
+        InputError: What was raised inside, with places.
+    """
+    try:
+        yield
+    except InputError as error:
+        raise InputError(
+            *(
+                replace(problem, mark=problem.mark or node.mark)
+                for problem in error.problems
+            )
+        ) from error
 
 
 class Fields:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from modicum.accounting import Budget, Epsilon, GdpBudget, ZcdpBudget, tightest_epsilon
-from modicum.accounting.filters import figure, fixed_figure, limit
+from modicum.accounting.budgets import RenyiBudget
+from modicum.accounting.filters import figure, filter_for, fixed_figure, limit
 from modicum.accounting.grid import DELTA, INFINITE, coordinate_name
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
 from modicum.ledger.decide import RuleLoss
@@ -49,7 +50,8 @@ class Approximation:
 def amounts(loss: RuleLoss) -> Amounts:
     """Return a verdict on the filter's own scale, which is the budget's measure.
 
-    If the mechanisms' own deltas are what denies, the scale is delta.
+    If the mechanisms' own deltas are what denies, the scale is delta. For a budget
+    by Renyi orders it is the order that is filled most, on its own scale.
     """
     together = loss.together
     own_filter = loss.own_filter
@@ -63,6 +65,10 @@ def amounts(loss: RuleLoss) -> Amounts:
             own_filter.delta_cap,
         )
     budget = loss.rule.budget
+    if isinstance(budget, RenyiBudget):
+        decides = filter_for(budget, loss.filter_name).nearest(together)
+        assert decides is not None
+        return _on_coordinate(loss, *decides)
     top = limit(budget)
     if loss.rule.stage is Stage.RELEASE:
         weight = fixed_figure(budget, loss.alone)
@@ -90,17 +96,17 @@ def sums(loss: RuleLoss) -> Amounts | None:
 
     None if the rule enforces nothing or looks at one release alone.
     """
-    together = loss.together
-    nearest = loss.own_filter.nearest(together)
-    if nearest is None:
-        return None
-    index, cap = nearest
+    nearest = loss.own_filter.nearest(loss.together)
+    return None if nearest is None else _on_coordinate(loss, *nearest)
+
+
+def _on_coordinate(loss: RuleLoss, index: int, cap: int) -> Amounts:
     return Amounts(
         coordinate_name(index),
         LOSS_UNIT,
         loss.before.units(index),
         loss.alone.units(index),
-        together.units(index),
+        loss.together.units(index),
         cap,
     )
 

@@ -10,7 +10,12 @@ from itertools import pairwise
 from typing import TypeAlias, assert_never
 
 from modicum.accounting import Budget, Unlimited
-from modicum.accounting.budgets import measure, parameter, with_parameter
+from modicum.accounting.budgets import (
+    RenyiBudget,
+    measure,
+    parameter,
+    with_parameter,
+)
 from modicum.core.document import Entries, Kind, Node, Scalar, describe
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.exact import number_text
@@ -81,7 +86,8 @@ def apply_map(budget_map: BudgetMap, budget: Budget, reached_by: str) -> Budget:
         reached_by: The rule that is being built, for messages.
 
     Raises:
-        InputError: If a table is undefined at this budget, or measures differ.
+        InputError: If a table is undefined at this budget, measures differ, or the
+            map would change a Renyi budget, which has no single number.
     """
     match budget_map.form:
         case Same():
@@ -89,10 +95,11 @@ def apply_map(budget_map: BudgetMap, budget: Budget, reached_by: str) -> Budget:
         case To(budget=other):
             return other
         case Scale(factor=factor):
-            value = parameter(budget)
+            value = _number(budget_map, budget, reached_by)
             return budget if value is None else with_parameter(budget, value * factor)
         case Add(budget=other):
-            value, more = parameter(budget), parameter(other)
+            value = _number(budget_map, budget, reached_by)
+            more = _number(budget_map, other, reached_by)
             if value is None or more is None:
                 return Unlimited()
             if measure(other).split(",")[0] != measure(budget).split(",")[0]:
@@ -104,7 +111,7 @@ def apply_map(budget_map: BudgetMap, budget: Budget, reached_by: str) -> Budget:
                 )
             return with_parameter(budget, value + more)
         case Table() as table:
-            value = parameter(budget)
+            value = _number(budget_map, budget, reached_by)
             if value is None:
                 return budget
             found = _look_up(table, value)
@@ -115,6 +122,19 @@ def apply_map(budget_map: BudgetMap, budget: Budget, reached_by: str) -> Budget:
             )
         case _:
             assert_never(budget_map.form)
+
+
+def _number(budget_map: BudgetMap, budget: Budget, reached_by: str) -> Fraction | None:
+    """Return what the map acts on; None if the budget is unlimited."""
+    if isinstance(budget, RenyiBudget):
+        raise _wrong(
+            budget_map,
+            Code.MAP_MEASURE,
+            f"a budget map cannot change a budget by Renyi orders (rule {reached_by})",
+            notes=("it has one limit for each order, and a map acts on one number",),
+            help="use `same`, or `{to: {rdp: …}}` with the changed limits",
+        )
+    return parameter(budget)
 
 
 def _look_up(table: Table, value: Fraction) -> Fraction | Unlimited | None:

@@ -104,10 +104,25 @@ def compile_policy(policy: Policy) -> CompiledPolicy:
                 _refuse_too_many(len(release_rules), replace(policy, extensions=()))
     with found.guard():
         _refuse_mixed_tables(policy, base_rules)
+    for rule in rules:
+        with found.guard():
+            _refuse_unproven(rule, policy.filter_name)
     found.raise_any()
     return CompiledPolicy(
         policy, tuple(rules), tuple(release_rules), counts, tuple(_warnings(policy))
     )
+
+
+def _refuse_unproven(rule: Rule, filter_name: str) -> None:
+    """Refuse a budget for which the policy's filter is not proven."""
+    try:
+        filter_for(rule.budget, filter_name)
+    except InputError as error:
+        problem = error.problems[0]
+        message = f"{problem.message} (rule {rule.id})"
+        raise InputError(
+            replace(problem, message=message, mark=rule.marks[0])
+        ) from error
 
 
 def _refuse_mixed_tables(policy: Policy, rules: list[Rule]) -> None:

@@ -11,6 +11,7 @@ from modicum.accounting.budgets import (
     ApproxBudget,
     GdpBudget,
     PureBudget,
+    RenyiBudget,
     Unlimited,
     ZcdpBudget,
 )
@@ -109,6 +110,10 @@ def cost_to_plain(cost: Budget) -> dict[str, Plain]:
             return {"rho": number_text(rho)}
         case GdpBudget(mu=mu):
             return {"mu": number_text(mu)}
+        case RenyiBudget(limits=limits):
+            return {
+                "rdp": {number_text(order): number_text(most) for order, most in limits}
+            }
         case Unlimited():
             return {"unlimited": True}
 

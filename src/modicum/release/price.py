@@ -16,7 +16,7 @@ from modicum.accounting import (
     ZcdpBudget,
     mechanisms,
 )
-from modicum.accounting.budgets import budget_text, measure
+from modicum.accounting.budgets import RenyiBudget, budget_text, measure
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import LOSS_UNIT, number_text
 from modicum.core.reading import Problems
@@ -205,6 +205,8 @@ def _declared(mechanism: Mechanism, cost: Budget) -> Loss:
             return mechanisms.declared_zcdp(rho=rho).loss()
         case GdpBudget(mu=mu):
             return mechanisms.declared_gdp(mu=mu).loss()
+        case RenyiBudget(limits=known):
+            return mechanisms.declared_renyi(dict(known)).loss()
         case Unlimited():
             raise _wrong(mechanism, Code.NO_MEASURE, "a cost must be a number")
 

@@ -210,8 +210,6 @@ LATER: list[tuple[Path, str, object]] = [
     (("units", "user"), "time", {"column": "at", "period": "day"}),
     (("units", "user"), "within", "household"),
     (("units", "user"), "groups", {"user-month": 31}),
-    (("policies", 0, "budget"), "rdp", {2: 0.1, 8: 0.4, 32: 1.9}),
-    (("per_release", 0, "budget"), "rdp", {2: 0.1}),
 ]
 
 
@@ -231,12 +229,12 @@ def test_a_key_of_a_later_version_is_refused_as_such(
 
 
 @pytest.mark.spec("POL-1")
-def test_a_budget_in_renyi_orders_alone_is_refused_as_such() -> None:
+def test_a_budget_in_renyi_orders_that_no_ledger_keeps_is_refused() -> None:
     text = spelled(POLICY).replace(
-        '"budget": {"eps": 2}', '"budget": {"rdp": {2: 0.1}}'
+        '"budget": {"eps": 2}', '"budget": {"rdp": {7: 0.1}}'
     )
     (problem,) = problems(text)
-    assert problem.code is Code.NOT_SUPPORTED
+    assert problem.code is Code.OUT_OF_RANGE
 
 
 @pytest.mark.spec("POL-1")

@@ -9,6 +9,7 @@ from functools import lru_cache
 from modicum.accounting.curves import NOTHING, Curve
 from modicum.accounting.decimals import precise, to_decimal
 from modicum.accounting.mechanisms.declared import pure_mu2, pure_rho
+from modicum.core.errors import Code, InputError, Problem
 
 
 @lru_cache(maxsize=4096)
@@ -25,6 +26,9 @@ def randomized_response(*, truth: Fraction, values: int, answers: int) -> Curve:
     Returns:
         Every measure; delta is 0: `answers` times the loss of one.
 
+    Raises:
+        InputError: If `truth` is out of its range.
+
     Neighboring relation:
         A change of the unit's own values. That is also add/remove when everybody
         on a public list answers, in the data or not; it is not when the number of
@@ -40,6 +44,15 @@ def randomized_response(*, truth: Fraction, values: int, answers: int) -> Curve:
         >>> one.loss().coordinates[0]
         1098612288669
     """
+    if not 1 <= truth * values < values:
+        raise InputError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                f"`truth` must be at least 1/values and below 1, got {float(truth):g}",
+                help="an answer that is false more often than by chance is the truth"
+                " about its opposite: turn it round",
+            )
+        )
     if truth * values == 1:
         return NOTHING  # Every answer is as likely as any other.
     p = to_decimal(truth)

@@ -58,6 +58,7 @@ from modicum.core.reading import (
     items,
     line,
     number,
+    placed,
     probability,
 )
 
@@ -122,7 +123,8 @@ def read_question(node: Node) -> Question:
     with found.guard():
         _no_id_twice(read, node)
     found.raise_any()
-    entries = tuple(_on_samples(read, node))
+    with placed(node):
+        entries = tuple(_on_samples(read, node))
     return Question(entries, tuple(axes.values()), target, delta)
 
 
@@ -318,9 +320,9 @@ def _mechanism(node: Node | None) -> Curve:
     assert node is not None
     fields = Fields(node, "a mechanism")
     kind_node = fields.take("kind")
-    kind = kind_named(line(kind_node, "`kind`"))
     values = {key.text: number(value, f"`{key.text}`") for key, value in fields.rest()}
-    return curve_of_kind(kind, values)
+    with placed(kind_node):
+        return curve_of_kind(kind_named(line(kind_node, "`kind`")), values)
 
 
 def _stay(node: Node) -> Curve:

@@ -116,6 +116,7 @@ def _users(node: Node, axes: Mapping[str, Axis]) -> Users:
     elif window is not None or sliding is not None or at_most is not None:
         raise fail(Code.MISSING_KEY, "windows and bounds need the key `along`", node)
     fields.finish()
+    others = [name for name in axes if name != along]
     kinds = [Relation.ADD_REMOVE.value, Relation.ANY.value]
     return Users(
         along=along,
@@ -129,7 +130,7 @@ def _users(node: Node, axes: Mapping[str, Axis]) -> Users:
         fixed=frozenset()
         if fixed is None
         else frozenset(
-            choice(one, "axis", axes, Code.UNKNOWN_ATTRIBUTE)
+            choice(one, "axis", others, Code.UNKNOWN_ATTRIBUTE)
             for one in items(fixed, "`fixed`")
         ),
     )

@@ -1,0 +1,161 @@
+"""Single guarantees, and what may be asked of them: the words of named conversions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from modicum.accounting.amounts import ZERO, Amount
+from modicum.core.errors import Code, InputError, Problem
+
+#: What a guarantee may be stated in; ``eps-delta`` is epsilon with a delta above 0.
+Measure: TypeAlias = Literal["eps", "eps-delta", "rho", "mu", "rdp"]
+#: What may be asked; ``pure`` is epsilon without any delta.
+Wanted: TypeAlias = Literal["pure", "eps", "delta", "rho", "mu", "rdp"]
+
+#: How each measure is called in a sentence.
+WORDS = {
+    "eps": "pure epsilon",
+    "eps-delta": "(epsilon, delta)",
+    "pure": "pure epsilon",
+    "delta": "delta at an epsilon",
+    "rho": "zCDP",
+    "mu": "Gaussian DP",
+    "rdp": "the Renyi divergence at an order",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """One guarantee, of a mechanism that runs some number of times.
+
+    Attributes:
+        measure: What it is stated in.
+        value: epsilon, rho or mu, >= 0; unused for ``rdp``.
+        delta: Above 0 for ``eps-delta``, else 0.
+        points: For ``rdp``, orders above 1, rising, and the divergence at each.
+        times: How often the mechanism runs, >= 1, all parameters fixed in advance.
+    """
+
+    measure: Measure
+    value: Fraction = ZERO
+    delta: Fraction = ZERO
+    points: tuple[tuple[Fraction, Fraction], ...] = ()
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        numbers = [self.value, *(divergence for _, divergence in self.points)]
+        if min(numbers) < 0:
+            raise _wrong(f"{float(min(numbers)):g} is negative", "no loss is below 0")
+        if (self.measure == "eps-delta") != (self.delta > 0) or not 0 <= self.delta < 1:
+            raise _wrong(
+                f"delta {float(self.delta):g} does not go with {WORDS[self.measure]}",
+                "a delta lies between 0 and 1, and belongs to an epsilon",
+            )
+        orders = [order for order, _ in self.points]
+        if (self.measure == "rdp") != bool(orders) or orders != sorted(set(orders)):
+            raise _wrong(
+                "the orders do not rise, or there are none",
+                "a Renyi guarantee names its orders, each once",
+            )
+        if orders and orders[0] <= 1:
+            raise _wrong(
+                f"the order {float(orders[0]):g} is not above 1",
+                "a Renyi guarantee has orders above 1",
+            )
+        if self.times < 1:
+            raise _wrong(f"{self.times} runs", "a mechanism runs at least once")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is asked of a guarantee.
+
+    Attributes:
+        measure: What the answer is stated in.
+        at: For ``eps`` the delta, for ``delta`` the epsilon, for ``rdp`` the order;
+            0 for the others.
+    """
+
+    measure: Wanted
+    at: Fraction = ZERO
+
+    def __post_init__(self) -> None:
+        if self.measure == "eps" and not 0 < self.at < 1:
+            raise _wrong(
+                f"delta {float(self.at):g} is not between 0 and 1",
+                "give the delta at which epsilon is asked, such as 1e-6",
+            )
+        if self.measure == "delta" and self.at < 0:
+            raise _wrong(
+                f"epsilon {float(self.at):g} is negative",
+                "give the epsilon at which delta is asked",
+            )
+        if self.measure == "rdp" and self.at <= 1:
+            raise _wrong(
+                f"the order {float(self.at):g} is not above 1",
+                "give the order at which the divergence is asked",
+            )
+
+
+#: A guarantee, and what it is asked at, to a bound of the answer.
+Formula: TypeAlias = Callable[[Guarantee, Fraction], Amount]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """A named way from one measure to another.
+
+    Attributes:
+        name: Unique among the conversions between the same two measures.
+        sources: The measures it begins with.
+        target: The measure of the answer.
+        compute: The formula; its answer is never below what is true.
+        condition: When it holds, beyond what the measures themselves say.
+        reference: Who proved it.
+    """
+
+    name: str
+    sources: tuple[Measure, ...]
+    target: Wanted
+    compute: Formula
+    condition: str
+    reference: str
+
+
+def check_relation(proven: str, wanted: str) -> None:
+    """Refuse to read a guarantee under another neighboring relation.
+
+    Args:
+        proven: ``add-remove`` or ``substitute``.
+        wanted: The same choice.
+
+    Raises:
+        InputError: If the two differ.
+    """
+    if proven == wanted:
+        return
+    if proven == "add-remove":
+        raise InputError(
+            Problem(
+                Code.NOT_SUPPORTED,
+                "a conversion keeps the neighboring relation: `add-remove` is not"
+                " `substitute`",
+                notes=("a substitution removes one instance and adds another",),
+                help="price a group of two first: twice epsilon and mu, four times rho",
+            )
+        )
+    raise InputError(
+        Problem(
+            Code.NOT_SUPPORTED,
+            "no guarantee under `substitute` implies one under `add-remove`",
+            notes=("the size of the data may be published for free under one only",),
+            help="prove the guarantee of the mechanism under `add-remove`",
+        )
+    )
+
+
+def _wrong(what: str, remedy: str) -> InputError:
+    return InputError(Problem(Code.OUT_OF_RANGE, what, help=remedy))
