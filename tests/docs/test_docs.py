@@ -443,6 +443,21 @@ DOCUMENTS = {
         "policy compile policy.yaml",
         "policy compile warn.yaml",
     ),
+    "A conversion": (
+        "account convert --from rho=0.1 --delta 1e-6",
+        "account convert --from eps=1,delta=1e-9 --delta 1e-6",
+        "account convert --from eps=1 --to mu",
+        "account convert --from eps=1 --to rho",
+        "account convert --from mu=1 --to rdp --order 4",
+        "account convert --from rdp=4:0.5 --delta 1e-6",
+    ),
+    "The known conversions": ("account convert --list",),
+    "The cost of a mechanism": (
+        "account mechanism gaussian --for eps=1,delta=1e-6 --delta 1e-6",
+    ),
+    "The known mechanisms": ("account mechanism --list",),
+    "The effect of a sample": ("account subsample gaussian sigma=1 --rate 0.01",),
+    "A joint loss": ("account compose question.yaml",),
     "A mistake": ("release check nothing.yaml",),
 }
 
@@ -465,6 +480,16 @@ def keys(value: object, described: dict[str, str], path: str = "") -> Iterator[s
             yield from keys(item, described, f"{path}[]")
 
 
+QUESTION = """
+format: composition/v1
+axes: {day: [0, 7]}
+entries:
+  - {id: a, cost: {rho: 0.1}, where: {day: [0, 3]}}
+target: substitute
+delta: 1e-6
+"""
+
+
 @pytest.fixture
 def busy_folder(folder: Folder) -> Folder:
     """Return the demo's folder with a release to reserve and a policy to warn of."""
@@ -474,6 +499,7 @@ def busy_folder(folder: Folder) -> Folder:
     policy = (folder.place / "policy.yaml").read_text()
     warned = policy.replace('when: "true"\n', "when: 'm.ml == \"none\"'\n")
     (folder.place / "warn.yaml").write_text(warned)
+    (folder.place / "question.yaml").write_text(QUESTION)
     return folder
 
 

@@ -72,18 +72,18 @@ def test_a_delta_converts_each_move(ask: Any) -> None:
     assert by_option == answer
 
 
-TARGETS = {
-    "add-remove": ["eps", "inf"],
-    "substitute": ["eps", "inf"],
-    "{attributes: 1}": ["eps", "inf"],
-    "{label: weight}": ["eps", 0],
-    "{group: 3}": ["rho", 0.18 + 1.5 * 0.6351489523872873],
-    "{group: 2, of: substitute}": ["rho", 0.32 + 2 * 0.7615941559557649],
-    "{user: ever}": ["rho", "inf"],
-    "{user: {along: day, window: 7}}": ["rho", "inf"],
-    "{user: {along: day, sliding: 3, at-most: 2, change: any}}": ["rho", "inf"],
-    "{user: {along: day, fixed: [region]}}": ["rho", "inf"],
-    "{metric: {weights: {day: 1}, points: [{day: 1, region: north}]}}": ["rho", 0],
+TARGETS: dict[str, tuple[str, float | str]] = {
+    "add-remove": ("eps", "inf"),
+    "substitute": ("eps", "inf"),
+    "{attributes: 1}": ("eps", "inf"),
+    "{label: weight}": ("eps", 0),
+    "{group: 3}": ("rho", 0.18 + 1.5 * 0.6351489523872873),
+    "{group: 2, of: substitute}": ("rho", 0.32 + 2 * 0.7615941559557649),
+    "{user: ever}": ("rho", "inf"),
+    "{user: {along: day, window: 7}}": ("rho", "inf"),
+    "{user: {along: day, sliding: 3, at-most: 2, change: any}}": ("rho", "inf"),
+    "{user: {along: day, fixed: [region]}}": ("rho", "inf"),
+    "{metric: {weights: {day: 1}, points: [{day: 1, region: north}]}}": ("rho", 0),
 }
 
 

@@ -194,7 +194,7 @@ def test_pitfall_11_a_group_is_priced_before_the_conversion_to_epsilon() -> None
     curve = gaussian(rho=Fraction(1, 20))
     before = tightest_epsilon(total_of([group(curve, size).loss()]), delta).units
     # Afterwards, k eps costs a delta inflated by 1 + e^eps + e^(2 eps).
-    own = Fraction(delta)
+    own, single = Fraction(delta), 0
     for _ in range(20):
         single = tightest_epsilon(total_of([curve.loss()]), own).units
         growth = sum(MP.exp(MP.mpf(step * single) / UNIT) for step in range(size))
