@@ -11,7 +11,8 @@ import pytest
 from budget import examples
 from oracle import neighborhoods as oracle
 
-from modicum.accounting import INFINITE, Total, tightest_epsilon
+from modicum.accounting import INFINITE, Total
+from modicum.accounting.best_conversions import best_epsilon
 from modicum.accounting.curves import UNKNOWN, Curve
 from modicum.accounting.grid import EPS, MU2, RHO, order_index
 from modicum.accounting.groups import group
@@ -241,14 +242,14 @@ def test_the_worst_epsilon_is_that_of_the_worst_move(
                 UNKNOWN.loss() if count is None else group(entry.curve, count).loss()
                 for count, entry in zip(steps, entries, strict=True)
             ]
-            truth = max(truth, tightest_epsilon(total_of(losses), DELTA).units)
+            truth = max(truth, best_epsilon(total_of(losses), DELTA).units)
 
         found = Engine(entries, axes, target).epsilon(DELTA)
 
         assert found.units == truth
         assert found.exact
         total = found.move.total()
-        assert tightest_epsilon(total, DELTA).units == truth
+        assert best_epsilon(total, DELTA).units == truth
         finite += 0 < truth < INFINITE
     assert finite
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from oracle.accounting import MP, real
 
-from modicum.accounting import INFINITE, tightest_epsilon
+from modicum.accounting import INFINITE
+from modicum.accounting.best_conversions import best_epsilon
 from modicum.accounting.curves import Curve
 from modicum.accounting.grid import EPS, MU2, RHO
 from modicum.accounting.groups import chained, doubled, group
@@ -217,7 +218,7 @@ def test_a_partition_in_approximate_dp_keeps_pairs_together(
     engine = Engine(entries, axes, Substitute())
     for delta in (Fraction(1, 10**3), Fraction(12, 10**6), Fraction(2, 10**6)):
         truth = max(
-            tightest_epsilon(total_of([a.loss(), b.loss()]), delta).units
+            best_epsilon(total_of([a.loss(), b.loss()]), delta).units
             for a, b in combinations(curves, 2)
         )
         assert engine.epsilon(delta).units == truth

@@ -9,8 +9,9 @@ from fractions import Fraction
 import pytest
 from oracle.accounting import MP, real
 
-from modicum.accounting import INFINITE, Total, tightest_epsilon
+from modicum.accounting import INFINITE, Total
 from modicum.accounting.amplification import poisson, poisson_substitute, shared_sample
+from modicum.accounting.best_conversions import best_epsilon
 from modicum.accounting.curves import Curve
 from modicum.accounting.grid import DELTA, EPS, MU2, RHO, order_index
 from modicum.accounting.groups import group
@@ -122,11 +123,11 @@ def test_pitfall_5_moves_are_converted_each_by_its_own_order() -> None:
         Entry("s", curves[1], in_area("south")),
     ]
     engine = Engine(cells, [AREA], AddRemove())
-    own = [tightest_epsilon(total_of([c.loss()]), delta).units for c in curves]
+    own = [best_epsilon(total_of([c.loss()]), delta).units for c in curves]
     found = engine.epsilon(delta)
     assert found.units == max(own)
     # One order for both: sound and loose. The best order of one move: not sound.
-    of_maxima = tightest_epsilon(Total().plus(engine.loss()), delta)
+    of_maxima = best_epsilon(Total().plus(engine.loss()), delta)
     assert found.units < of_maxima.units
 
 
@@ -192,11 +193,11 @@ def test_pitfall_10_without_an_enforced_bound_nothing_is_said_of_users() -> None
 def test_pitfall_11_a_group_is_priced_before_the_conversion_to_epsilon() -> None:
     delta, size = Fraction(1, 10**6), 3
     curve = gaussian(rho=Fraction(1, 20))
-    before = tightest_epsilon(total_of([group(curve, size).loss()]), delta).units
+    before = best_epsilon(total_of([group(curve, size).loss()]), delta).units
     # Afterwards, k eps costs a delta inflated by 1 + e^eps + e^(2 eps).
     own, single = Fraction(delta), 0
     for _ in range(20):
-        single = tightest_epsilon(total_of([curve.loss()]), own).units
+        single = best_epsilon(total_of([curve.loss()]), own).units
         growth = sum(MP.exp(MP.mpf(step * single) / UNIT) for step in range(size))
         own = delta / Fraction(str(growth))
     assert before < size * single
@@ -305,7 +306,7 @@ def test_half_the_budget_per_cell_needs_one_common_order_under_substitution() ->
     # A Gaussian that half of eps at half of delta would just admit by its rho.
     sharp = gaussian(rho=Fraction(7, 2000))
     halves = [
-        tightest_epsilon(total_of([curve.loss()]), delta / 2).units
+        best_epsilon(total_of([curve.loss()]), delta / 2).units
         for curve in (pure_half, sharp)
     ]
     assert max(halves) <= UNIT // 2
@@ -324,7 +325,7 @@ def test_half_the_budget_per_cell_needs_one_common_order_under_substitution() ->
             pair.units(index) == INFINITE
         )
     found = engine.epsilon(delta)
-    assert found.units == tightest_epsilon(pair, delta).units
+    assert found.units == best_epsilon(pair, delta).units
     assert found.units > 2 * UNIT // 4, "and more than either half"
 
 

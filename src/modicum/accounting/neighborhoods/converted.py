@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from modicum.accounting.conversions import Epsilon, renyi_epsilon, tightest_epsilon
+from modicum.accounting.best_conversions import best_epsilon
+from modicum.accounting.conversions import Epsilon, renyi_epsilon
 from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, INFINITE, ORDERS
 from modicum.accounting.neighborhoods.worst import Candidates
 from modicum.core.exact import DELTA_UNIT, floor_units
@@ -37,7 +38,7 @@ def worst_epsilon(table: Candidates, delta: Fraction) -> tuple[Epsilon, int, boo
         if not left or bounds[left[0]] <= best.units:
             break
         row = left.pop(0)
-        found = tightest_epsilon(table.total(row), delta)
+        found = best_epsilon(table.total(row), delta)
         if found.units > best.units:
             best, best_row = found, row
         left = [other for other in left if not _covers(table, row, other)]

@@ -18,7 +18,7 @@ from itertools import combinations
 from math import comb
 from typing import Protocol, assert_never
 
-from modicum.accounting.conversions import tightest_epsilon
+from modicum.accounting.best_conversions import best_epsilon
 from modicum.accounting.grid import COORDINATES, EPS, INFINITE, RHO, coordinate_name
 from modicum.accounting.losses import Loss, Total
 from modicum.accounting.neighborhoods.checking import axes_by_name, check_target
@@ -164,7 +164,7 @@ class Engine:
             tuple(worst.units if worst.units < INFINITE else 0 for worst in found),
             tuple(int(worst.units >= INFINITE) for worst in found),
         )
-        epsilon = tightest_epsilon(total, delta)
+        epsilon = best_epsilon(total, delta)
         move = found[EPS if epsilon.method == "pure" else RHO].move()
         return Joint(epsilon.units, epsilon.method, move, exact=False)
 
