@@ -191,6 +191,7 @@ def recomputed(joint_entries: Sequence[Entry], engine: Engine, index: int) -> in
     return move.total().units(index)
 
 
+@pytest.mark.spec("ACC-9")
 @pytest.mark.parametrize("variant", sorted(VARIANTS))
 @pytest.mark.parametrize("name", sorted(TARGETS))
 def test_the_engine_equals_the_oracle(
@@ -227,6 +228,7 @@ def mixed_curve(rng: random.Random) -> Callable[[Fraction], Curve]:
     return lambda x: rng.choice(kinds)(x)  # noqa: PLW0108 - another each time
 
 
+@pytest.mark.spec("ACC-11")
 @pytest.mark.parametrize("name", ["add-remove", "substitute", "attribute"])
 def test_the_worst_epsilon_is_that_of_the_worst_move(
     name: str, rng: random.Random
@@ -254,6 +256,7 @@ def test_the_worst_epsilon_is_that_of_the_worst_move(
     assert finite
 
 
+@pytest.mark.spec("ACC-10")
 @pytest.mark.parametrize("variant", sorted(VARIANTS))
 @pytest.mark.parametrize("name", ["add-remove", "substitute", "attribute"])
 def test_with_little_effort_the_engine_is_never_below_the_oracle(

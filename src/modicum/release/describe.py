@@ -67,6 +67,7 @@ def gaussian(
     attributes: Sequence[str],
     sensitivity: Mapping[str, object] | None = None,
     sigma: Number | None = None,
+    discrete: bool = False,
     **more: object,
 ) -> dict[str, object]:
     """Describe Gaussian noise.
@@ -76,11 +77,11 @@ def gaussian(
         sensitivity: By unit, `l2(…)`: the largest L2 change of the answer between
             neighbors, in units of the answer.
         sigma: Standard deviation of the noise, in units of the answer.
+        discrete: Whether the noise is on whole numbers.
         more: `name`, `cost`, labels and the other keys of the release format.
     """
-    return _mechanism(
-        "gaussian", attributes, more, sensitivity=sensitivity, sigma=sigma
-    )
+    kind = "discrete-gaussian" if discrete else "gaussian"
+    return _mechanism(kind, attributes, more, sensitivity=sensitivity, sigma=sigma)
 
 
 def laplace(
@@ -88,6 +89,7 @@ def laplace(
     attributes: Sequence[str],
     sensitivity: Mapping[str, object] | None = None,
     scale: Number | None = None,
+    discrete: bool = False,
     **more: object,
 ) -> dict[str, object]:
     """Describe Laplace noise.
@@ -97,9 +99,11 @@ def laplace(
         sensitivity: By unit, `l1(…)`: the largest L1 change of the answer between
             neighbors, in units of the answer.
         scale: Scale b of the noise, in units of the answer.
+        discrete: Whether the noise is on whole numbers (two-sided geometric).
         more: `name`, `cost`, labels and the other keys of the release format.
     """
-    return _mechanism("laplace", attributes, more, sensitivity=sensitivity, scale=scale)
+    kind = "discrete-laplace" if discrete else "laplace"
+    return _mechanism(kind, attributes, more, sensitivity=sensitivity, scale=scale)
 
 
 def randomized_response(

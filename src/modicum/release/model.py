@@ -26,7 +26,7 @@ class Mechanism:
 
     Attributes:
         name: Unique within the release.
-        kind: `laplace`, `gaussian`, `randomized-response` or `declared`.
+        kind: one of the kinds of the release format, such as `laplace`.
         attributes: Attributes of the data it reads; may be empty, never absent.
         labels: Labels given on the mechanism or inherited from the release;
             defaults are not filled in here.

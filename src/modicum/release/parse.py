@@ -64,7 +64,9 @@ def _values(node: Node, what: str) -> Fraction:
 KINDS = MappingProxyType(
     {
         "laplace": KindFormat("l1", {"scale": positive}, "eps"),
+        "discrete-laplace": KindFormat("l1", {"scale": positive}, "eps"),
         "gaussian": KindFormat("l2", {"sigma": positive}, "rho"),
+        "discrete-gaussian": KindFormat("l2", {"sigma": positive}, "rho"),
         "randomized-response": KindFormat(
             None, {"truth": probability, "values": _values}, "eps"
         ),
@@ -75,8 +77,6 @@ KINDS = MappingProxyType(
 #: Kinds that the format knows and this version does not price.
 PLANNED_KINDS = frozenset(
     {
-        "discrete-laplace",
-        "discrete-gaussian",
         "exponential",
         "report-noisy-max",
         "sparse-vector",
@@ -251,7 +251,8 @@ def _kind(node: Node) -> str:
             Code.NOT_SUPPORTED,
             f"mechanism `{word}` is not priced by this version",
             node,
-            help="price it elsewhere and give `mechanism: declared` with its `cost`",
+            help="`modicum account mechanism` shows its loss: give `mechanism: declared`"
+            " with that as its `cost`",
         )
     return choice(node, "mechanism", KINDS, Code.UNKNOWN_MECHANISM)
 

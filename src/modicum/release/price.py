@@ -103,7 +103,12 @@ def _loss(mechanism: Mechanism, unit: str) -> Loss:
 
 def _refuse_halves(mechanism: Mechanism) -> None:
     """Refuse parameters that no price can be computed from: none is ever ignored."""
-    pairs = {"laplace": ("scale", "l1"), "gaussian": ("sigma", "l2")}
+    pairs = {
+        "laplace": ("scale", "l1"),
+        "discrete-laplace": ("scale", "l1"),
+        "gaussian": ("sigma", "l2"),
+        "discrete-gaussian": ("sigma", "l2"),
+    }
     if mechanism.kind in pairs and not mechanism.sensitivity:
         parameter, norm = pairs[mechanism.kind]
         if parameter in mechanism.parameters:
@@ -147,10 +152,32 @@ def _computed(mechanism: Mechanism, unit: str) -> Loss | None:
                 sensitivity_l2=sensitivity, sigma=parameters["sigma"]
             )
             return mechanisms.gaussian(rho=rho).loss()
+        case "discrete-laplace" if "scale" in parameters and sensitivity is not None:
+            return mechanisms.discrete_laplace(
+                sensitivity_l1=_whole(mechanism, unit, sensitivity),
+                scale=parameters["scale"],
+            ).loss()
+        case "discrete-gaussian" if "sigma" in parameters and sensitivity is not None:
+            return mechanisms.discrete_gaussian(
+                sensitivity_l2=sensitivity, sigma=parameters["sigma"]
+            ).loss()
         case "randomized-response" if "truth" in parameters:
             return _randomized_response(mechanism, unit)
         case _:
             return None
+
+
+def _whole(mechanism: Mechanism, unit: str, sensitivity: Fraction) -> int:
+    """Return a sensitivity that must be a whole number of steps of the noise."""
+    if sensitivity.denominator != 1:
+        raise _wrong(
+            mechanism,
+            Code.OUT_OF_RANGE,
+            f"the l1 sensitivity of discrete noise must be a whole number, got"
+            f" {number_text(sensitivity)} for `{unit}`",
+            help="count in the steps of the noise: whole answers, whole changes",
+        )
+    return sensitivity.numerator
 
 
 def _randomized_response(mechanism: Mechanism, unit: str) -> Loss | None:
@@ -188,7 +215,7 @@ def _randomized_response(mechanism: Mechanism, unit: str) -> Loss | None:
 
 def _declared(mechanism: Mechanism, cost: Budget) -> Loss:
     match cost:
-        case PureBudget() if mechanism.kind == "gaussian":
+        case PureBudget() if mechanism.kind in {"gaussian", "discrete-gaussian"}:
             raise _wrong(
                 mechanism,
                 Code.COST_TOO_LOW,
@@ -244,6 +271,8 @@ def _not_below(mechanism: Mechanism, unit: str, cost: Budget, computed: Loss) ->
 def _missing(mechanism: Mechanism, unit: str) -> InputError:
     wanted = {
         "laplace": f"`scale` and `sensitivity: {{{unit}: {{l1: …}}}}`",
+        "discrete-laplace": f"`scale` and `sensitivity: {{{unit}: {{l1: …}}}}`",
+        "discrete-gaussian": f"`sigma` and `sensitivity: {{{unit}: {{l2: …}}}}`",
         "gaussian": f"`sigma` and `sensitivity: {{{unit}: {{l2: …}}}}`",
         "randomized-response": f"`truth` and `contribution_bound: {{{unit}: …}}`",
     }.get(mechanism.kind)

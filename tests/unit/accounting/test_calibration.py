@@ -82,6 +82,7 @@ OPEN: dict[str, dict[str, Fraction]] = {
 }
 
 
+@pytest.mark.spec("ACC-15")
 @pytest.mark.parametrize("name", OPEN)
 def test_the_parameter_meets_the_target_and_no_cheaper_one_does(name: str) -> None:
     kind, given = kind_named(name), OPEN[name]

@@ -273,6 +273,7 @@ def a_target(measure: Wanted) -> Target:
     return Target(measure, at.get(measure, Fraction(0)))
 
 
+@pytest.mark.spec("ACC-12")
 @pytest.mark.parametrize(("measure", "wanted"), REFUSED)
 def test_what_no_proof_allows_is_refused_with_the_reason(
     measure: Measure, wanted: Wanted

@@ -109,6 +109,7 @@ def test_an_order_off_the_grid_or_a_start_of_zero_is_refused() -> None:
         zcdp_odometer(Total(), start=Fraction(0), delta=DELTA_1E6)
 
 
+@pytest.mark.spec("ACC-16")
 @pytest.mark.parametrize("delta", [Fraction(1, 5), Fraction(1, 50)])
 def test_an_odometer_holds_at_every_time_at_once(delta: Fraction) -> None:
     """Enumerated: ten answers; whoever stops at the worst moment, seldom gains.

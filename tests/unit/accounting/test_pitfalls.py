@@ -206,6 +206,7 @@ def test_pitfall_11_a_group_is_priced_before_the_conversion_to_epsilon() -> None
     assert group(declared_pure(eps=ONE, delta=Fraction(1, 10**5)), 40).delta == 1
 
 
+@pytest.mark.spec("ACC-8")
 def test_pitfall_12_renyi_groups_take_higher_orders_of_the_curve() -> None:
     """Scaling r(alpha) by k, or by k squared, at the same order is not sound."""
     curve = laplace(sensitivity_l1=ONE, scale=ONE)
@@ -219,6 +220,7 @@ def test_pitfall_12_renyi_groups_take_higher_orders_of_the_curve() -> None:
     assert 4 * curve.at(saturated) > 2, "and k squared is needlessly much"
 
 
+@pytest.mark.spec("ACC-14")
 def test_pitfall_13_one_sample_is_composed_first_and_amplified_once() -> None:
     rate = Fraction(1, 100)
     parts = [Entry(str(n), pure("1")) for n in range(4)]

@@ -80,6 +80,7 @@ def test_what_mironovs_conversion_wastes_pays_up_to_about_eps_20(
     assert is_proven(found) == proven
 
 
+@pytest.mark.spec("ACC-13")
 @pytest.mark.parametrize(
     ("eps", "delta", "words"),
     [

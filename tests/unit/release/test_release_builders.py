@@ -55,6 +55,21 @@ def from_file(text: str) -> Release:
     ("built", "written"),
     [
         (
+            noise(discrete=True),
+            "{mechanism: discrete-gaussian, attributes: [age],"
+            " sensitivity: {user: {l2: 1}}, sigma: 10}",
+        ),
+        (
+            mo.laplace(
+                attributes=["age"],
+                sensitivity={"user": mo.l1(1)},
+                scale=10,
+                discrete=True,
+            ),
+            "{mechanism: discrete-laplace, attributes: [age],"
+            " sensitivity: {user: {l1: 1}}, scale: 10}",
+        ),
+        (
             noise(),
             "{mechanism: gaussian, attributes: [age], sensitivity: {user: {l2: 1}},"
             " sigma: 10}",

@@ -170,8 +170,6 @@ def test_a_key_of_mechanisms_on_the_release_itself_is_refused(key: str) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        "discrete-gaussian",
-        "discrete-laplace",
         "exponential",
         "report-noisy-max",
         "sparse-vector",

@@ -410,3 +410,50 @@ def test_no_size_is_too_large_or_small_to_be_priced(size: str, measure: str) -> 
     found = loss(**declared({measure: Decimal(size)}))
     assert all(0 <= coordinate <= INFINITE for coordinate in found)
     assert found[RHO] >= 1  # Never rounded down to nothing.
+
+
+# --- noise on whole numbers --------------------------------------------------------
+
+
+def test_discrete_noise_costs_its_own_curve() -> None:
+    """Two-sided geometric noise leaks a little less than Laplace at every order."""
+    discrete = loss(
+        mechanism="discrete-laplace", scale=2, sensitivity={"user": {"l1": 3}}
+    )
+    laplace = loss(mechanism="laplace", scale=2, sensitivity={"user": {"l1": 3}})
+    assert discrete[EPS] == laplace[EPS] == 3 * UNIT // 2
+    step = mpmath.exp(mpmath.mpf(-1) / 2)
+
+    def mass(k: int) -> Any:
+        return (1 - step) / (1 + step) * step ** abs(k)
+
+    for index, order in enumerate(ORDERS[:8], FIRST_ORDER):
+        a = real(order)
+        mean = mpmath.fsum(
+            mass(k) ** a * mass(k - 3) ** (1 - a) for k in range(-400, 400)
+        )
+        truth = mpmath.log(mean) / (a - 1)
+        assert truth * UNIT - mpmath.mpf("1e-3") <= discrete[index]
+        assert discrete[index] <= truth * UNIT * (1 + mpmath.mpf("1e-9")) + 1
+
+
+def test_discrete_gaussian_noise_has_the_rho_but_not_the_mu_of_gaussian_noise() -> None:
+    given = {"sigma": 2, "sensitivity": {"user": {"l2": 1}}}
+    discrete = loss(mechanism="discrete-gaussian", **given)
+    gaussian = loss(mechanism="gaussian", **given)
+    assert discrete[RHO] == gaussian[RHO] == UNIT // 8
+    assert discrete[FIRST_ORDER:DELTA] == gaussian[FIRST_ORDER:DELTA]
+    assert discrete[MU2] == discrete[EPS] == INFINITE
+
+
+def test_the_sensitivity_of_discrete_laplace_noise_is_a_whole_number() -> None:
+    (problem,) = problems(
+        mechanism="discrete-laplace", scale=2, sensitivity={"user": {"l1": 1.5}}
+    )
+    assert problem.code is Code.OUT_OF_RANGE
+    assert "1.5" in problem.message
+
+
+def test_discrete_gaussian_noise_is_never_declared_pure() -> None:
+    (problem,) = problems(mechanism="discrete-gaussian", cost={"user": {"eps": 1}})
+    assert problem.code is Code.COST_TOO_LOW
