@@ -251,8 +251,8 @@ def _kind(node: Node) -> str:
             Code.NOT_SUPPORTED,
             f"mechanism `{word}` is not priced by this version",
             node,
-            help="`modicum account mechanism` shows its loss: give `mechanism: declared`"
-            " with that as its `cost`",
+            help="`modicum account mechanism` shows its loss: give `mechanism:"
+            " declared` with that as its `cost`",
         )
     return choice(node, "mechanism", KINDS, Code.UNKNOWN_MECHANISM)
 
