@@ -18,6 +18,7 @@ format: composition/v1
 axes:
   day: [0, 14]
   region: [north, south]
+attributes: [income, weight]
 """
 
 WEEKS = (
@@ -138,6 +139,11 @@ MISTAKES = {
     entry("sample: {name: s, rate: 0.1}, proven-for: {unit: user}"): "MOD108",
     entry("if-it-stays: {eps: -1}"): "MOD106",
     entry("colour: red"): "MOD102",
+    entry("where: {day: [13, 15]}"): "MOD106",
+    entry("where: {region: []}"): "MOD106",
+    entry("where: []"): "MOD106",
+    entry("reads: [incom]"): "MOD117",
+    HEAD.replace("[0, 14]", "[2026-01-01, 2026-12-31]") + NONE: "MOD105",
     HEAD + "entries:\n  - {id: a}\ntarget: add-remove\n": "MOD103",
     HEAD + "entries:\n  - {id: a, cost: unlimited}\ntarget: add-remove\n": "MOD104",
     HEAD + "entries:\n  - {id: a, cost: {eps: .nan}}\ntarget: add-remove\n": "MOD106",
@@ -148,6 +154,8 @@ MISTAKES = {
     target("{}"): "MOD103",
     target("{attributes: 1, label: x}"): "MOD119",
     target("{attributes: 0}"): "MOD106",
+    target("{attributes: 1, among: [incom]}"): "MOD117",
+    target("{label: incom}"): "MOD117",
     target("{group: 2, of: users}"): "MOD115",
     target("{group: 1001}"): "MOD106",
     target("{user: {window: 7}}"): "MOD103",
@@ -201,7 +209,7 @@ def test_long_lists_of_charges_are_cut_unless_they_are_asked_for(
 
 def test_a_bound_is_called_a_bound(tmp_path: Path) -> None:
     entries = "".join(
-        f"  - {{id: e{n}, cost: {{rho: 0.{n + 1}}}, where: {{day: [{n}, {n + 5}]}},"
+        f"  - {{id: e{n}, cost: {{rho: 0.1}}, where: {{day: [{n}, {n + 2}]}},"
         " proven-for: {unit: {user-per: day}}}\n"
         for n in range(3)
     )

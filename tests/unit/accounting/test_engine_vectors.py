@@ -50,6 +50,8 @@ from modicum.accounting.neighborhoods.sweep import Line, deepest, worst_pair
 from modicum.accounting.neighborhoods.targets import (
     AddRemove,
     Attributes,
+    Metric,
+    Point,
     Substitute,
     Target,
     Users,
@@ -351,13 +353,16 @@ def test_attributes_that_are_also_an_axis(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", cases("f_dependency_zero"))
 def test_what_a_filter_does_not_show_costs_nothing(case: dict[str, Any]) -> None:
-    axis = NumericAxis("age", Span(Fraction(18), Fraction(100)))
+    axis = NumericAxis("age", Span(Fraction(0), Fraction(100)))
     minors = Entry(
         "minors",
         declared_pure(eps=Fraction(1)),
         ({"age": Span(Fraction(0), Fraction(18))},),
     )
-    assert Engine([minors], [axis], AddRemove()).worst(EPS).units == units(case["cost"])
+    grown_up: tuple[Point, Point] = ({"age": Fraction(40)}, {"age": Fraction(50)})
+    target = Metric(grown_up, lambda a, b: Fraction(10))
+    assert Engine([minors], [axis], target).worst(EPS).units == units(case["cost"])
+    assert Engine([minors], [axis], AddRemove()).worst(EPS).units == units(1)
 
 
 @pytest.mark.parametrize("case", cases("f_dependency_upgrade"))

@@ -21,6 +21,8 @@ Runs: TypeAlias = Sequence[tuple[int, int]]
 
 # Beyond so many distinct days, stabbing is bounded instead of solved.
 _DAYS_MAX = 2000
+# So many choices of days are tried for one that reaches a bound.
+_GUESSES_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,8 @@ class Chosen:
 
     Attributes:
         cost: What it costs, or an upper bound.
-        runs: The days, as disjoint runs in order; the costliest single day if the
-            cost is a bound.
+        runs: The days, as disjoint runs in order; if the cost is a bound, the
+            costliest that were found.
         exact: Whether these days cost just that.
     """
 
@@ -225,9 +227,35 @@ def _gains(demands: Sequence[Demand], days: Sequence[int]) -> Integers:
 
 
 def _bounded(demands: Sequence[Demand], at_most: int) -> Chosen:
-    """Let every entry have its own choice of days, or every day all its entries."""
-    apart = sum(demand.cost(min(at_most, demand.days())) for demand in demands)
+    """Let every entry have its own choice of days, or every day all its entries.
+
+    The days named are the best of a few guesses; often they reach the bound.
+    """
+    bound = sum(demand.cost(min(at_most, demand.days())) for demand in demands)
     deepest = _deepest_days(demands, 1)
     if all(demand.is_flat() for demand in demands):
-        apart = min(apart, at_most * deepest.cost)
-    return Chosen(apart, deepest.runs, exact=False)
+        bound = min(bound, at_most * deepest.cost)
+    guesses = [_deepest_days(demands, at_most).runs]
+    starts = {left for demand in demands for left, _ in demand.runs}
+    starts |= {right - at_most for demand in demands for _, right in demand.runs}
+    everywhere = merged([run for demand in demands for run in demand.runs])
+    guesses += [_first_days(everywhere, start, at_most) for start in sorted(starts)]
+    reached = [_cost_of(demands, guess) for guess in guesses[:_GUESSES_MAX]]
+    best = max(range(len(reached)), key=reached.__getitem__)
+    return Chosen(bound, guesses[best], exact=reached[best] == bound)
+
+
+def _first_days(runs: Runs, start: int, count: int) -> tuple[tuple[int, int], ...]:
+    """Return so many days of some runs, from a day on."""
+    found = []
+    for left, right in runs:
+        first = max(left, start)
+        if count and first < right:
+            found.append((first, min(right, first + count)))
+            count -= found[-1][1] - first
+    return tuple(found)
+
+
+def _cost_of(demands: Sequence[Demand], runs: Runs) -> int:
+    chosen = Chosen(0, tuple(runs))
+    return sum(demand.cost(chosen.count_in(demand.runs)) for demand in demands)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -43,9 +44,10 @@ from modicum.accounting.neighborhoods.regions import (
     NumericAxis,
     Region,
     Span,
+    checked,
 )
 from modicum.accounting.neighborhoods.samples import Draw, on_sample
-from modicum.accounting.neighborhoods.target_format import read_target
+from modicum.accounting.neighborhoods.target_format import read_target, value_of
 from modicum.accounting.neighborhoods.targets import Target
 from modicum.core.document import Entries, Items, Kind, Node, Scalar
 from modicum.core.errors import Code
@@ -57,6 +59,7 @@ from modicum.core.reading import (
     fail,
     items,
     line,
+    nearest,
     number,
     placed,
     probability,
@@ -65,6 +68,7 @@ from modicum.core.reading import (
 FORMAT = "composition/v1"
 
 _TIMES_MAX = 10**9
+_DATE = re.compile(r"\d{4}-\d\d(-\d\d)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,7 @@ def read_question(node: Node) -> Question:
     if axes_node is not None:
         with found.guard():
             axes = _axes(axes_node)
+    attributes = _attributes(fields)
     entry_nodes = items(fields.take("entries"), "`entries`")
     read: list[tuple[Entry, Draw | None]] = []
     for entry_node in entry_nodes:
@@ -118,14 +123,49 @@ def read_question(node: Node) -> Question:
     delta = None if delta_node is None else probability(delta_node, "delta")
     with found.guard():
         fields.finish()
+    names = _known_names(read, axes, attributes)
+    if attributes is not None:
+        with found.guard():
+            _check_reads(read, names, node)
     with found.guard():
-        target = read_target(target_node, axes)
+        target = read_target(target_node, axes, names)
     with found.guard():
         _no_id_twice(read, node)
     found.raise_any()
     with placed(node):
         entries = tuple(_on_samples(read, node))
     return Question(entries, tuple(axes.values()), target, delta)
+
+
+def _attributes(fields: Fields) -> frozenset[str] | None:
+    node = fields.take_optional("attributes")
+    if node is None:
+        return None
+    return frozenset(line(one, "an attribute") for one in items(node, "`attributes`"))
+
+
+def _known_names(
+    read: list[tuple[Entry, Draw | None]],
+    axes: Mapping[str, Axis],
+    attributes: frozenset[str] | None,
+) -> frozenset[str]:
+    """Return the attributes that may be named: the listed ones, or those in use."""
+    used = [entry.reads or frozenset() for entry, _ in read]
+    listed = frozenset().union(*used) if attributes is None else attributes
+    return frozenset(axes) | listed
+
+
+def _check_reads(
+    read: list[tuple[Entry, Draw | None]], names: frozenset[str], node: Node
+) -> None:
+    for entry, _ in read:
+        for name in sorted((entry.reads or frozenset()) - names):
+            raise fail(
+                Code.UNKNOWN_ATTRIBUTE,
+                f"`{entry.id}` reads `{name}`, which `attributes` does not list",
+                node,
+                label=nearest(name, names),
+            )
 
 
 def _no_id_twice(read: list[tuple[Entry, Draw | None]], node: Node) -> None:
@@ -186,6 +226,13 @@ def _values(node: Node, what: str) -> tuple[str, ...]:
         raise fail(Code.MISSING_KEY, f"{what} has no values", node)
     if len(set(found)) < len(found):
         raise fail(Code.DUPLICATE_NAME, f"{what} has a value twice", node)
+    if len(found) == 2 and all(_DATE.fullmatch(value) for value in found):
+        raise fail(
+            Code.NOT_A_NUMBER,
+            f"{what} is two dates, and dates are not numbers here",
+            node,
+            help="count days from a first day, such as [0, 365]",
+        )
     return found
 
 
@@ -211,7 +258,11 @@ def _span(node: Node, what: str) -> Span:
 
 def _region(node: Node, axes: Mapping[str, Axis]) -> Region:
     boxes = node.items if isinstance(node, Items) else (node,)
-    return tuple(_box(box, axes) for box in boxes)
+    if not boxes:
+        raise fail(Code.OUT_OF_RANGE, "`where` names no records at all", node)
+    region = tuple(_box(box, axes) for box in boxes)
+    with placed(node):
+        return checked(region, axes)
 
 
 def _box(node: Node, axes: Mapping[str, Axis]) -> Box:
@@ -231,12 +282,9 @@ def _box(node: Node, axes: Mapping[str, Axis]) -> Box:
             box[axis.name] = _span(side, f"`{axis.name}`")
         else:
             values = side.items if isinstance(side, Items) else (side,)
-            box[axis.name] = frozenset(
-                choice(
-                    value, f"value of `{axis.name}`", axis.values, Code.UNKNOWN_CHOICE
-                )
-                for value in values
-            )
+            if not values:
+                raise fail(Code.OUT_OF_RANGE, f"no value of `{axis.name}`", side)
+            box[axis.name] = frozenset(value_of(axis, one) for one in values)
     return box
 
 

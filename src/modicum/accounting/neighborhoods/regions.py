@@ -94,11 +94,9 @@ class Segments:
 
     def range_of(self, span: Span) -> tuple[int, int]:
         """Return the first segment of a span that was cut at, and the one after it."""
-        axis_span = self.axis.span if isinstance(self.axis, NumericAxis) else span
-        low, high = max(span.low, axis_span.low), min(span.high, axis_span.high)
-        if low >= high:
+        if span.low >= span.high:
             return 0, 0
-        return self._lows[low], self._lows.get(high, len(self.pieces))
+        return self._lows[span.low], self._lows.get(span.high, len(self.pieces))
 
     def covered(self, allowed: Allowed | None) -> frozenset[int]:
         """Return the segments that a box's side covers; all of them for None."""
@@ -149,7 +147,7 @@ def checked(region: Region, axes: Mapping[str, Axis]) -> Region:
 
     Raises:
         InputError: If a box names an unknown axis or value, has the wrong kind of
-            side, or has a span that ends before it begins.
+            side, or has a span that ends before it begins or leaves the axis.
     """
     return tuple(box for box in region if _holds_something(box, axes))
 
@@ -166,18 +164,30 @@ def _holds_something(box: Box, axes: Mapping[str, Axis]) -> bool:
             raise _wrong(
                 Code.OUT_OF_RANGE, f"the span {side} of `{name}` ends before it begins"
             )
+        if isinstance(side, Span) and isinstance(axis, NumericAxis):
+            _check_within(name, side, axis.span)
         if isinstance(side, frozenset) and isinstance(axis, CategoryAxis):
             for value in sorted(side - set(axis.values)):
                 raise _wrong(
                     Code.UNKNOWN_CHOICE, f"the axis `{name}` has no value `{value}`"
                 )
-    return all(_meets(side, axes[name]) for name, side in box.items())
+    return all(
+        side.low < side.high if isinstance(side, Span) else bool(side)
+        for side in box.values()
+    )
 
 
-def _meets(side: Allowed, axis: Axis) -> bool:
-    if isinstance(side, Span) and isinstance(axis, NumericAxis):
-        return max(side.low, axis.span.low) < min(side.high, axis.span.high)
-    return bool(side)
+def _check_within(name: str, side: Span, whole: Span) -> None:
+    """Refuse a span that leaves its axis: to cut it off could hide a mistake."""
+    if side.low < whole.low or side.high > whole.high:
+        raise InputError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                f"the span {side} of `{name}` leaves its axis {whole}",
+                notes=("an axis is the whole domain, and its end is not included",),
+                help="make the axis longer, or the span shorter",
+            )
+        )
 
 
 def _wrong(code: Code, message: str) -> InputError:

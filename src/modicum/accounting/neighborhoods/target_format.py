@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 
 from modicum.accounting.neighborhoods.entries import Relation
@@ -31,6 +31,7 @@ from modicum.core.reading import (
     fail,
     items,
     line,
+    nearest,
     number,
     positive,
 )
@@ -45,12 +46,15 @@ _WINDOWS_MAX = 100_000
 _POINTS_MAX = 500
 
 
-def read_target(node: Node, axes: Mapping[str, Axis]) -> Target:
+def read_target(
+    node: Node, axes: Mapping[str, Axis], attributes: Collection[str]
+) -> Target:
     """Return the target of a document.
 
     Args:
         node: A word, or a mapping with one of a few keys.
         axes: The axes by name.
+        attributes: The attributes that it may name, axes among them.
 
     Raises:
         InputError: If it is none of the known forms.
@@ -67,20 +71,24 @@ def read_target(node: Node, axes: Mapping[str, Axis]) -> Target:
             help="write add-remove, substitute, or one of "
             + ", ".join(f"{{{form}: …}}" for form in _FORMS),
         )
-    target = _form(forms[0], fields, axes)
+    target = _form(forms[0], fields, axes, attributes)
     fields.finish()
     return target
 
 
-def _form(form: str, fields: Fields, axes: Mapping[str, Axis]) -> Target:
+def _form(
+    form: str, fields: Fields, axes: Mapping[str, Axis], attributes: Collection[str]
+) -> Target:
     inner = fields.take(form)
     if form == "attributes":
         at_most = count(inner, "`attributes`", at_least=1, at_most=1000)
         among = fields.take_optional("among")
-        names = None if among is None else _names(among)
-        return Attributes(at_most, names)
+        if among is None:
+            return Attributes(at_most)
+        chosen = items(among, "`among`")
+        return Attributes(at_most, frozenset(_name(one, attributes) for one in chosen))
     if form == "label":
-        return Attributes(1, frozenset({line(inner, "`label`")}))
+        return Attributes(1, frozenset({_name(inner, attributes)}))
     if form == "group":
         size = count(inner, "`group`", at_least=1, at_most=1000)
         of = fields.take_optional("of")
@@ -93,8 +101,18 @@ def _form(form: str, fields: Fields, axes: Mapping[str, Axis]) -> Target:
     return _users(inner, axes) if form == "user" else _metric(inner, axes)
 
 
-def _names(node: Node) -> frozenset[str]:
-    return frozenset(line(one, "an attribute") for one in items(node, "`among`"))
+def _name(node: Node, attributes: Collection[str]) -> str:
+    """Return an attribute that somebody has mentioned: a misspelled one is free."""
+    name = line(node, "an attribute")
+    if name not in attributes:
+        raise fail(
+            Code.UNKNOWN_ATTRIBUTE,
+            f"no axis and no `reads` names `{name}`",
+            node,
+            label=nearest(name, attributes),
+            help="list every attribute of the data under `attributes`",
+        )
+    return name
 
 
 # --- users -------------------------------------------------------------------------

@@ -64,12 +64,8 @@ def user_steps(entry: Entry, target: Users, axes: Mapping[str, Axis]) -> UserSte
     if unit is Part.USER:
         return UserSteps(_per_instance(entry, whole=_is_whole(target, None)))
     if isinstance(unit, UserPer):
-        if unit.axis != target.along:
-            return UserSteps(None)
-        if unit.length.denominator != 1:
-            return UserSteps(None)
         each = _per_instance(entry, whole=_is_whole(target, unit))
-        return UserSteps(each, int(unit.length))
+        return _per_block(entry, target, axes, unit, each)
     if unit is Part.ROW and entry.rows is not None:
         return _row_steps(entry, target, axes)
     return UserSteps(None)
@@ -84,8 +80,6 @@ def _per_instance(entry: Entry, *, whole: bool) -> int:
 def _row_steps(entry: Entry, target: Users, axes: Mapping[str, Axis]) -> UserSteps:
     assert entry.rows is not None
     per = entry.rows.per
-    if per is not None and (per.axis != target.along or per.length.denominator != 1):
-        return UserSteps(None)
     if entry.native.relation is Relation.SUBSTITUTE:
         if not has_complement(entry.region, axes):
             return UserSteps(None)  # Nothing can stand for a missing record.
@@ -94,8 +88,22 @@ def _row_steps(entry: Entry, target: Users, axes: Mapping[str, Axis]) -> UserSte
         each = 1
     else:
         each = 2
-    block = None if per is None else int(per.length)
-    return UserSteps(each * entry.rows.rows, block)
+    if per is None:
+        return UserSteps(each * entry.rows.rows)
+    return _per_block(entry, target, axes, per, each * entry.rows.rows)
+
+
+def _per_block(
+    entry: Entry, target: Users, axes: Mapping[str, Axis], unit: UserPer, each: int
+) -> UserSteps:
+    """Return the steps for each block; for all at once if days are not told apart."""
+    axis = axes.get(unit.axis)
+    if unit.length.denominator != 1 or not isinstance(axis, NumericAxis):
+        return UserSteps(None)
+    length = int(unit.length)
+    if unit.axis == target.along:
+        return UserSteps(each, length)
+    return UserSteps(each * _count_blocks(_days_of(entry.region, axis), length))
 
 
 def _is_whole(target: Users, unit: UserPer | None) -> bool:
@@ -104,7 +112,7 @@ def _is_whole(target: Users, unit: UserPer | None) -> bool:
         return False
     if target.windows is None:
         return True
-    if unit is None:
+    if unit is None or unit.axis != target.along:
         return False
     return all(
         (end / unit.length).denominator == 1
@@ -189,17 +197,29 @@ class UserScene:
             return (_ALWAYS,) if region else ()
         axis = self.axes[along]
         assert isinstance(axis, NumericAxis)
-        everything = axis.span
-        runs: list[tuple[int, int]] = []
-        for box in region:
-            side = box.get(along, everything)
-            assert isinstance(side, Span)
-            low, high = max(side.low, everything.low), min(side.high, everything.high)
-            if window is not None:
-                low, high = max(low, window.low), min(high, window.high)
-            if low < high:
-                runs.append((low // 1, -(-high // 1)))
-        return tuple(merged(runs))
+        return _days_of(region, axis, window)
+
+
+def _days_of(
+    region: Region, axis: NumericAxis, window: Span | None = None
+) -> tuple[tuple[int, int], ...]:
+    """Return the whole numbers of an axis that a region touches, as runs."""
+    runs: list[tuple[int, int]] = []
+    for box in region:
+        side = box.get(axis.name, axis.span)
+        assert isinstance(side, Span)
+        low, high = side.low, side.high
+        if window is not None:
+            low, high = max(low, window.low), min(high, window.high)
+        if low < high:
+            runs.append((low // 1, -(-high // 1)))
+    return tuple(merged(runs))
+
+
+def _count_blocks(runs: Sequence[tuple[int, int]], length: int) -> int:
+    """Return how many blocks of a length some runs of days touch."""
+    blocks = merged([(left // length, -(-right // length)) for left, right in runs])
+    return sum(right - left for left, right in blocks)
 
 
 def _at(region: Region, fixed: Sequence[Segments], place: Sequence[int]) -> Region:
@@ -276,9 +296,7 @@ class _Case:
         block = self.steps[number].block
         if block is None:
             return 1
-        runs = self.runs[number]
-        blocks = merged([(left // block, -(-right // block)) for left, right in runs])
-        return min(self._days_max, sum(right - left for left, right in blocks))
+        return min(self._days_max, _count_blocks(self.runs[number], block))
 
     def move(self, chosen: Chosen) -> Move:
         """Return the change in words, and what it is charged."""
