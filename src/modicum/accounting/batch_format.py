@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 from modicum.accounting.curves import Curve, composed
 from modicum.accounting.kinds import KINDS, complete_values, curve_of_kind
@@ -52,7 +53,12 @@ class Part:
     @property
     def curve(self) -> Curve:
         """What one run costs."""
-        return curve_of_kind(KINDS[self.kind], dict(self.values))
+        return _curve(self.kind, self.values)
+
+
+@lru_cache(maxsize=8192)
+def _curve(kind: str, values: tuple[tuple[str, Fraction], ...]) -> Curve:
+    return curve_of_kind(KINDS[kind], dict(values))
 
 
 @dataclass(frozen=True, slots=True)

@@ -287,9 +287,9 @@ def _guess(
     if rise == 0 or abs(last.excess * run) > abs(rise) * 30:
         return _middle(good, bad)
     estimate = to_decimal(last.at) * (-last.excess * run / rise).exp()
-    towards_good = (good.at > bad.at) == (step % 2 == 0)
+    toward_good = (good.at > bad.at) == (step % 2 == 0)
     aside = to_decimal(TOLERANCE) / 4
-    estimate *= 1 + aside if towards_good else 1 - aside
+    estimate *= 1 + aside if toward_good else 1 - aside
     found = significant(estimate, DIGITS, up=good.at > bad.at)
     inside = min(good.at, bad.at) < found < max(good.at, bad.at)
     return found if inside else _middle(good, bad)

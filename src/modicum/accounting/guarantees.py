@@ -125,6 +125,10 @@ class Conversion:
     reference: str
 
 
+#: The relations that a single guarantee may be stated under.
+RELATIONS = ("add-remove", "substitute")
+
+
 def check_relation(proven: str, wanted: str) -> None:
     """Refuse to read a guarantee under another neighboring relation.
 
@@ -133,8 +137,17 @@ def check_relation(proven: str, wanted: str) -> None:
         wanted: The same choice.
 
     Raises:
-        InputError: If the two differ.
+        InputError: If the two differ, or one is unknown.
     """
+    for relation in (proven, wanted):
+        if relation not in RELATIONS:
+            raise InputError(
+                Problem(
+                    Code.UNKNOWN_CHOICE,
+                    f"unknown neighboring relation `{relation[:40]}`",
+                    help=f"known: {', '.join(RELATIONS)}",
+                )
+            )
     if proven == wanted:
         return
     if proven == "add-remove":
@@ -144,7 +157,7 @@ def check_relation(proven: str, wanted: str) -> None:
                 "a conversion keeps the neighboring relation: `add-remove` is not"
                 " `substitute`",
                 notes=("a substitution removes one instance and adds another",),
-                help="price a group of two first: twice epsilon and mu, four times rho",
+                help="`modicum account compose` with `target: substitute` prices it",
             )
         )
     raise InputError(

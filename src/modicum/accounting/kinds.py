@@ -193,7 +193,7 @@ _TABLE: tuple[Kind, ...] = (
         (
             _noise("noise-multiplier", "standard deviation over clipping norm"),
             Parameter("sampling-rate", "of each Poisson sample", most=_ONE),
-            _count("steps", "number of steps, each on a fresh sample"),
+            _count("steps", "number of steps, each on a fresh sample", None),
         ),
         _dp_sgd,
         "add-remove",
@@ -277,16 +277,17 @@ def curve_of_kind(kind: Kind, values: Values) -> Curve:
 
 
 def calibrated(
-    kind: Kind, values: Values, target: Budget, *, runs: int = 1
+    kind: Kind, values: Values, target: Budget, *, runs: int = 1, find: str = ""
 ) -> tuple[str, Fraction]:
     """Return the open parameter of a mechanism, and its value for a target.
 
     Args:
         kind: The kind of mechanism.
-        values: Its parameters without the one to be found; if only ones with a
-            default are missing, the first parameter of the kind that is.
+        values: Its parameters without the one to be found; those with a default
+            may be missing.
         target: What it may cost.
         runs: How often it runs, fixed in advance.
+        find: The parameter to be found, if it has a default.
 
     Raises:
         InputError: If there is not one open parameter, or no value meets the target.
@@ -297,18 +298,11 @@ def calibrated(
         ('sigma', Fraction(2, 1))
     """
     known = complete_values(kind, values)
-    needed = [p for p in kind.parameters if p.name not in known]
-    defaults = [p for p in kind.parameters if p.name not in values and p.default]
-    opened = needed or defaults
-    if len(needed) > 1 or not opened:
-        names = ", ".join(f"`{p.name}`" for p in needed) or "none"
-        raise InputError(
-            Problem(
-                Code.MISSING_KEY,
-                f"one parameter of `{kind.name}` is found from a target; open: {names}",
-                help="give all parameters but one",
-            )
-        )
+    if find:
+        known.pop(find, None)
+    opened = [p for p in kind.parameters if p.name not in known]
+    if len(opened) != 1 or (find and opened[0].name != find):
+        raise _not_one_open(kind, opened)
     found = opened[0]
 
     def at(value: Fraction) -> Curve:
@@ -319,6 +313,22 @@ def calibrated(
     low = _truth_by_chance(known) if found.name == "truth" else found.least
     family = Family(found.name, at, found.rising, low, found.most)
     return found.name, calibrate(family, target)
+
+
+def _not_one_open(kind: Kind, opened: list[Parameter]) -> InputError:
+    names = ", ".join(f"`{parameter.name}`" for parameter in opened)
+    first = kind.parameters[0].name
+    return InputError(
+        Problem(
+            Code.MISSING_KEY,
+            f"one parameter of `{kind.name}` is found from a target; open: {names}"
+            if opened
+            else f"all parameters of `{kind.name}` are given: none is left to find",
+            help="give all parameters but one"
+            if opened
+            else f"leave one out, or ask for it: {first}=?",
+        )
+    )
 
 
 def _truth_by_chance(known: Values) -> Fraction:

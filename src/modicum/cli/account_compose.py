@@ -119,7 +119,7 @@ _CHARGES_SHOWN = 12
 def _print_move(
     entries: Sequence[Entry], joint: Joint, measure: str, every: bool
 ) -> None:
-    print(f"worst move in {measure}:")
+    print(f"{'worst move' if joint.exact else 'costliest move found'} in {measure}:")
     print(f"  {joint.move.text}")
     charges = joint.move.charges
     for charge in charges if every else charges[:_CHARGES_SHOWN]:
@@ -192,6 +192,15 @@ def _to_dict(
     }
 
 
+def _loss_to_dict(loss: Loss) -> dict[str, object]:
+    from modicum.accounting.grid import EPS, MU2, RHO
+
+    return {
+        name: words.json_amount(words.from_units(loss.coordinates[index]))
+        for name, index in (("eps", EPS), ("rho", RHO), ("mu2", MU2))
+    }
+
+
 def _joint_to_dict(entries: Sequence[Entry], joint: Joint) -> dict[str, object]:
     move = joint.move
     return {
@@ -205,7 +214,11 @@ def _joint_to_dict(entries: Sequence[Entry], joint: Joint) -> dict[str, object]:
             "changed": list(move.changed),
             "size": move.size,
             "charges": [
-                {"entry": entries[charge.entry].id, "step": charge.step}
+                {
+                    "entry": entries[charge.entry].id,
+                    "step": charge.step,
+                    **_loss_to_dict(charge.loss),
+                }
                 for charge in move.charges
             ],
         },

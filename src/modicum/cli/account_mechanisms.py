@@ -42,8 +42,8 @@ def mechanism(
         str | None,
         typer.Option(
             "--for",
-            help="Find the parameter that is not given, for this target: eps=E;"
-            " eps=E,delta=D; rho=R; mu=M; rdp=ORDER:R.",
+            help="Find the parameter that is not given, or is written NAME=?, for this"
+            " target: eps=E; eps=E,delta=D; rho=R; mu=M; rdp=ORDER:R.",
             metavar="TARGET",
         ),
     ] = None,
@@ -56,6 +56,7 @@ def mechanism(
     as_json: Json = False,
 ) -> None:
     """Show what a mechanism costs, in every measure; or the noise for a target."""
+    from modicum.accounting.budgets import ApproxBudget
     from modicum.accounting.curves import composed
     from modicum.accounting.kinds import calibrated, complete_values, curve_of_kind
 
@@ -63,11 +64,17 @@ def mechanism(
         if show_all:
             _print_kinds(as_json=as_json)
             return
+        asked, given = _asked(given)
         kind, values = _mechanism(given)
         found = None
         if target is not None:
-            name, value = calibrated(kind, values, words.budget(target), runs=times)
+            budget = words.budget(target)
+            name, value = calibrated(kind, values, budget, runs=times, find=asked)
             found, values = name, {**values, name: value}
+            if delta is None and isinstance(budget, ApproxBudget):
+                delta = _exact(budget.delta)
+        elif asked:
+            raise typer.BadParameter(f"`{asked}=?` needs a target: give --for")
         curve = composed([(curve_of_kind(kind, values), times)])
         known = complete_values(kind, values)
         if as_json:
@@ -88,6 +95,15 @@ def mechanism(
             print(f"  {found}={_exact(known[found])} meets {target}")
         _print_curves({"AT MOST": curve})
         _print_epsilon("", curve, delta)
+
+
+def _asked(given: list[str] | None) -> tuple[str, list[str]]:
+    """Return the parameter that is to be found, written NAME=?, and the other words."""
+    asked = [word for word in given or () if word.endswith("=?")]
+    if len(asked) > 1:
+        raise typer.BadParameter("only one parameter can be found: one `=?`")
+    others = [word for word in given or () if word not in asked]
+    return (asked[0].removesuffix("=?") if asked else ""), others
 
 
 def _mechanism(given: list[str] | None) -> tuple[Kind, Values]:
