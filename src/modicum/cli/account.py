@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli import account_words as words
+from modicum.cli.account_batch import batch
 from modicum.cli.account_compose import compose
 from modicum.cli.account_mechanisms import mechanism, subsample
 from modicum.cli.options import Json
@@ -205,3 +206,4 @@ def _print_conversions(*, as_json: bool) -> None:
 app.command("mechanism")(mechanism)
 app.command("subsample")(subsample)
 app.command("compose")(compose)
+app.command("batch")(batch)

@@ -348,6 +348,12 @@ def test_what_has_no_distribution_is_refused(one: Part) -> None:
     assert caught.value.problems[0].code is Code.NOT_SUPPORTED
 
 
+def test_a_part_that_lacks_a_parameter_is_refused() -> None:
+    whole = Part("dp-sgd", (("noise-multiplier", Fraction(1)),))
+    with pytest.raises(InputError, match="sampling-rate"):
+        batch_epsilon([whole], DELTA)
+
+
 @pytest.mark.parametrize("delta", ["0", "1", "-0.1"])
 def test_delta_out_of_range(delta: str) -> None:
     with pytest.raises(InputError, match="not between 0 and 1"):
