@@ -28,11 +28,11 @@ from dp_accounting.pld import privacy_loss_distribution as pld_library
 from dp_accounting.rdp import RdpAccountant
 
 from modicum.accounting import FILTERS
-from modicum.accounting.batch_format import Batch, Part, merged, total_of_parts
-from modicum.accounting.best_conversions import curve_epsilon
-from modicum.accounting.conversions import renyi_epsilon
+from modicum.accounting.conversions.best import curve_epsilon
+from modicum.accounting.conversions.moments import renyi_epsilon
 from modicum.accounting.grid import ORDERS, RHO, order_index
-from modicum.accounting.kinds import KINDS, complete_values
+from modicum.accounting.kinds.batch_format import Batch, Part, merged, total_of_parts
+from modicum.accounting.kinds.table import KINDS, complete_values
 from modicum.accounting.losses import Total
 from modicum.shell.pld import batch_epsilon
 

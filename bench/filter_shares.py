@@ -26,12 +26,12 @@ import numpy as np
 
 from modicum.accounting import FILTERS, INFINITE, ORDERS, mechanisms
 from modicum.accounting.amplification import poisson_gaussian
-from modicum.accounting.conversions import renyi_cap, zcdp_cap
+from modicum.accounting.conversions.moments import renyi_cap, zcdp_cap
+from modicum.accounting.conversions.profiles import gaussian_mu2_cap
 from modicum.accounting.curves import Curve, composed
+from modicum.accounting.filters.shares import Shares
 from modicum.accounting.grid import COORDINATES, MU2, RHO, coordinate_name, order_index
 from modicum.accounting.grid import EPS as PURE
-from modicum.accounting.profiles import gaussian_mu2_cap
-from modicum.accounting.shares import Shares
 
 SEED = 20261121
 PARTS = 64

@@ -12,9 +12,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
+from modicum.accounting.conversions.guarantees import Guarantee, Target
+from modicum.accounting.conversions.named import convert
 from modicum.accounting.grid import ORDERS
-from modicum.accounting.guarantees import Guarantee, Target
-from modicum.accounting.named_conversions import convert
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "conversions.svg"
 

@@ -41,7 +41,7 @@ from typer.testing import CliRunner
 
 import modicum
 from modicum.accounting import COORDINATES, FILTERS, ORDERS
-from modicum.accounting.shares import Shares
+from modicum.accounting.filters.shares import Shares
 from modicum.cli.exits import Exit
 from modicum.cli.main import app
 from modicum.core.errors import Code

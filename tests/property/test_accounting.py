@@ -27,13 +27,13 @@ from modicum.accounting import (
     filter_for,
     tightest_epsilon,
 )
-from modicum.accounting.conversions import (
+from modicum.accounting.conversions.moments import (
     renyi_cap,
     renyi_epsilon,
     zcdp_cap,
     zcdp_epsilon,
 )
-from modicum.accounting.filters import figure, fixed_figure, limit
+from modicum.accounting.filters.budget_filters import figure, fixed_figure, limit
 from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, MU2, RHO, order_index
 from modicum.accounting.losses import total_of
 from modicum.core.errors import InvariantError

@@ -17,18 +17,31 @@ from oracle import profiles as by_definition
 from oracle.accounting import MP, Real, real
 
 from modicum.accounting import ORDERS, tightest_epsilon
-from modicum.accounting.best_conversions import (
+from modicum.accounting.budgets import ApproxBudget
+from modicum.accounting.conversions.best import (
     best_delta,
     best_epsilon,
     curve_delta,
     curve_epsilon,
 )
-from modicum.accounting.budgets import ApproxBudget
-from modicum.accounting.calibration import Family, calibrate, meets
-from modicum.accounting.conversions import pure_delta, renyi_delta, zcdp_delta
+from modicum.accounting.conversions.guarantees import Conversion, Guarantee, Target
+from modicum.accounting.conversions.moments import pure_delta, renyi_delta, zcdp_delta
+from modicum.accounting.conversions.named import CONVERSIONS, convert
+from modicum.accounting.conversions.optimal import (
+    optimal_pure_delta,
+    optimal_pure_epsilon,
+)
+from modicum.accounting.conversions.profiles import (
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu2_cap,
+    gaussian_sigma_for,
+    laplace_delta,
+    laplace_epsilon,
+)
 from modicum.accounting.curves import Curve, composed
-from modicum.accounting.guarantees import Conversion, Guarantee, Target
-from modicum.accounting.kinds import calibrated, curve_of_kind, kind_named
+from modicum.accounting.kinds.calibration import Family, calibrate, meets
+from modicum.accounting.kinds.table import calibrated, curve_of_kind, kind_named
 from modicum.accounting.losses import total_of
 from modicum.accounting.mechanisms import (
     declared_gdp,
@@ -37,19 +50,6 @@ from modicum.accounting.mechanisms import (
     gaussian,
     laplace,
     randomized_response,
-)
-from modicum.accounting.named_conversions import CONVERSIONS, convert
-from modicum.accounting.optimal_composition import (
-    optimal_pure_delta,
-    optimal_pure_epsilon,
-)
-from modicum.accounting.profiles import (
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_mu2_cap,
-    gaussian_sigma_for,
-    laplace_delta,
-    laplace_epsilon,
 )
 
 pytestmark = pytest.mark.soak

@@ -27,9 +27,8 @@ from modicum.accounting import (
     filter_for,
 )
 from modicum.accounting.budgets import RenyiBudget
-from modicum.accounting.filters import Filter, figure, limit
-from modicum.accounting.grid import DELTA, EPS, MU2, RHO, order_index
-from modicum.accounting.published_filters import (
+from modicum.accounting.filters.budget_filters import Filter, figure, limit
+from modicum.accounting.filters.published import (
     PUBLISHED_ORDERS,
     is_proven,
     live_orders,
@@ -37,8 +36,9 @@ from modicum.accounting.published_filters import (
     mironov_epsilon,
     wasted_share,
 )
-from modicum.accounting.shares import Shares
-from modicum.accounting.whitehouse import WhitehouseFilter
+from modicum.accounting.filters.shares import Shares
+from modicum.accounting.filters.whitehouse import WhitehouseFilter
+from modicum.accounting.grid import DELTA, EPS, MU2, RHO, order_index
 from modicum.core.errors import InputError
 
 pytestmark = pytest.mark.soak

@@ -12,7 +12,7 @@ from budget import examples
 from oracle import neighborhoods as oracle
 
 from modicum.accounting import INFINITE, Total
-from modicum.accounting.best_conversions import best_epsilon
+from modicum.accounting.conversions.best import best_epsilon
 from modicum.accounting.curves import UNKNOWN, Curve
 from modicum.accounting.grid import EPS, MU2, RHO, order_index
 from modicum.accounting.groups import group

@@ -12,8 +12,8 @@ from modicum.accounting.budgets import (
     Unlimited,
     ZcdpBudget,
 )
-from modicum.accounting.conversions import Epsilon, tightest_epsilon
-from modicum.accounting.filters import FILTERS, Filter, filter_for
+from modicum.accounting.conversions.moments import Epsilon, tightest_epsilon
+from modicum.accounting.filters.budget_filters import FILTERS, Filter, filter_for
 from modicum.accounting.grid import COORDINATES, GRID_VERSION, INFINITE, ORDERS
 from modicum.accounting.losses import Loss, Total
 

@@ -15,8 +15,8 @@ from modicum.cli.options import Json
 from modicum.cli.output import console, print_json, reporting
 
 if TYPE_CHECKING:
-    from modicum.accounting.guarantees import Guarantee, Target, Wanted
-    from modicum.accounting.named_conversions import Converted
+    from modicum.accounting.conversions.guarantees import Guarantee, Target, Wanted
+    from modicum.accounting.conversions.named import Converted
 
 app = typer.Typer(
     help="Convert guarantees, price mechanisms, find the noise for a target.",
@@ -78,8 +78,8 @@ def convert(
 
     What no proof allows is refused, with the reason.
     """
-    from modicum.accounting.guarantees import check_relation
-    from modicum.accounting.named_conversions import convert as converted
+    from modicum.accounting.conversions.guarantees import check_relation
+    from modicum.accounting.conversions.named import convert as converted
 
     with reporting(as_json=as_json):
         if show_all:
@@ -100,7 +100,7 @@ def convert(
 def _target(
     to: str, *, delta: str | None, eps: str | None, order: str | None
 ) -> Target:
-    from modicum.accounting.guarantees import Target
+    from modicum.accounting.conversions.guarantees import Target
 
     asked: dict[str, tuple[Wanted, str | None, str]] = {
         "eps": ("eps" if delta is not None else "pure", delta, "--delta"),
@@ -177,7 +177,7 @@ def _guarantee_to_dict(proven: Guarantee) -> dict[str, object]:
 
 
 def _print_conversions(*, as_json: bool) -> None:
-    from modicum.accounting.named_conversions import CONVERSIONS
+    from modicum.accounting.conversions.named import CONVERSIONS
 
     rows = [
         {

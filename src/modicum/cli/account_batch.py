@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from modicum.accounting.amounts import Amount
-    from modicum.accounting.batch_format import Batch, Part
+    from modicum.accounting.kinds.batch_format import Batch, Part
     from modicum.accounting.losses import Total
 
 #: The filter whose figure is shown.
@@ -57,7 +57,7 @@ def batch(
     Shows epsilon at delta: as a filter charges it, by the best composition theorem,
     and by privacy loss distributions if dp-accounting is installed.
     """
-    from modicum.accounting.batch_format import read_batch
+    from modicum.accounting.kinds.batch_format import read_batch
     from modicum.shell.files import load_release
 
     with reporting(as_json=as_json):
@@ -107,7 +107,7 @@ def _adaptive(read: Batch, delta: Fraction) -> Figure:
 
 def _filter_figure(total: Total, delta: Fraction) -> Amount:
     from modicum.accounting.budgets import ApproxBudget
-    from modicum.accounting.filters import figure, filter_for
+    from modicum.accounting.filters.budget_filters import figure, filter_for
     from modicum.accounting.grid import DELTA, INFINITE
 
     budget = ApproxBudget(delta, delta)  # Neither figure nor delta cap asks for eps.
@@ -117,7 +117,7 @@ def _filter_figure(total: Total, delta: Fraction) -> Amount:
 
 
 def _fixed(read: Batch, delta: Fraction) -> Figure:
-    from modicum.accounting.best_conversions import curve_epsilon
+    from modicum.accounting.conversions.best import curve_epsilon
 
     found = curve_epsilon(read.curve(), delta)
     return Figure(
@@ -209,7 +209,7 @@ def _text(delta: Fraction) -> str:
 
 def _relations(read: Batch) -> Iterator[str]:
     """Yield a remark if the kinds are made for different neighbors."""
-    from modicum.accounting.kinds import KINDS
+    from modicum.accounting.kinds.table import KINDS
 
     named = {KINDS[part.kind].relation: part.kind for part in read.parts}
     named = {name: kind for name, kind in named.items() if not _is_open(name)}

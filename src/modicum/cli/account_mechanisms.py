@@ -14,9 +14,9 @@ from modicum.cli.output import console, print_json, reporting
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from modicum.accounting.conversions import Epsilon
+    from modicum.accounting.conversions.moments import Epsilon
     from modicum.accounting.curves import Curve
-    from modicum.accounting.kinds import Kind, Values
+    from modicum.accounting.kinds.table import Kind, Values
 
     Amounts = dict[str, Fraction | Decimal]
 
@@ -58,7 +58,11 @@ def mechanism(
     """Show what a mechanism costs, in every measure; or the noise for a target."""
     from modicum.accounting.budgets import ApproxBudget
     from modicum.accounting.curves import composed
-    from modicum.accounting.kinds import calibrated, complete_values, curve_of_kind
+    from modicum.accounting.kinds.table import (
+        calibrated,
+        complete_values,
+        curve_of_kind,
+    )
 
     with reporting(as_json=as_json):
         if show_all:
@@ -107,7 +111,7 @@ def _asked(given: list[str] | None) -> tuple[str, list[str]]:
 
 
 def _mechanism(given: list[str] | None) -> tuple[Kind, Values]:
-    from modicum.accounting.kinds import kind_named
+    from modicum.accounting.kinds.table import kind_named
 
     if not given:
         raise typer.BadParameter("name a kind of mechanism, or give --list")
@@ -150,8 +154,8 @@ def subsample(
 ) -> None:
     """Show what a mechanism costs on secret samples, beside what it costs on all."""
     from modicum.accounting.curves import composed
-    from modicum.accounting.kinds import complete_values, curve_of_kind
-    from modicum.accounting.sampled_kinds import SAMPLINGS, sampled_curve
+    from modicum.accounting.kinds.sampled import SAMPLINGS, sampled_curve
+    from modicum.accounting.kinds.table import complete_values, curve_of_kind
 
     with reporting(as_json=as_json):
         kind, values = _mechanism(given)
@@ -238,7 +242,7 @@ def _print_curves(curves: dict[str, Curve]) -> None:
 
 
 def _epsilon(curve: Curve, delta: str) -> Epsilon:
-    from modicum.accounting.best_conversions import curve_epsilon
+    from modicum.accounting.conversions.best import curve_epsilon
 
     return curve_epsilon(curve, words.number(delta, "--delta"))
 
@@ -270,7 +274,7 @@ def _to_dict(values: Values) -> dict[str, object]:
 
 
 def _print_kinds(*, as_json: bool) -> None:
-    from modicum.accounting.kinds import KINDS
+    from modicum.accounting.kinds.table import KINDS
 
     if as_json:
         print_json({"kinds": [_kind_to_dict(kind) for kind in KINDS.values()]})

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modicum.accounting.budgets import Budget
-    from modicum.accounting.guarantees import Guarantee
+    from modicum.accounting.conversions.guarantees import Guarantee
 
 #: Numbers for people have so many significant digits, rounded up.
 SHOWN_DIGITS = 6
@@ -46,7 +46,7 @@ def settings(words: Sequence[str]) -> dict[str, Fraction]:
 
 def guarantee(text: str, times: int) -> Guarantee:
     """Return the guarantee of a text such as ``rho=0.1`` or ``eps=1,delta=1e-6``."""
-    from modicum.accounting.guarantees import Guarantee
+    from modicum.accounting.conversions.guarantees import Guarantee
 
     if text.startswith("rdp="):
         return Guarantee("rdp", points=_points(text), times=times)

@@ -7,7 +7,12 @@ from fractions import Fraction
 
 from modicum.accounting import Budget, Epsilon, GdpBudget, ZcdpBudget, tightest_epsilon
 from modicum.accounting.budgets import RenyiBudget
-from modicum.accounting.filters import figure, filter_for, fixed_figure, limit
+from modicum.accounting.filters.budget_filters import (
+    figure,
+    filter_for,
+    fixed_figure,
+    limit,
+)
 from modicum.accounting.grid import DELTA, INFINITE, coordinate_name
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
 from modicum.ledger.decide import RuleLoss

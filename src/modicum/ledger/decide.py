@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from modicum.accounting import ApproxBudget, Budget, Filter, Total, Unlimited
-from modicum.accounting.filters import fixed_figure, limit
+from modicum.accounting.filters.budget_filters import fixed_figure, limit
 from modicum.accounting.grid import DELTA
 from modicum.accounting.losses import total_of
 from modicum.core.exact import DELTA_UNIT, floor_units

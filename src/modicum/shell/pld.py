@@ -30,8 +30,8 @@ from fractions import Fraction
 from functools import lru_cache, reduce
 
 from modicum.accounting.amounts import Amount, decimal_of
-from modicum.accounting.batch_format import Part, merged
 from modicum.accounting.curves import Curve, composed
+from modicum.accounting.kinds.batch_format import Part, merged
 from modicum.core.errors import Code, InputError, Problem
 from modicum.shell.pld_mechanisms import (
     identity,

@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from modicum.accounting.amounts import decimal_of, is_infinite
-from modicum.accounting.batch_format import Part
 from modicum.accounting.curves import Curve
 from modicum.accounting.decimals import precise
+from modicum.accounting.kinds.batch_format import Part
 from modicum.core.errors import Code, InputError, Problem
 from modicum.shell.pld_sides import (
     SURPLUS,

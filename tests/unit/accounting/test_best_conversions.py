@@ -11,14 +11,14 @@ from samples import prices
 
 from modicum.accounting import INFINITE, Loss, Total, tightest_epsilon
 from modicum.accounting.amounts import INFINITY
-from modicum.accounting.best_conversions import (
+from modicum.accounting.conversions.best import (
     NO_DELTA,
     best_delta,
     best_epsilon,
     curve_delta,
     curve_epsilon,
 )
-from modicum.accounting.conversions import (
+from modicum.accounting.conversions.moments import (
     pure_delta,
     pure_epsilon,
     renyi_delta,

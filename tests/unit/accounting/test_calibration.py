@@ -19,15 +19,16 @@ from modicum.accounting.budgets import (
     Unlimited,
     ZcdpBudget,
 )
-from modicum.accounting.calibration import (
+from modicum.accounting.curves import Curve
+from modicum.accounting.kinds.calibration import (
     Family,
     calibrate,
     meets,
     most,
     most_runs,
 )
-from modicum.accounting.curves import Curve
-from modicum.accounting.kinds import (
+from modicum.accounting.kinds.sampled import sampled_curve
+from modicum.accounting.kinds.table import (
     KINDS,
     calibrated,
     curve_of_kind,
@@ -39,7 +40,6 @@ from modicum.accounting.mechanisms import (
     gaussian_rho,
     laplace,
 )
-from modicum.accounting.sampled_kinds import sampled_curve
 from modicum.core.errors import Code, InputError
 
 ONE = Fraction(1)

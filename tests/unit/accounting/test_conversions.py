@@ -10,7 +10,7 @@ from oracle.accounting import MP, real
 from samples import prices
 
 from modicum.accounting import INFINITE, Loss, Total, tightest_epsilon
-from modicum.accounting.conversions import (
+from modicum.accounting.conversions.moments import (
     Epsilon,
     renyi_cap,
     renyi_epsilon,

@@ -16,7 +16,7 @@ from oracle import accounting as oracle
 from oracle.accounting import MP
 
 from modicum.accounting import INFINITE, mechanisms
-from modicum.accounting.conversions import (
+from modicum.accounting.conversions.moments import (
     renyi_cap,
     renyi_epsilon,
     renyi_offset,

@@ -13,7 +13,7 @@ import pytest
 from oracle.accounting import MP, real
 
 from modicum.accounting import INFINITE
-from modicum.accounting.best_conversions import best_epsilon
+from modicum.accounting.conversions.best import best_epsilon
 from modicum.accounting.curves import Curve
 from modicum.accounting.grid import EPS, MU2, RHO
 from modicum.accounting.groups import chained, doubled, group

@@ -10,26 +10,26 @@ from typing import Any, get_args
 
 import pytest
 
-from modicum.accounting.advanced_composition import adaptive_epsilon, advanced_epsilon
-from modicum.accounting.curves import interpolated
-from modicum.accounting.guarantees import (
+from modicum.accounting.conversions.advanced import adaptive_epsilon, advanced_epsilon
+from modicum.accounting.conversions.guarantees import (
     Guarantee,
     Measure,
     Target,
     Wanted,
     check_relation,
 )
-from modicum.accounting.named_conversions import CONVERSIONS, convert
-from modicum.accounting.optimal_composition import (
+from modicum.accounting.conversions.named import CONVERSIONS, convert
+from modicum.accounting.conversions.optimal import (
     optimal_pure_delta,
     optimal_pure_epsilon,
 )
-from modicum.accounting.profiles import (
+from modicum.accounting.conversions.profiles import (
     gaussian_delta,
     gaussian_epsilon,
     gaussian_sigma_for,
     laplace_delta,
 )
+from modicum.accounting.curves import interpolated
 from modicum.core.errors import Code, InputError
 
 VECTORS: dict[str, dict[str, Any]] = json.loads(

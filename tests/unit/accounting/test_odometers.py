@@ -11,12 +11,12 @@ from oracle.accounting import MP, real
 from samples import prices
 
 from modicum.accounting import INFINITE, Loss, Total, tightest_epsilon
-from modicum.accounting.grid import DELTA
-from modicum.accounting.odometers import (
+from modicum.accounting.filters.odometers import (
     pure_odometer,
     renyi_odometer,
     zcdp_odometer,
 )
+from modicum.accounting.grid import DELTA
 from modicum.core.errors import Code, InputError
 
 DELTA_1E6 = Fraction(1, 10**6)

@@ -11,7 +11,7 @@ from oracle.accounting import MP, real
 
 from modicum.accounting import INFINITE, Total
 from modicum.accounting.amplification import poisson, poisson_substitute, shared_sample
-from modicum.accounting.best_conversions import best_epsilon
+from modicum.accounting.conversions.best import best_epsilon
 from modicum.accounting.curves import Curve
 from modicum.accounting.grid import DELTA, EPS, MU2, RHO, order_index
 from modicum.accounting.groups import group

@@ -12,13 +12,12 @@ from oracle import profiles as by_definition
 from oracle.accounting import MP, real
 
 from modicum.accounting import INFINITE
-from modicum.accounting.decimals import mills_ratio, normal_tail, precise, significant
-from modicum.accounting.optimal_composition import (
+from modicum.accounting.conversions.optimal import (
     WORK_MAX,
     optimal_pure_delta,
     optimal_pure_epsilon,
 )
-from modicum.accounting.profiles import (
+from modicum.accounting.conversions.profiles import (
     gaussian_delta,
     gaussian_epsilon,
     gaussian_epsilon_units,
@@ -27,6 +26,7 @@ from modicum.accounting.profiles import (
     laplace_delta,
     laplace_epsilon,
 )
+from modicum.accounting.decimals import mills_ratio, normal_tail, precise, significant
 from modicum.core.errors import Code, InputError
 
 MILLIONTH = Fraction(1, 10**6)

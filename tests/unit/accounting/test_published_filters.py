@@ -13,23 +13,23 @@ from oracle.accounting import MP, real
 from samples import prices
 
 from modicum.accounting import COORDINATES, INFINITE, ORDERS, ApproxBudget, Loss, Total
-from modicum.accounting.coordinate_filters import (
+from modicum.accounting.filters.budget_filters import figure, filter_for, limit
+from modicum.accounting.filters.coordinates import (
     CoordinateFilter,
     basic_filter,
     gdp_filter,
     renyi_filter,
     zcdp_filter,
 )
-from modicum.accounting.filters import figure, filter_for, limit
-from modicum.accounting.grid import DELTA, order_index
-from modicum.accounting.published_filters import (
+from modicum.accounting.filters.published import (
     PUBLISHED_ORDERS,
     is_proven,
     live_orders,
     mironov_cap,
     wasted_share,
 )
-from modicum.accounting.whitehouse import WhitehouseFilter
+from modicum.accounting.filters.whitehouse import WhitehouseFilter
+from modicum.accounting.grid import DELTA, order_index
 from modicum.core.errors import Code, InputError
 
 DELTA_1E7 = Fraction(1, 10**7)

@@ -13,7 +13,7 @@ from oracle import accounting as oracle
 from samples import prices
 
 from modicum.accounting import ORDERS
-from modicum.accounting.conversions import renyi_epsilon, zcdp_epsilon
+from modicum.accounting.conversions.moments import renyi_epsilon, zcdp_epsilon
 from modicum.accounting.grid import MU2, RHO, order_index
 
 VECTORS: dict[str, dict[str, Any]] = json.loads(

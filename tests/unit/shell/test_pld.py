@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modicum.accounting.amounts import decimal_of, is_infinite
-from modicum.accounting.batch_format import Part, merged
-from modicum.accounting.best_conversions import curve_epsilon
-from modicum.accounting.conversions import renyi_offset
-from modicum.accounting.kinds import KINDS, complete_values
+from modicum.accounting.conversions.best import curve_epsilon
+from modicum.accounting.conversions.moments import renyi_offset
+from modicum.accounting.kinds.batch_format import Part, merged
+from modicum.accounting.kinds.table import KINDS, complete_values
 from modicum.core.errors import Code, InputError, InvariantError
 from modicum.shell import pld, pld_mechanisms
 from modicum.shell.pld import batch_curve, batch_delta, batch_epsilon

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from modicum.accounting.best_conversions import best_epsilon
-from modicum.accounting.conversions import Epsilon, renyi_epsilon
+from modicum.accounting.conversions.best import best_epsilon
+from modicum.accounting.conversions.moments import Epsilon, renyi_epsilon
 from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, INFINITE, ORDERS
 from modicum.accounting.neighborhoods.worst import Candidates
 from modicum.core.exact import DELTA_UNIT, floor_units

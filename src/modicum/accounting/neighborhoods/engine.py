@@ -18,7 +18,7 @@ from itertools import combinations
 from math import comb
 from typing import Protocol, assert_never
 
-from modicum.accounting.best_conversions import best_epsilon
+from modicum.accounting.conversions.best import best_epsilon
 from modicum.accounting.grid import COORDINATES, EPS, INFINITE, RHO, coordinate_name
 from modicum.accounting.losses import Loss, Total
 from modicum.accounting.neighborhoods.checking import axes_by_name, check_target

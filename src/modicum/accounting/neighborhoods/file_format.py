@@ -19,7 +19,7 @@ from modicum.accounting.budgets import (
     ZcdpBudget,
 )
 from modicum.accounting.curves import NOTHING, Curve, composed
-from modicum.accounting.kinds import curve_of_kind, kind_named
+from modicum.accounting.kinds.table import curve_of_kind, kind_named
 from modicum.accounting.mechanisms import (
     declared_gdp,
     declared_pure,

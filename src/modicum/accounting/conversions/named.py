@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from modicum.accounting.amounts import is_infinite
-from modicum.accounting.conversions_of_epsilon import OF_EPSILON
-from modicum.accounting.conversions_of_moments import OF_MOMENTS
-from modicum.accounting.guarantees import (
+from modicum.accounting.conversions.guarantees import (
     WORDS,
     Conversion,
     Guarantee,
     Measure,
     Target,
 )
+from modicum.accounting.conversions.of_epsilon import OF_EPSILON
+from modicum.accounting.conversions.of_moments import OF_MOMENTS
 from modicum.core.errors import Code, InputError, Problem
 
 #: Every named conversion; of those between the same measures, the usual one first.

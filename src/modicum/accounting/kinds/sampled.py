@@ -11,7 +11,7 @@ from modicum.accounting.amplification import (
     without_replacement,
 )
 from modicum.accounting.curves import Curve
-from modicum.accounting.kinds import Kind, Values, complete_values, curve_of_kind
+from modicum.accounting.kinds.table import Kind, Values, complete_values, curve_of_kind
 from modicum.core.errors import Code, InputError, Problem
 
 #: How a sample may be drawn, and the neighboring relation that goes with it.
@@ -40,7 +40,7 @@ def sampled_curve(kind: Kind, values: Values, rate: Fraction, sampling: str) -> 
         As for the functions of `modicum.accounting.amplification`.
 
     Examples:
-        >>> from modicum.accounting.kinds import kind_named
+        >>> from modicum.accounting.kinds.table import kind_named
         >>> half = {"eps": Fraction(1)}
         >>> sampled = sampled_curve(
         ...     kind_named("pure"), half, Fraction(1, 10), "poisson"

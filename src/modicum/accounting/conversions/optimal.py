@@ -16,14 +16,14 @@ from fractions import Fraction
 from functools import lru_cache
 
 from modicum.accounting.amounts import ZERO
-from modicum.accounting.decimals import precise, to_decimal
-from modicum.accounting.profiles import (
+from modicum.accounting.conversions.profiles import (
     LEAST_DELTA,
     check_delta,
     check_eps,
     delta_above,
     loss_above,
 )
+from modicum.accounting.decimals import precise, to_decimal
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import LOSS_UNIT
 

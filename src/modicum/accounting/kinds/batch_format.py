@@ -2,7 +2,7 @@
 
 What is known of a batch is more than of a history that grows answer by answer: there
 every complete guarantee counts, and the best of them (see
-`modicum.accounting.best_conversions`); here a filter decides.
+`modicum.accounting.conversions.best`); here a filter decides.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from modicum.accounting.curves import Curve, composed
-from modicum.accounting.kinds import KINDS, complete_values, curve_of_kind
+from modicum.accounting.kinds.table import KINDS, complete_values, curve_of_kind
 from modicum.accounting.losses import Total
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError

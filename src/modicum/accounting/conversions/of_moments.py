@@ -6,22 +6,22 @@ from decimal import Decimal
 from fractions import Fraction
 
 from modicum.accounting.amounts import ZERO, Amount
-from modicum.accounting.best_conversions import renyi_best_delta, renyi_best_epsilon
-from modicum.accounting.conversions import (
+from modicum.accounting.conversions.best import renyi_best_delta, renyi_best_epsilon
+from modicum.accounting.conversions.guarantees import Conversion, Guarantee
+from modicum.accounting.conversions.moments import (
     renyi_delta,
     renyi_offset,
     zcdp_delta,
     zcdp_rational,
 )
-from modicum.accounting.curves import interpolated
-from modicum.accounting.decimals import GUARD, pi, precise, to_decimal
-from modicum.accounting.guarantees import Conversion, Guarantee
-from modicum.accounting.profiles import (
+from modicum.accounting.conversions.profiles import (
     delta_above,
     gaussian_delta,
     gaussian_epsilon,
     loss_above,
 )
+from modicum.accounting.curves import interpolated
+from modicum.accounting.decimals import GUARD, pi, precise, to_decimal
 
 # --- from zCDP -------------------------------------------------------------------
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from modicum.accounting.conversions import (
+from modicum.accounting.conversions.moments import (
     renyi_cap,
     renyi_epsilon,
     zcdp_cap,
     zcdp_epsilon,
 )
+from modicum.accounting.conversions.profiles import (
+    gaussian_epsilon_units,
+    gaussian_mu2_cap,
+)
 from modicum.accounting.grid import EPS, MU2, ORDERS, RHO, order_index
 from modicum.accounting.losses import Total
-from modicum.accounting.profiles import gaussian_epsilon_units, gaussian_mu2_cap
 from modicum.core.exact import DELTA_UNIT, floor_units
 
 

@@ -1,7 +1,7 @@
 """Conversions of a composed loss to epsilon at a given delta.
 
 Valid for parameters fixed in advance; for an adaptive history they are
-information, and the filter decides (see `modicum.accounting.filters`).
+information, and the filter decides (see `modicum.accounting.filters.budget_filters`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from modicum.accounting.amounts import Amount, decimal_of, is_infinite, units
+from modicum.accounting.conversions.profiles import check_eps, delta_above
 from modicum.accounting.decimals import (
     GUARD,
     limit_units,
@@ -30,7 +31,6 @@ from modicum.accounting.grid import (
     coordinate_name,
 )
 from modicum.accounting.losses import Total
-from modicum.accounting.profiles import check_eps, delta_above
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
 
 # alpha - 1 is searched between e^-40 and e^45: wider than any optimum for rho from

@@ -3,7 +3,7 @@
 Every way is a complete guarantee, so the least of them is one too: pure epsilon, zCDP,
 the exact Gaussian profile of mu, and the Renyi curve at its best real order. All are
 valid for parameters fixed in advance; for an adaptive history they are information,
-and the filter decides (see `modicum.accounting.filters`).
+and the filter decides (see `modicum.accounting.filters.budget_filters`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from modicum.accounting.amounts import (
     is_infinite,
     units,
 )
-from modicum.accounting.conversions import (
+from modicum.accounting.conversions.moments import (
     Epsilon,
     ln_delta_bound,
     pure_delta,
@@ -31,6 +31,13 @@ from modicum.accounting.conversions import (
     zcdp_delta,
     zcdp_rational,
 )
+from modicum.accounting.conversions.profiles import (
+    check_delta,
+    check_eps,
+    gaussian_delta,
+    gaussian_epsilon,
+)
+from modicum.accounting.conversions.valleys import bottom_of_valley
 from modicum.accounting.curves import Curve, interpolated
 from modicum.accounting.decimals import (
     GUARD,
@@ -49,13 +56,6 @@ from modicum.accounting.grid import (
     RHO,
 )
 from modicum.accounting.losses import Total
-from modicum.accounting.profiles import (
-    check_delta,
-    check_eps,
-    gaussian_delta,
-    gaussian_epsilon,
-)
-from modicum.accounting.valleys import bottom_of_valley
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
 
 # alpha - 1 is searched from e^-40 to e^45 where a formula is cheap.

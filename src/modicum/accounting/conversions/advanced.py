@@ -7,8 +7,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 from modicum.accounting.amounts import ZERO
+from modicum.accounting.conversions.profiles import check_delta, loss_above
 from modicum.accounting.decimals import precise, to_decimal
-from modicum.accounting.profiles import check_delta, loss_above
 
 
 def _squares(counts: Mapping[Fraction, int]) -> Fraction:

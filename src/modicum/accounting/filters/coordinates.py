@@ -1,7 +1,8 @@
 """Filters of one coordinate, each by one theorem, as plain values.
 
 A limit that was there before the first answer; for each further loss, whether the
-limit still holds. What budgets admit is made of these: `modicum.accounting.filters`.
+limit still holds. Budgets are turned into filters of the same kind by
+`budget_filters`.
 """
 
 from __future__ import annotations

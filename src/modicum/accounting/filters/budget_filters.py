@@ -8,7 +8,7 @@ run, stopped when that coordinate would overflow, satisfies that coordinate's bo
 Thakurta 2022 and Koskela, Tobaben & Honkela 2023 for Gaussian DP; basic composition
 for pure eps), and the shares of delta add up. Which coordinates and shares a filter
 has is a constant of its name, so a looser budget never admits less. The filter
-`as-published` pays in another way: see `modicum.accounting.published_filters`.
+`as-published` pays in another way: see `modicum.accounting.filters.published`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from modicum.accounting.budgets import (
     Unlimited,
     ZcdpBudget,
 )
-from modicum.accounting.conversions import tightest_epsilon
+from modicum.accounting.conversions.moments import tightest_epsilon
+from modicum.accounting.filters.published import MironovFilter
+from modicum.accounting.filters.shares import Shares
 from modicum.accounting.grid import (
     DELTA,
     EPS,
@@ -40,8 +42,6 @@ from modicum.accounting.grid import (
     order_index,
 )
 from modicum.accounting.losses import Total
-from modicum.accounting.published_filters import MironovFilter
-from modicum.accounting.shares import Shares
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import floor_units, number_text
 

@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import assert_never
 
 from modicum.accounting.amounts import Amount, is_infinite
-from modicum.accounting.best_conversions import curve_delta
 from modicum.accounting.budgets import (
     ApproxBudget,
     Budget,
@@ -24,6 +23,7 @@ from modicum.accounting.budgets import (
     ZcdpBudget,
     budget_text,
 )
+from modicum.accounting.conversions.best import curve_delta
 from modicum.accounting.curves import Curve, composed
 from modicum.accounting.decimals import GUARD, precise, significant, to_decimal
 from modicum.core.errors import Code, InputError, Problem

@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 from modicum.accounting.amplification import poisson_gaussian
 from modicum.accounting.budgets import Budget
-from modicum.accounting.calibration import Family, calibrate, most
 from modicum.accounting.curves import Curve, composed
+from modicum.accounting.kinds.calibration import Family, calibrate, most
 from modicum.accounting.mechanisms import (
     declared_gdp,
     declared_pure,

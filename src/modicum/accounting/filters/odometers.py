@@ -13,9 +13,9 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from modicum.accounting.conversions import Epsilon
-from modicum.accounting.coordinate_filters import grid_index
+from modicum.accounting.conversions.moments import Epsilon
 from modicum.accounting.decimals import loss_units, pi, precise, to_decimal
+from modicum.accounting.filters.coordinates import grid_index
 from modicum.accounting.grid import DELTA, EPS, INFINITE, RHO, coordinate_name
 from modicum.accounting.losses import Total
 from modicum.core.errors import Code, InputError, Problem

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from modicum.accounting.advanced_composition import (
+from modicum.accounting.amounts import ZERO, Amount
+from modicum.accounting.conversions.advanced import (
     adaptive_epsilon,
     advanced_epsilon,
     mean_loss,
 )
-from modicum.accounting.amounts import ZERO, Amount
-from modicum.accounting.decimals import GUARD, precise, to_decimal
-from modicum.accounting.guarantees import Conversion, Guarantee, Measure
-from modicum.accounting.mechanisms.declared import pure_curve
-from modicum.accounting.optimal_composition import (
+from modicum.accounting.conversions.guarantees import Conversion, Guarantee, Measure
+from modicum.accounting.conversions.optimal import (
     optimal_pure_delta,
     optimal_pure_epsilon,
 )
-from modicum.accounting.profiles import delta_above, loss_above
+from modicum.accounting.conversions.profiles import delta_above, loss_above
+from modicum.accounting.decimals import GUARD, precise, to_decimal
+from modicum.accounting.mechanisms.declared import pure_curve
 from modicum.core.errors import Code, InputError, Problem
 
 

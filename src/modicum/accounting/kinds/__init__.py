@@ -1,0 +1,1 @@
+"""Mechanisms by name: their parameters, their curves, the noise for a target."""
