@@ -83,10 +83,12 @@ def native_steps(
     if not held and not then:
         return 0
     stays, crosses = held and then, held != then
-    blind = changed is not None and entry.reads is not None
-    if stays and blind and not entry.reads & changed:  # type: ignore[operator]
-        return 0
-    if crosses and entry.native.size_public:
+    if stays and changed is not None and entry.reads is not None:
+        unit = entry.native.unit
+        used = entry.reads | ({unit.axis} if isinstance(unit, UserPer) else set())
+        if not used & changed:
+            return 0
+    if entry.native.size_public and (crosses or _sizes_move(entry, records, changed)):
         return None
     if entry.native.unit is Part.ATTRIBUTE:
         if before is None or after is None:
@@ -95,6 +97,23 @@ def native_steps(
     if entry.native.unit is Part.ROW:
         return _row_steps(entry, records, stays=stays)
     return _user_steps(entry.native, changed, stays=stays)
+
+
+def _sizes_move(
+    entry: Entry, records: Sequence[Record], changed: frozenset[str] | None
+) -> bool:
+    """Whether each path for a record that stays must change how many lie inside."""
+    unit = entry.native.unit
+    if unit is Part.ROW:
+        return False  # What a removal would need is said with the rows.
+    if unit is Part.ATTRIBUTE:
+        boxes = [box for box in entry.region if any(lies((box,), r) for r in records)]
+        filters = {name for box in boxes for name in box}
+        return len(boxes) > 1 and (changed is None or bool(filters & changed))
+    stays_with_its_user = changed is not None and not (
+        isinstance(unit, UserPer) and unit.axis in changed
+    )
+    return entry.native.relation is not Relation.ANY or not stays_with_its_user
 
 
 def _row_steps(entry: Entry, records: Sequence[Record], *, stays: bool) -> Count:
@@ -164,7 +183,7 @@ def every_move(
                 yield steps(before, after, None)
         case Attributes():
             for chosen in every_choice_of_attributes(entries, axes, target):
-                for before, after in pairs_that_agree(records, chosen):
+                for before, after in pairs_that_agree(records, chosen, axes):
                     yield steps(before, after, chosen)
         case Group(size=size, of=of):
             yield from every_group(set(every_move(entries, axes, of)), size)
@@ -179,11 +198,16 @@ def every_group(single: Iterable[Steps], size: int) -> Iterator[Steps]:
 
 
 def pairs_that_agree(
-    records: Sequence[Record], chosen: frozenset[str]
+    records: Sequence[Record], chosen: frozenset[str], axes: Sequence[Axis]
 ) -> Iterator[tuple[Record, Record]]:
-    """Yield pairs of records that differ in some axes only."""
+    """Yield pairs of records that may differ in some attributes only.
+
+    Numbers of one cell may differ; where only values may, a value is only itself.
+    """
+    sorts = {axis.name for axis in axes if isinstance(axis, CategoryAxis)}
     for before, after in itertools.product(records, repeat=2):
-        if all(before[name] == after[name] for name in before if name not in chosen):
+        agree = all(before[n] == after[n] for n in before if n not in chosen)
+        if agree and (before != after or not chosen <= sorts):
             yield before, after
 
 
@@ -193,7 +217,9 @@ def every_choice_of_attributes(
     """Yield the sets of attributes that may differ."""
     names = {axis.name for axis in axes}
     for entry in entries:
-        names |= {""} if entry.reads is None else set(entry.reads)
+        names |= set(entry.reads or ())
+    if any(entry.reads is None for entry in entries):
+        names |= {f"any other {number}" for number in range(target.at_most)}
     names = names if target.among is None else set(target.among)
     for count in range(1, target.at_most + 1):
         yield from map(frozenset, itertools.combinations(sorted(names), count))
@@ -219,11 +245,13 @@ class UserEntry:
         days: The days that it covers.
         each: The cost rule's argument for each block touched; None for infinity.
         block: The length of a block; None if one block holds all.
+        twice: Whether a block of both tables costs one change to go and one to come.
     """
 
     days: frozenset[int]
     each: Count
     block: int | None
+    twice: bool = False
 
 
 def every_choice(
@@ -233,15 +261,35 @@ def every_choice(
     largest = len(window) if at_most is None else min(at_most, len(window))
     for count in range(largest + 1):
         for days in itertools.combinations(window, count):
-            found: list[Count] = []
-            for entry in entries:
-                hit = [day for day in days if day in entry.days]
-                blocks = {0 if entry.block is None else d // entry.block for d in hit}
-                if blocks and entry.each is None:
-                    found.append(None)
-                else:
-                    found.append((entry.each or 0) * len(blocks))
-            yield tuple(found)
+            yield tuple(_steps_of_days(entry, days, ()) for entry in entries)
+
+
+def every_change(
+    entries: Sequence[UserEntry], window: Sequence[int], at_most: int | None
+) -> Iterator[Steps]:
+    """Yield the native changes for every pair of sets of days, before and after."""
+    largest = len(window) if at_most is None else min(at_most, len(window))
+    sets = [
+        days
+        for count in range(largest + 1)
+        for days in itertools.combinations(window, count)
+    ]
+    for before, after in itertools.combinations_with_replacement(sets, 2):
+        yield tuple(_steps_of_days(entry, before, after) for entry in entries)
+
+
+def _steps_of_days(
+    entry: UserEntry, before: Sequence[int], after: Sequence[int]
+) -> Count:
+    def blocks(days: Sequence[int]) -> set[int]:
+        hit = [day for day in days if day in entry.days]
+        return {0 if entry.block is None else day // entry.block for day in hit}
+
+    either = blocks(before) | blocks(after)
+    if either and entry.each is None:
+        return None
+    twice = blocks(before) & blocks(after) if entry.twice else set()
+    return (entry.each or 0) * (len(either) + len(twice))
 
 
 # --- native steps by walking --------------------------------------------------------

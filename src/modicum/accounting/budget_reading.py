@@ -16,7 +16,7 @@ from modicum.accounting.budgets import (
 from modicum.accounting.grid import ORDERS
 from modicum.core.document import Entries, Kind, Node, Scalar, describe
 from modicum.core.errors import Code, InputError
-from modicum.core.exact import DELTA_UNIT, number_text
+from modicum.core.exact import DELTA_UNIT, brief, number_text
 from modicum.core.reading import Fields, fail, number, positive, probability
 
 _MEASURES = ("eps", "rho", "mu", "rdp")
@@ -141,7 +141,7 @@ def limit_delta(node: Node) -> Fraction:
     if value * DELTA_UNIT < 1:
         raise fail(
             Code.OUT_OF_RANGE,
-            f"delta must be at least 1e-18, got {float(value):g}",
+            f"delta must be at least 1e-18, got {brief(value)}",
             node,
             notes=("the ledger counts delta in units of 1e-18, limits rounded down",),
         )

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TypeAlias, assert_never
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import number_text
+from modicum.core.exact import brief, number_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def budget_text(budget: Budget) -> str:
         case PureBudget(eps=eps):
             return f"{{eps: {number_text(eps)}}}"
         case ApproxBudget(eps=eps, delta=delta):
-            return f"{{eps: {number_text(eps)}, delta: {float(delta):g}}}"
+            return f"{{eps: {number_text(eps)}, delta: {brief(delta)}}}"
         case ZcdpBudget(rho=rho):
             return f"{{rho: {number_text(rho)}}}"
         case GdpBudget(mu=mu):

@@ -22,7 +22,7 @@ from modicum.accounting.amounts import (
     units,
 )
 from modicum.accounting.decimals import precise
-from modicum.accounting.grid import ORDERS
+from modicum.accounting.grid import COORDINATES, INFINITE, ORDERS
 from modicum.accounting.losses import Loss
 from modicum.core.exact import DELTA_UNIT, ceil_units
 
@@ -68,6 +68,8 @@ class Curve:
 @lru_cache(maxsize=8192)
 @precise
 def _projected(curve: Curve) -> Loss:
+    if curve.delta >= 1:
+        return Loss((*(INFINITE,) * (COORDINATES - 1), DELTA_UNIT))
     pure = units(curve.eps)
     return Loss(
         (
@@ -84,7 +86,7 @@ def _projected(curve: Curve) -> Loss:
 NOTHING = Curve(ZERO, ZERO, ZERO, lambda _: ZERO)
 
 #: What a mechanism costs of which nothing is proven.
-UNKNOWN = Curve(INFINITY, INFINITY, INFINITY, lambda _: INFINITY)
+UNKNOWN = Curve(INFINITY, INFINITY, INFINITY, lambda _: INFINITY, Fraction(1))
 
 
 @precise

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from modicum.core.exact import brief
+
 #: Named in every event, so that no stored integer can be read under another grid.
 GRID_VERSION = "grid-v1"
 
@@ -47,4 +49,4 @@ def coordinate_name(index: int) -> str:
     if index in fixed:
         return fixed[index]
     order = ORDERS[index - FIRST_ORDER]
-    return f"rdp({float(order):g})"
+    return f"rdp({brief(order)})"

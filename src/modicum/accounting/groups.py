@@ -18,16 +18,19 @@ from modicum.accounting.amounts import (
     times,
 )
 from modicum.accounting.curves import NOTHING, UNKNOWN, Curve
-from modicum.accounting.decimals import GUARD, lowest, precise
+from modicum.accounting.decimals import GUARD, precise
 from modicum.accounting.mechanisms.declared import pure_curve
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.exact import brief
 
 #: Up to this size Hoelder's inequality is tried; beyond it, only the closed forms.
-SIZE_SEARCHED_MAX = 64
+SIZE_SEARCHED_MAX = 16
+# Below this, e^eps - 1 loses too many digits to be divided by.
+_EPS_TINY = Decimal("1e-12")
+# How two steps may share the order, beside evenly.
+_SPLITS = (Fraction(1), Fraction(1, 2), Fraction(2))
 # e^x above this is not computed: the delta it would multiply is 1 long before.
 _EXPONENT_MAX = 10**6
-# ln of the split between the two halves of a pair is searched in this range.
-_SPLIT = Decimal(8)
 
 
 @lru_cache(maxsize=8192)
@@ -80,13 +83,19 @@ def group(curve: Curve, size: int) -> Curve:
 def _approximate(curve: Curve, size: int) -> Curve:
     """Only eps and delta of a group are proven when one instance has a delta."""
     if not _finite(curve.eps):
-        return Curve(INFINITY, INFINITY, INFINITY, lambda _: INFINITY, Fraction(1))
+        return UNKNOWN
     eps = decimal_of(curve.eps)
     if size * eps > _EXPONENT_MAX:
-        return Curve(INFINITY, INFINITY, INFINITY, lambda _: INFINITY, Fraction(1))
-    growth = sum(((step * eps).exp() for step in range(size)), Decimal(0))
-    delta = curve.delta * (Fraction(growth) + Fraction(GUARD))
+        return UNKNOWN
+    delta = curve.delta * (Fraction(_growth(eps, size)) + Fraction(GUARD))
     return pure_curve(times(size, curve.eps), min(Fraction(1), delta))
+
+
+def _growth(eps: Decimal, size: int) -> Decimal:
+    """Return 1 + e^eps + ... + e^((size-1) eps), rounded up."""
+    if eps < _EPS_TINY:
+        return size * (size * eps).exp()  # Each summand is at most the last.
+    return ((size * eps).exp() - 1) / (eps.exp() - 1) * (1 + GUARD)
 
 
 def _finite(amount: Amount) -> bool:
@@ -94,42 +103,32 @@ def _finite(amount: Amount) -> bool:
 
 
 def _by_hoelder(curve: Curve, size: int, order: Fraction) -> Amount:
+    """Bound a path by halving it: a shorter one costs no more than a power of two.
+
+    Splitting evenly keeps whole orders whole, for which many curves are cheap; where
+    the best split is even, as for zCDP, this is k**2 rho.
+    """
     if size > SIZE_SEARCHED_MAX:
         return INFINITY
-    return _best_split(curve, order) if size == 2 else _halved(curve, size, order)
-
-
-def _best_split(curve: Curve, order: Fraction) -> Amount:
-    """Bound two steps by the best split of the order that a search finds."""
-    even = _two_paths(curve, (1, 1), Fraction(1), order)
-    if is_infinite(even):
-        return even
-
-    def at(log_split: Decimal) -> Decimal:
-        split = Fraction(log_split.exp())
-        return decimal_of(_two_paths(curve, (1, 1), split, order))
-
-    return least(even, at(lowest(at, -_SPLIT, _SPLIT, within=Decimal("1e-6"))))
+    if size == 2:
+        return least(*(_two_paths(curve, 1, split, order) for split in _SPLITS))
+    return _halved(curve, 1 << (size - 1).bit_length(), order)
 
 
 def _halved(curve: Curve, size: int, order: Fraction) -> Amount:
-    """Bound a path by halving it again and again, as is best for zCDP."""
     if size == 1:
         return curve.at(order)
-    first, second = size // 2, size - size // 2
-    return _two_paths(curve, (first, second), Fraction(first, second), order)
+    return _two_paths(curve, size // 2, Fraction(1), order)
 
 
-def _two_paths(
-    curve: Curve, sizes: tuple[int, int], split: Fraction, order: Fraction
-) -> Amount:
+def _two_paths(curve: Curve, half: int, split: Fraction, order: Fraction) -> Amount:
     """Bound a path by its halves; every split > 0 is valid.
 
     For rho-zCDP the split sqrt(rho_1/rho_2) gives (sqrt(rho_1) + sqrt(rho_2))**2.
     """
     raised = (1 + split) * order
-    first = times(raised / (raised - 1), _halved(curve, sizes[0], (raised - 1) / split))
-    return plus(first, _halved(curve, sizes[1], raised))
+    first = times(raised / (raised - 1), _halved(curve, half, (raised - 1) / split))
+    return plus(first, _halved(curve, half, raised))
 
 
 @precise
@@ -189,7 +188,7 @@ def doubled(
             Problem(
                 Code.OUT_OF_RANGE,
                 f"the order must be at least {2 ** (doublings + 1)} to double a group"
-                f" {doublings} times, got {float(order):g}",
+                f" {doublings} times, got {brief(order)}",
                 help="start from a higher order, or use `group` on the whole curve",
             )
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -86,8 +87,18 @@ class Total:
 
 
 def total_of(losses: Iterable[Loss]) -> Total:
-    """Return the exact sum of losses; of none, zero."""
-    total = Total()
-    for loss in losses:
-        total = total.plus(loss)
-    return total
+    """Return the exact sum of losses; of none, zero.
+
+    A loss that comes again and again, as one object, is multiplied, not added.
+    """
+    kept = list(losses)
+    times = Counter(map(id, kept))
+    distinct = {id(loss): loss for loss in kept}
+    finite, infinite = [0] * COORDINATES, [0] * COORDINATES
+    for key, count in times.items():
+        for index, units in enumerate(distinct[key].coordinates):
+            if units < INFINITE:
+                finite[index] += count * units
+            else:
+                infinite[index] += count
+    return Total(tuple(finite), tuple(infinite))

@@ -58,11 +58,12 @@ def compose(
 
 def _answers(engine: Engine, delta: Fraction | None) -> dict[str, Joint]:
     """Return the joint loss in each measure, slow ones with a note meanwhile."""
-    from modicum.accounting.grid import EPS, MU2, RHO
+    from modicum.accounting.grid import DELTA, EPS, MU2, RHO
 
     found = {}
     with console(stderr=True).status("looking for the worst move") as status:
-        for name, index in (("eps", EPS), ("rho", RHO), ("mu2", MU2)):
+        measures = (("eps", EPS), ("rho", RHO), ("mu2", MU2), ("delta", DELTA))
+        for name, index in measures:
             status.update(f"looking for the worst move in {name}")
             found[name] = engine.worst(index)
         if delta is not None:
@@ -74,7 +75,7 @@ def _answers(engine: Engine, delta: Fraction | None) -> dict[str, Joint]:
 def _measure(name: str, delta: Fraction | None) -> str:
     if name == "approx" and delta is not None:
         return f"eps at delta {words.shown(delta)}"
-    return {"eps": "eps", "rho": "rho", "mu2": "mu squared"}[name]
+    return {"mu2": "mu squared", "delta": "delta beside them"}.get(name, name)
 
 
 def _print(
@@ -87,6 +88,7 @@ def _print(
     from rich.table import Table
 
     from modicum.accounting.grid import INFINITE
+    from modicum.core.exact import DELTA_UNIT
 
     entries, axes = len(question.entries), len(question.axes)
     print(
@@ -97,14 +99,22 @@ def _print(
     for title in ("MEASURE", "AT MOST", "IS", "METHOD"):
         table.add_column(title)
     for name, joint in answers.items():
+        if name == "delta" and not 0 < joint.units < DELTA_UNIT:
+            continue  # All guarantees are without a delta, or there are none.
         table.add_row(
             _measure(name, delta),
-            _amount(joint.units),
+            _amount(joint.units) if name != "delta" else _delta_text(joint.units),
             "attained" if joint.exact else "a bound",
             joint.method,
         )
     console().print(table)
-    finite = [n for n, joint in answers.items() if joint.units < INFINITE]
+    if 0 < answers["delta"].units < DELTA_UNIT:
+        note("note: eps, rho and mu hold but for an event of probability delta")
+    finite = [
+        name
+        for name, joint in answers.items()
+        if joint.units < INFINITE and name != "delta"
+    ]
     shown = "approx" if "approx" in answers else (finite or ["eps"])[0]
     _print_move(question.entries, answers[shown], _measure(shown, delta), every_charge)
     if not answers[shown].exact:
@@ -159,7 +169,17 @@ def _loss_text(loss: Loss) -> str:
 
         delta = Fraction(loss.coordinates[DELTA], DELTA_UNIT)
         parts.append(f"delta {words.shown(delta)}")
+    if loss.coordinates[DELTA] >= DELTA_UNIT:
+        return "nothing is proven"
     return ", ".join(parts) or "nothing is proven"
+
+
+def _delta_text(units: int) -> str:
+    from fractions import Fraction
+
+    from modicum.core.exact import DELTA_UNIT
+
+    return words.shown(min(Fraction(1), Fraction(units, DELTA_UNIT)))
 
 
 def _amount(units: int) -> str:
@@ -173,16 +193,22 @@ def _amount(units: int) -> str:
 def _to_dict(
     question: Question, answers: dict[str, Joint], delta: Fraction | None
 ) -> dict[str, object]:
+    from fractions import Fraction
+
+    from modicum.core.exact import DELTA_UNIT
+
     losses = {
         name: _joint_to_dict(question.entries, joint)
         for name, joint in answers.items()
-        if name != "approx"
+        if name not in {"approx", "delta"}
     }
+    own = Fraction(answers["delta"].units, DELTA_UNIT)
     approx = answers.get("approx")
     return {
         "entries": len(question.entries),
         "axes": [axis.name for axis in question.axes],
         "losses": losses,
+        "delta": words.json_amount(min(own, Fraction(1))),
         "approx_dp": None
         if approx is None or delta is None
         else {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 #: One ledger unit of every loss coordinate but delta.
@@ -96,3 +96,21 @@ def ceil_units(value: Fraction, unit: int = LOSS_UNIT) -> int:
 def floor_units(value: Fraction, unit: int = LOSS_UNIT) -> int:
     """Return a limit in integer units, rounded down."""
     return math.floor(value * unit)
+
+
+def brief(value: Fraction) -> str:
+    """Return a number in words: six digits, however large or small it is.
+
+    Examples:
+        >>> brief(Fraction(1, 3)), brief(Fraction(10) ** 500)
+        ('0.333333', '1e+500')
+    """
+    try:
+        shown = f"{float(value):g}"
+    except OverflowError:
+        shown = ""
+    if shown and (float(shown) != 0 or value == 0):
+        return shown
+    with localcontext(Context(prec=6, Emax=10**6, Emin=-(10**6))):
+        quotient = Decimal(value.numerator) / Decimal(value.denominator)
+        return f"{quotient.normalize():e}"

@@ -44,6 +44,8 @@ from modicum.accounting.neighborhoods.targets import (
     AddRemove,
     Attributes,
     Group,
+    Metric,
+    Point,
     Substitute,
     Target,
     Users,
@@ -404,3 +406,99 @@ def test_gaussian_means_add_up_as_squares_over_the_cells_that_a_move_touches() -
     ]
     moved = Attributes(1, frozenset({"area"}))
     assert joint(cells, moved, MU2) == 25 * UNIT
+
+
+# --- what an attacker would ask for ---------------------------------------------------
+
+
+def test_releases_on_one_sample_tell_together_which_region_holds_a_record() -> None:
+    """Two hospitals' counts on one sample: a record that moves is seen by both."""
+    parts = [
+        Entry(area, pure("5"), in_area(area), frozenset({"age"}))
+        for area in AREA.values
+    ]
+    both = on_sample(parts, Draw("s", Fraction(1, 2)))
+    moved = joint([both], Attributes(1, frozenset({"area"})))
+    # Without the noise of the draw, what both tell of the move is e^5 at least.
+    assert moved >= 5 * UNIT
+    same = on_sample([parts[0], parts[0]], Draw("s", Fraction(1, 2)))
+    assert same.reads == frozenset({"age"}), (
+        "one region needs no more than what is read"
+    )
+
+
+def test_a_short_distance_costs_more_than_its_square_where_epsilon_is_proven() -> None:
+    near = Metric(({"day": Fraction(0)}, {"day": Fraction(1, 2)}), distance_of_days)
+    native = Native(Relation.METRIC)
+    noise = laplace(sensitivity_l1=ONE, scale=ONE)
+    for curve in (noise, pure("1")):
+        found = joint([Entry("e", curve, native=native)], near, RHO)
+        own = laplace(sensitivity_l1=Fraction(1, 2), scale=ONE)
+        assert found >= own.loss().coordinates[RHO]
+        assert found == pure("0.5").loss().coordinates[RHO]
+    gauss = joint([Entry("e", gaussian(rho=ONE), native=native)], near, RHO)
+    assert gauss == UNIT // 4
+
+
+def distance_of_days(a: Point, b: Point) -> Fraction:
+    return abs(Fraction(a["day"]) - Fraction(b["day"]))
+
+
+def test_any_change_may_move_a_user_from_their_days_to_as_many_others() -> None:
+    days = [Entry(str(d), pure("1"), on_day(d), None, ANY_OF_A_DAY) for d in (0, 1)]
+    target = Users("day", at_most=1, change=Relation.ANY)
+    assert joint(days, target) == 2 * UNIT
+    assert joint(days, Users("day", at_most=1)) == UNIT, "there or not: one day"
+
+
+def test_unnamed_attributes_count_one_by_one() -> None:
+    entry = Entry("e", pure("1"), native=Native(Relation.SUBSTITUTE, Part.ATTRIBUTE))
+    assert joint([entry], Attributes(3)) == 3 * UNIT
+
+
+def test_a_loss_by_distance_says_nothing_of_users() -> None:
+    entry = Entry("e", pure("1"), native=Native(Relation.METRIC), rows=RowBound(3))
+    assert joint([entry], Users()) == INFINITE
+
+
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.ANY])
+def test_a_record_that_passes_between_users_changes_public_sizes(
+    relation: Relation,
+) -> None:
+    entry = Entry("e", pure("1"), native=Native(relation, Part.USER, size_public=True))
+    assert joint([entry], Substitute()) == INFINITE
+
+
+def test_attribute_steps_between_two_boxes_leave_a_region_of_public_size() -> None:
+    axes = [CategoryAxis(name, ("x", "y")) for name in ("a", "b")]
+    boxes: Region = tuple(
+        {"a": frozenset({v}), "b": frozenset({v})} for v in ("x", "y")
+    )
+    native = Native(Relation.SUBSTITUTE, Part.ATTRIBUTE, size_public=True)
+    entry = Entry("e", pure("1"), boxes, frozenset({"a"}), native)
+    target = Attributes(2, frozenset({"a", "b"}))
+    assert Engine([entry], axes, target).worst(EPS).units == INFINITE
+
+
+def test_a_user_day_mechanism_notices_the_day_that_it_does_not_read() -> None:
+    entry = Entry("e", pure("1"), reads=frozenset({"amount"}), native=ANY_OF_A_DAY)
+    assert joint([entry], Attributes(1, frozenset({"day"}))) == 2 * UNIT
+
+
+def test_a_delta_of_one_proves_nothing_at_all() -> None:
+    entry = Entry("e", declared_pure(eps=ONE, delta=Fraction(3, 10)))
+    assert joint([entry], Group(10, AddRemove())) == INFINITE
+    assert joint([entry], AddRemove(), DELTA) == 3 * 10**17
+
+
+def test_a_users_day_is_whole_to_what_reads_that_day_only() -> None:
+    """Daily active users: to one day's count, a day gone is the user gone."""
+    daily = Entry("d", pure("1"), on_day(3), None, WHOLE_USER)
+    assert joint([daily], Users("day", windows=DAYS)) == UNIT
+
+
+def test_a_move_that_cannot_be_is_not_said_to_be_attained() -> None:
+    entry = Entry("n", pure("1"), in_area("north"))
+    found = Engine([entry], [AREA], Attributes(1, frozenset({"area"}))).worst(EPS)
+    assert found.units == 2 * UNIT
+    assert not found.exact

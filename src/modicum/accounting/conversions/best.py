@@ -56,7 +56,7 @@ from modicum.accounting.grid import (
     RHO,
 )
 from modicum.accounting.losses import Total
-from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
+from modicum.core.exact import DELTA_UNIT, LOSS_UNIT, brief
 
 # alpha - 1 is searched from e^-40 to e^45 where a formula is cheap.
 _SEARCH_LOW = Decimal(-40)
@@ -221,7 +221,7 @@ def _rational(amount: Amount) -> Fraction:
 
 
 def _name(order: Fraction) -> str:
-    return f"rdp({float(order):g})"
+    return f"rdp({brief(order)})"
 
 
 def _best_order(bound: Callable[[Fraction], Decimal]) -> Fraction:

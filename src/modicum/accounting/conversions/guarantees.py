@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from modicum.accounting.amounts import ZERO, Amount
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.exact import brief
 
 #: What a guarantee may be stated in; ``eps-delta`` is epsilon with a delta above 0.
 Measure: TypeAlias = Literal["eps", "eps-delta", "rho", "mu", "rdp"]
@@ -48,10 +49,10 @@ class Guarantee:
     def __post_init__(self) -> None:
         numbers = [self.value, *(divergence for _, divergence in self.points)]
         if min(numbers) < 0:
-            raise _wrong(f"{float(min(numbers)):g} is negative", "no loss is below 0")
+            raise _wrong(f"{brief(min(numbers))} is negative", "no loss is below 0")
         if (self.measure == "eps-delta") != (self.delta > 0) or not 0 <= self.delta < 1:
             raise _wrong(
-                f"delta {float(self.delta):g} does not go with {WORDS[self.measure]}",
+                f"delta {brief(self.delta)} does not go with {WORDS[self.measure]}",
                 "a delta lies between 0 and 1, and belongs to an epsilon",
             )
         orders = [order for order, _ in self.points]
@@ -62,7 +63,7 @@ class Guarantee:
             )
         if orders and orders[0] <= 1:
             raise _wrong(
-                f"the order {float(orders[0]):g} is not above 1",
+                f"the order {brief(orders[0])} is not above 1",
                 "a Renyi guarantee has orders above 1",
             )
         if self.times < 1:
@@ -85,17 +86,17 @@ class Target:
     def __post_init__(self) -> None:
         if self.measure == "eps" and not 0 < self.at < 1:
             raise _wrong(
-                f"delta {float(self.at):g} is not between 0 and 1",
+                f"delta {brief(self.at)} is not between 0 and 1",
                 "give the delta at which epsilon is asked, such as 1e-6",
             )
         if self.measure == "delta" and self.at < 0:
             raise _wrong(
-                f"epsilon {float(self.at):g} is negative",
+                f"epsilon {brief(self.at)} is negative",
                 "give the epsilon at which delta is asked",
             )
         if self.measure == "rdp" and self.at <= 1:
             raise _wrong(
-                f"the order {float(self.at):g} is not above 1",
+                f"the order {brief(self.at)} is not above 1",
                 "give the order at which the divergence is asked",
             )
 

@@ -20,6 +20,7 @@ from modicum.accounting.conversions.guarantees import (
 from modicum.accounting.conversions.of_epsilon import OF_EPSILON
 from modicum.accounting.conversions.of_moments import OF_MOMENTS
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.exact import brief
 
 #: Every named conversion; of those between the same measures, the usual one first.
 CONVERSIONS = (*OF_EPSILON, *OF_MOMENTS)
@@ -158,8 +159,8 @@ def _says_nothing(guarantee: Guarantee, target: Target) -> InputError:
     return InputError(
         Problem(
             Code.NOT_SUPPORTED,
-            f"nothing finite is known at order {float(target.at):g}",
-            notes=(f"the highest order of the guarantee is {float(highest):g}",),
+            f"nothing finite is known at order {brief(target.at)}",
+            notes=(f"the highest order of the guarantee is {brief(highest)}",),
             help="ask for an order up to that one",
         )
     )

@@ -19,6 +19,7 @@ from modicum.accounting.conversions.profiles import delta_above, loss_above
 from modicum.accounting.decimals import GUARD, precise, to_decimal
 from modicum.accounting.mechanisms.declared import pure_curve
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.exact import brief
 
 
 def _optimal_epsilon(g: Guarantee, delta: Fraction) -> Fraction:
@@ -36,8 +37,8 @@ def _delta_left(g: Guarantee, delta: Fraction) -> Fraction:
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"the guarantee's own delta is larger than {float(delta):g}",
-                help=f"ask at a delta of at least {float(g.times * g.delta):g}",
+                f"the guarantee's own delta is larger than {brief(delta)}",
+                help=f"ask at a delta of at least {brief(g.times * g.delta)}",
             )
         )
     return left

@@ -134,10 +134,10 @@ def _mironov_epsilon(g: Guarantee, delta: Fraction) -> Amount:
 def _mironov_delta(g: Guarantee, eps: Fraction) -> Fraction:
     return min(
         delta_above(
-            min(
-                (to_decimal((order - 1) * (g.times * divergence - eps)) + GUARD).exp(),
-                Decimal(1),
-            )
+            (
+                min(to_decimal((order - 1) * (g.times * divergence - eps)), -GUARD)
+                + GUARD
+            ).exp()
         )
         for order, divergence in g.points
     )

@@ -25,7 +25,7 @@ from modicum.accounting.conversions.profiles import (
 )
 from modicum.accounting.decimals import precise, to_decimal
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import LOSS_UNIT
+from modicum.core.exact import LOSS_UNIT, brief
 
 #: The most multiplications that one distribution may take: about two seconds.
 WORK_MAX = 500_000
@@ -123,7 +123,7 @@ def _checked(counts: Mapping[Fraction, int]) -> tuple[tuple[Fraction, int], ...]
             raise InputError(
                 Problem(
                     Code.OUT_OF_RANGE,
-                    f"{count} guarantees of epsilon {float(eps):g} cannot be composed",
+                    f"{count} guarantees of epsilon {brief(eps)} cannot be composed",
                     help=f"give counts of at least 0 and epsilons up to {EPS_MAX}",
                 )
             )
@@ -140,7 +140,7 @@ def _lost(deltas: Mapping[Fraction, int]) -> Fraction:
             raise InputError(
                 Problem(
                     Code.OUT_OF_RANGE,
-                    f"{count} deltas of {float(delta):g} cannot be composed",
+                    f"{count} deltas of {brief(delta)} cannot be composed",
                     help="give deltas from 0 to below 1, and counts of at least 0",
                 )
             )
@@ -237,7 +237,7 @@ def optimal_pure_epsilon(
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"the mechanisms' own deltas exceed {float(delta):g}: {_NOT_ENOUGH}",
+                f"the mechanisms' own deltas exceed {brief(delta)}: {_NOT_ENOUGH}",
                 help="give a larger delta",
             )
         )

@@ -24,7 +24,7 @@ from modicum.accounting.decimals import (
 )
 from modicum.accounting.grid import INFINITE
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import LOSS_UNIT
+from modicum.core.exact import LOSS_UNIT, brief
 
 #: What the two tails of a Gaussian profile may err by, relative to the larger one:
 #: `normal_tail` and `mills_ratio` have 40 digits.
@@ -63,7 +63,7 @@ def check_eps(eps: Fraction) -> None:
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"epsilon {float(eps):g} is negative",
+                f"epsilon {brief(eps)} is negative",
                 help="give an epsilon of at least 0",
             )
         )
@@ -79,7 +79,7 @@ def check_delta(delta: Fraction) -> None:
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"delta {float(delta):g} is not between 0 and 1",
+                f"delta {brief(delta)} is not between 0 and 1",
                 help="give a delta above 1e-100 and below 1, such as 1e-6",
             )
         )
@@ -263,7 +263,7 @@ def gaussian_sigma_for(
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"the sensitivity {float(sensitivity):g} is not positive",
+                f"the sensitivity {brief(sensitivity)} is not positive",
                 help="an answer that never changes needs no noise",
             )
         )

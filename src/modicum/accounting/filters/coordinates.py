@@ -21,7 +21,7 @@ from modicum.accounting.grid import (
 )
 from modicum.accounting.losses import Loss, Total
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import DELTA_UNIT, floor_units, number_text
+from modicum.core.exact import DELTA_UNIT, brief, floor_units, number_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def _filter(
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"no such filter: limit {float(limit):g}, delta {float(delta):g}",
+                f"no such filter: limit {brief(limit)}, delta {brief(delta)}",
                 help="the limit is greater than 0, and 0 <= delta < 1",
             )
         )

@@ -19,7 +19,7 @@ from modicum.accounting.filters.coordinates import grid_index
 from modicum.accounting.grid import DELTA, EPS, INFINITE, RHO, coordinate_name
 from modicum.accounting.losses import Total
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import LOSS_UNIT
+from modicum.core.exact import LOSS_UNIT, brief
 
 # How many orders the zCDP odometer watches. A constant, as the shares of delta are:
 # 6 delta / (pi k)^2 for k = 1, 2, ... sums to less than delta.
@@ -138,7 +138,7 @@ def zcdp_odometer(total: Total, *, start: Fraction, delta: Fraction) -> Epsilon:
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"an odometer needs a start above 0, got {float(start):g}",
+                f"an odometer needs a start above 0, got {brief(start)}",
                 help="give the rho that the first releases will have together",
             )
         )
@@ -184,7 +184,7 @@ def _check_delta(delta: Fraction) -> None:
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"delta must lie strictly between 0 and 1, got {float(delta):g}",
+                f"delta must lie strictly between 0 and 1, got {brief(delta)}",
                 help="give the probability with which the bound may fail",
             )
         )

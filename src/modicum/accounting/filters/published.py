@@ -32,7 +32,7 @@ from modicum.accounting.decimals import (
 from modicum.accounting.grid import INFINITE, order_index
 from modicum.accounting.losses import Total
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import LOSS_UNIT
+from modicum.core.exact import LOSS_UNIT, brief
 
 #: The orders of the published prototypes.
 PUBLISHED_ORDERS: tuple[Fraction, ...] = (
@@ -99,7 +99,7 @@ def _refused(
     *,
     help: str,  # noqa: A002 - as users see it
 ) -> InputError:
-    budget = f"{{eps: {float(eps):g}, delta: {float(delta):g}}}"
+    budget = f"{{eps: {brief(eps)}, delta: {brief(delta)}}}"
     return InputError(
         Problem(
             Code.OUT_OF_RANGE,

@@ -10,7 +10,7 @@ from modicum.accounting.decimals import loss_units, precise, to_decimal
 from modicum.accounting.grid import DELTA, EPS, INFINITE
 from modicum.accounting.losses import Loss
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import DELTA_UNIT, LOSS_UNIT, floor_units
+from modicum.core.exact import DELTA_UNIT, LOSS_UNIT, brief, floor_units
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ class WhitehouseFilter:
             raise InputError(
                 Problem(
                     Code.OUT_OF_RANGE,
-                    f"no such filter: eps {float(self.eps):g},"
-                    f" delta_slack {float(self.delta_slack):g},"
-                    f" delta_sum {float(self.delta_sum):g}",
+                    f"no such filter: eps {brief(self.eps)},"
+                    f" delta_slack {brief(self.delta_slack)},"
+                    f" delta_sum {brief(self.delta_sum)}",
                     help="eps > 0, 0 < delta_slack < 1, and delta_sum >= 0",
                 )
             )

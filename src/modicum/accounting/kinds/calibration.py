@@ -27,6 +27,7 @@ from modicum.accounting.conversions.best import curve_delta
 from modicum.accounting.curves import Curve, composed
 from modicum.accounting.decimals import GUARD, precise, significant, to_decimal
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.exact import brief
 
 #: A parameter is given in so many significant digits.
 DIGITS = 13
@@ -235,7 +236,7 @@ def _bracket(family: Family, target: Budget) -> tuple[_Point, _Point | None]:
         Problem(
             Code.OUT_OF_RANGE,
             f"no {family.name} meets {budget_text(target)}; tried up to"
-            f" {float(here.at):g}",
+            f" {brief(here.at)}",
             notes=("the mechanism has no proof in this measure, or costs too much",),
             help="choose another target, such as an epsilon with a delta",
         )

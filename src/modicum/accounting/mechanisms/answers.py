@@ -10,6 +10,7 @@ from modicum.accounting.curves import NOTHING, Curve
 from modicum.accounting.decimals import precise, to_decimal
 from modicum.accounting.mechanisms.declared import pure_mu2, pure_rho
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.exact import brief
 
 
 @lru_cache(maxsize=4096)
@@ -48,7 +49,7 @@ def randomized_response(*, truth: Fraction, values: int, answers: int) -> Curve:
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"`truth` must be at least 1/values and below 1, got {float(truth):g}",
+                f"`truth` must be at least 1/values and below 1, got {brief(truth)}",
                 help="an answer that is false more often than by chance is the truth"
                 " about its opposite: turn it round",
             )

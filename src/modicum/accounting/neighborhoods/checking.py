@@ -15,7 +15,9 @@ from modicum.accounting.neighborhoods.targets import (
 from modicum.core.errors import Code, InputError, Problem
 
 #: Larger groups are refused: their bounds would be useless, and slow to compute.
-_GROUP_MAX = 1000
+_GROUP_MAX = 100
+#: A bound on active days beyond this is as good as none.
+_DAYS_MAX = 1000
 
 
 def axes_by_name(axes: Sequence[Axis]) -> dict[str, Axis]:
@@ -67,9 +69,11 @@ def _check_users(target: Users, axes: Mapping[str, Axis]) -> None:
         )
     if target.along is None and (target.windows or target.at_most):
         raise _wrong(Code.MISSING_KEY, "windows and bounds on days need an axis")
-    if target.at_most is not None and target.at_most < 1:
+    if target.at_most is not None and not 1 <= target.at_most <= _DAYS_MAX:
         raise _wrong(
-            Code.OUT_OF_RANGE, f"a user has at least 1 active day, got {target.at_most}"
+            Code.OUT_OF_RANGE,
+            f"a user has 1 to {_DAYS_MAX} active days, got {target.at_most};"
+            " leave the bound out if it is larger",
         )
     for name in sorted(target.fixed):
         if name not in axes or name == target.along:

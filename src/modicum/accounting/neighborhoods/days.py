@@ -19,8 +19,8 @@ from modicum.accounting.neighborhoods.sweep import Integers, integers
 #: Disjoint runs of days, each up to but not including its end.
 Runs: TypeAlias = Sequence[tuple[int, int]]
 
-# Beyond so many distinct days, stabbing is bounded instead of solved.
-_DAYS_MAX = 2000
+# Beyond so many steps, the choice of days is bounded instead of solved.
+_WORK_MAX = 20_000_000
 # So many choices of days are tried for one that reaches a bound.
 _GUESSES_MAX = 200
 
@@ -116,10 +116,14 @@ def _best_choice(demands: Sequence[Demand], at_most: int) -> Chosen:
         return _deepest_days(demands, at_most)
     if any(len(demand.runs) > 1 for demand in demands):
         return _bounded(demands, at_most)
-    if are_apart_or_equal([demand.runs[0] for demand in demands]):
-        return _filled_windows(demands, at_most)
     starts = {demand.runs[0][0] for demand in demands}
-    if all(demand.is_flat() for demand in demands) and len(starts) <= _DAYS_MAX:
+    if are_apart_or_equal([demand.runs[0] for demand in demands]):
+        if len(starts) * at_most**2 <= _WORK_MAX:
+            return _filled_windows(demands, at_most)
+    elif (
+        all(demand.is_flat() for demand in demands)
+        and len(starts) ** 2 * min(at_most, len(starts)) <= 10 * _WORK_MAX
+    ):
         return _stabbed(demands, at_most)
     return _bounded(demands, at_most)
 

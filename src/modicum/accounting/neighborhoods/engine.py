@@ -2,7 +2,6 @@
 
 Neighbors differ by a *move*; each release is charged for the step that the move makes
 in its own native relation; the charges of one move add up, and the worst move counts.
-For pure DP no better number can be proven from what is known here.
 
 Source:
     Guerra-Balboa, Miranda-Pascual, Parra-Arnau & Strufe 2024 (arXiv:2308.14649) for
@@ -129,8 +128,9 @@ class Engine:
         method = coordinate_name(index)
         found = [scene.worst(index) for scene in self._scenes]
         best = max(found, key=lambda worst: (worst.units, worst.exact))
-        exact = best.exact and self._complete
-        return Joint(best.units, method, best.move(), exact)
+        move = best.move()
+        exact = best.exact and self._complete and move.possible
+        return Joint(best.units, method, move, exact)
 
     def loss(self) -> Loss:
         """Return the worst cost in each coordinate, each of its own worst move."""
@@ -147,7 +147,8 @@ class Engine:
         """
         found = [self._epsilon_of(scene, delta) for scene in self._scenes]
         best = max(found, key=lambda joint: (joint.units, joint.exact))
-        return replace(best, exact=best.exact and self._complete)
+        exact = best.exact and self._complete and best.move.possible
+        return replace(best, exact=exact)
 
     def _epsilon_of(self, scene: Scene, delta: Fraction) -> Joint:
         table = scene.candidates()
@@ -195,7 +196,8 @@ class Engine:
             *(entry.reads or frozenset() for entry in self._entries)
         )
         # An entry that may read anything notices attributes without a name, too.
-        unnamed = {""} if any(entry.reads is None for entry in self._entries) else set()
+        hidden = any(entry.reads is None for entry in self._entries)
+        unnamed = {f"{_UNNAMED}{n}" for n in range(target.at_most if hidden else 0)}
         names = sorted(target.among if target.among is not None else known | unnamed)
         count = min(target.at_most, len(names))
         if comb(len(names), count) > _CHOICES_MAX:
@@ -229,7 +231,8 @@ class Engine:
                 for entry in self._entries
             ),
             free=None if free is None else free & used,
-            changed=tuple(sorted(name for name in changed or () if name)),
+            changed=tuple(sorted(n for n in changed or () if n[:1] != _UNNAMED)),
+            other_changes=bool(changed is None or changed - used),
             size=size,
             effort=self._effort,
         )
@@ -246,5 +249,7 @@ class Engine:
         return record_steps(entry, counts, size)
 
 
+# What attributes begin with that nobody has named.
+_UNNAMED = "\0"
 #: How many choices of attributes are tried before any may change.
 _CHOICES_MAX = 2000

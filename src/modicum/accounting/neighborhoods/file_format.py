@@ -19,7 +19,7 @@ from modicum.accounting.budgets import (
     ZcdpBudget,
 )
 from modicum.accounting.curves import NOTHING, Curve, composed
-from modicum.accounting.kinds.table import curve_of_kind, kind_named
+from modicum.accounting.kinds.table import Kind, curve_of_kind, kind_named
 from modicum.accounting.mechanisms import (
     declared_gdp,
     declared_pure,
@@ -49,7 +49,8 @@ from modicum.accounting.neighborhoods.regions import (
 from modicum.accounting.neighborhoods.samples import Draw, on_sample
 from modicum.accounting.neighborhoods.target_format import read_target, value_of
 from modicum.accounting.neighborhoods.targets import Target
-from modicum.core.document import Entries, Items, Kind, Node, Scalar
+from modicum.core.document import Entries, Items, Node, Scalar
+from modicum.core.document import Kind as ScalarKind
 from modicum.core.errors import Code
 from modicum.core.reading import (
     Fields,
@@ -238,7 +239,7 @@ def _values(node: Node, what: str) -> tuple[str, ...]:
 
 def _are_numbers(parts: tuple[Node, ...]) -> bool:
     return bool(parts) and all(
-        isinstance(part, Scalar) and part.kind is Kind.NUMBER for part in parts
+        isinstance(part, Scalar) and part.kind is ScalarKind.NUMBER for part in parts
     )
 
 
@@ -294,7 +295,7 @@ def _box(node: Node, axes: Mapping[str, Axis]) -> Box:
 def _entry(node: Node, axes: Mapping[str, Axis]) -> tuple[Entry, Draw | None]:
     fields = Fields(node, "an entry")
     name = line(fields.take("id"), "`id`")
-    curve = _curve(fields, node)
+    curve, kind = _curve(fields, node)
     where = fields.take_optional("where")
     reads = fields.take_optional("reads")
     native = fields.take_optional("proven-for")
@@ -313,11 +314,37 @@ def _entry(node: Node, axes: Mapping[str, Axis]) -> tuple[Entry, Draw | None]:
         rows=None if rows is None else _rows(rows, axes),
     )
     draw = None if sample is None else _draw(sample)
+    if kind is not None:
+        _check_relation(kind, entry, native or node, sampled=draw is not None)
     fields.finish()
     return entry, draw
 
 
-def _curve(fields: Fields, node: Node) -> Curve:
+def _check_relation(kind: Kind, entry: Entry, node: Node, *, sampled: bool) -> None:
+    """Refuse to take a mechanism as proven for what its own curve does not hold for."""
+    relation = entry.native.relation
+    if kind.relation == "that of the sensitivity":
+        return
+    if kind.relation == Relation.ADD_REMOVE.value:
+        if relation is not Relation.ADD_REMOVE:
+            raise fail(
+                Code.KEYS_CONFLICT,
+                f"`{kind.name}` holds for add-remove, not for {relation.value}",
+                node,
+                help="write `relation: add-remove`: the target converts it",
+            )
+        return
+    if sampled or relation is Relation.ADD_REMOVE:
+        raise fail(
+            Code.KEYS_CONFLICT,
+            f"`{kind.name}` holds for {kind.relation}, which is neither add-remove nor"
+            " amplified by a sample",
+            node,
+            help="say in `proven-for` which unit that is, with another `relation`",
+        )
+
+
+def _curve(fields: Fields, node: Node) -> tuple[Curve, Kind | None]:
     cost, mechanism = fields.take_optional("cost"), fields.take_optional("mechanism")
     times_node = fields.take_optional("times")
     if (cost is None) == (mechanism is None):
@@ -326,11 +353,14 @@ def _curve(fields: Fields, node: Node) -> Curve:
             "an entry has either a `cost` or a `mechanism`",
             node,
         )
-    curve = _declared(cost) if cost is not None else _mechanism(mechanism)
+    if cost is not None:
+        curve, kind = _declared(cost), None
+    else:
+        curve, kind = _mechanism(mechanism)
     if times_node is None:
-        return curve
+        return curve, kind
     times = count(times_node, "`times`", at_least=1, at_most=_TIMES_MAX)
-    return composed([(curve, times)])
+    return composed([(curve, times)]), kind
 
 
 def _declared(node: Node) -> Curve:
@@ -364,13 +394,14 @@ def curve_of_guarantee(budget: Budget) -> Curve:
             assert_never(budget)
 
 
-def _mechanism(node: Node | None) -> Curve:
+def _mechanism(node: Node | None) -> tuple[Curve, Kind]:
     assert node is not None
     fields = Fields(node, "a mechanism")
     kind_node = fields.take("kind")
     values = {key.text: number(value, f"`{key.text}`") for key, value in fields.rest()}
     with placed(kind_node):
-        return curve_of_kind(kind_named(line(kind_node, "`kind`")), values)
+        kind = kind_named(line(kind_node, "`kind`"))
+        return curve_of_kind(kind, values), kind
 
 
 def _stay(node: Node) -> Curve:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 import numpy as np
 
-from modicum.accounting.amounts import Amount, is_infinite, least, times
+from modicum.accounting.amounts import INFINITY, is_infinite, times
 from modicum.accounting.curves import NOTHING, UNKNOWN, Curve
 from modicum.accounting.decimals import precise
-from modicum.accounting.losses import Loss
-from modicum.accounting.mechanisms.declared import pure_curve
+from modicum.accounting.losses import Loss, Total
+from modicum.accounting.mechanisms.declared import concentrated, pure_curve
 from modicum.accounting.neighborhoods.entries import Entry, Relation
 from modicum.accounting.neighborhoods.moves import Charge, Move, Place
 from modicum.accounting.neighborhoods.regions import Axis, Region, Span
-from modicum.accounting.neighborhoods.steps import record_counts, record_steps
+from modicum.accounting.neighborhoods.steps import Steps, record_counts, record_steps
 from modicum.accounting.neighborhoods.targets import Metric, Point
 from modicum.accounting.neighborhoods.worst import Candidates, Worst
 from modicum.core.exact import number_text
@@ -29,7 +29,9 @@ def stretched(curve: Curve, distance: Fraction) -> Curve:
     """Return what a distance costs, from what one unit of distance costs.
 
     Args:
-        curve: For each unit of distance: eps, or rho and mu2 of its square.
+        curve: What is proven: eps for each unit of distance; or, without eps, mu2 or
+            rho for its square. With eps, nothing else is taken from the curve: a rho
+            that follows from eps shrinks more slowly than the square.
         distance: >= 0.
 
     Neighboring relation:
@@ -46,16 +48,20 @@ def stretched(curve: Curve, distance: Fraction) -> Curve:
     """
     if distance == 0:
         return NOTHING
-    eps = times(distance, curve.eps)
-    pure = UNKNOWN if is_infinite(eps) else pure_curve(eps)
-    rho = least(times(distance * distance, curve.rho), pure.rho)
+    if curve.delta:
+        return UNKNOWN
+    if not is_infinite(curve.eps):
+        return pure_curve(times(distance, curve.eps))
+    square = distance * distance
+    if not is_infinite(curve.mu2):
+        mu2 = times(square, curve.mu2)
+        return concentrated(times(Fraction(1, 2), mu2), mu2=mu2)
+    return concentrated(times(square, curve.rho), mu2=INFINITY)
 
-    def renyi(order: Fraction) -> Amount:
-        return least(pure.at(order), times(order, rho))
 
-    mu2 = least(times(distance * distance, curve.mu2), pure.mu2)
-    delta = Fraction(1) if curve.delta else Fraction(0)
-    return Curve(eps, rho, mu2, renyi, delta)
+@lru_cache(maxsize=8192)
+def _of_distance(curve: Curve, distance: Fraction) -> Loss:
+    return stretched(curve, distance).loss()
 
 
 @dataclass(frozen=True)
@@ -74,18 +80,17 @@ class MetricScene:
 
     def worst(self, index: int) -> Worst:
         """Return the costliest pair of points in one coordinate of a loss."""
-        best = max(
-            self._moves,
-            key=lambda move: move.total().units(index),
-            default=Move("none: no two points are within the distance"),
-        )
-        return Worst(best.total().units(index), lambda: best)
+        if not self._moves:
+            return Worst(0, lambda: Move("none: no two points are near enough"))
+        units = [total.units(index) for total in self._totals]
+        best = max(range(len(units)), key=units.__getitem__)
+        return Worst(units[best], lambda: self._moves[best])
 
     def candidates(self) -> Candidates | None:
         """Return the cost of every pair of points."""
         if not self._moves:
             return None
-        totals = [move.total() for move in self._moves]
+        totals = self._totals
         return Candidates(
             finite=np.array([total.finite for total in totals], dtype=object),
             infinite=np.array([total.infinite for total in totals]),
@@ -96,6 +101,10 @@ class MetricScene:
     @cached_property
     def _moves(self) -> list[Move]:
         return list(self._every_move())
+
+    @cached_property
+    def _totals(self) -> list[Total]:
+        return [move.total() for move in self._moves]
 
     def _every_move(self) -> Iterator[Move]:
         for before, after in combinations(self.target.points, 2):
@@ -111,7 +120,7 @@ class MetricScene:
             held, then = _lies(entry.region, before), _lies(entry.region, after)
             if held or then:
                 step = "changes inside" if held and then else "enters or leaves"
-                loss = self._loss(entry, distance, inside=held and then)
+                loss = self._loss(number, distance, inside=held and then)
                 charges.append(Charge(number, step, loss))
         return Move(
             text=f"a record at {_text(before)}: replaced by one at {_text(after)},"
@@ -121,11 +130,18 @@ class MetricScene:
             charges=tuple(charges),
         )
 
-    def _loss(self, entry: Entry, distance: Fraction, *, inside: bool) -> Loss:
-        if entry.native.relation is Relation.METRIC:
-            return stretched(entry.curve, distance).loss() if inside else UNKNOWN.loss()
-        steps = record_steps(entry, record_counts(entry, self.axes))
-        return steps.stay if inside else steps.cross
+    def _loss(self, number: int, distance: Fraction, *, inside: bool) -> Loss:
+        entry = self.entries[number]
+        if entry.native.relation is not Relation.METRIC:
+            return self._steps[number].stay if inside else self._steps[number].cross
+        return _of_distance(entry.curve, distance) if inside else UNKNOWN.loss()
+
+    @cached_property
+    def _steps(self) -> list[Steps]:
+        return [
+            record_steps(entry, record_counts(entry, self.axes))
+            for entry in self.entries
+        ]
 
 
 def _lies(region: Region, point: Point) -> bool:

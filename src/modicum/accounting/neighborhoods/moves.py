@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from modicum.accounting.grid import INFINITE
-from modicum.accounting.losses import Loss, Total
+from modicum.accounting.losses import Loss, Total, total_of
 
 #: A place for people: what a record has on each axis, such as ("day", "[3, 4)").
 Place = tuple[tuple[str, str], ...]
@@ -37,6 +35,8 @@ class Move:
         after: Where it is; None if it is gone, or for users.
         changed: Attributes beside the axes that change, if only some may.
         size: How many records make this move at once.
+        possible: Whether a record can move so. Where a place has a single value and
+            nothing else may change, a record that stays there is still the same.
         charges: The entries that it touches.
     """
 
@@ -45,23 +45,12 @@ class Move:
     after: Place | None = None
     changed: tuple[str, ...] = ()
     size: int = 1
+    possible: bool = True
     charges: tuple[Charge, ...] = field(default=(), repr=False)
 
     def total(self) -> Total:
         """Return the sum of what the move is charged."""
-        return total_of_losses(charge.loss for charge in self.charges)
-
-
-def total_of_losses(losses: Iterable[Loss]) -> Total:
-    """Return the sum of many losses, column by column."""
-    rows = [loss.coordinates for loss in losses]
-    if not rows:
-        return Total()
-    columns = list(zip(*rows, strict=True))
-    return Total(
-        tuple(sum(v for v in column if v < INFINITE) for column in columns),
-        tuple(sum(v >= INFINITE for v in column) for column in columns),
-    )
+        return total_of(charge.loss for charge in self.charges)
 
 
 def place_text(place: Place) -> str:

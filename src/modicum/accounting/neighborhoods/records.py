@@ -17,7 +17,7 @@ from modicum.accounting.neighborhoods.pairs import (
     worst_pair_of_cells,
 )
 from modicum.accounting.neighborhoods.places import described, holds, stretches
-from modicum.accounting.neighborhoods.regions import Region, Segments
+from modicum.accounting.neighborhoods.regions import Region, Segments, Span
 from modicum.accounting.neighborhoods.steps import Steps
 from modicum.accounting.neighborhoods.sweep import (
     Integers,
@@ -29,6 +29,8 @@ from modicum.accounting.neighborhoods.sweep import (
 )
 from modicum.accounting.neighborhoods.worst import Candidates, Worst, split
 
+# Pairs of cells times entries that are compared in all measures together.
+_TABLE_MAX = 20_000_000
 _NOT_FOUND = "not known: there are too many kinds of places to try them all"
 
 
@@ -59,7 +61,8 @@ class RecordScene:
         regions: The region of every entry.
         steps: What every entry costs.
         free: The axes along which a record may move; None if it comes or goes.
-        changed: Attributes that may change, beside axes, for the explanation.
+        changed: Attributes that may change, for the explanation.
+        other_changes: Whether something beside the axes may change.
         size: How many records make the same move.
         effort: How hard to look.
     """
@@ -69,6 +72,7 @@ class RecordScene:
     steps: tuple[Steps, ...]
     free: frozenset[str] | None
     changed: tuple[str, ...] = ()
+    other_changes: bool = True
     size: int = 1
     effort: Effort = USUAL_EFFORT
 
@@ -142,7 +146,7 @@ class RecordScene:
         if self._columns is None:
             return None
         pairs = list(self._pairs(self._columns))
-        if len(pairs) > self.effort.pairs:
+        if len(pairs) > self.effort.pairs or len(pairs) * len(self.steps) > _TABLE_MAX:
             return None
         cross, crossings = split([steps.cross for steps in self.steps], times=4)
         stay, stays = split([steps.stay for steps in self.steps], times=4)
@@ -219,8 +223,19 @@ class RecordScene:
             after=entered,
             changed=self.changed,
             size=self.size,
+            possible=self._is_possible(before, after),
             charges=tuple(self._charges(before, after)),
         )
+
+    def _is_possible(self, before: Sequence[int], after: Sequence[int] | None) -> bool:
+        if after is None or self.other_changes or tuple(before) != tuple(after):
+            return True
+        pieces = [
+            axis.pieces[segment]
+            for axis, segment in zip(self.axes, before, strict=True)
+            if self.free and axis.axis.name in self.free
+        ]
+        return any(isinstance(piece, Span) or len(piece) > 1 for piece in pieces)
 
     def _text(self, before: Place, after: Place | None) -> str:
         who = "a record" if self.size == 1 else f"{self.size} records alike"

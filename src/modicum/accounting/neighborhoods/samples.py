@@ -52,7 +52,7 @@ def on_sample(entries: Sequence[Entry], draw: Draw) -> Entry:
         >>> both = [Entry("a", curve), Entry("b", curve)]
         >>> entry = on_sample(both, Draw("monday", Fraction(1, 100)))
         >>> entry.id, entry.curve.loss().coordinates[0]
-        ('a + b on monday', 61940993976)
+        ('a + b on monday', 61932529417)
     """
     for entry in entries:
         if entry.native != Native() or entry.stay is not None:
@@ -67,6 +67,12 @@ def on_sample(entries: Sequence[Entry], draw: Draw) -> Entry:
             )
     reads = [entry.reads for entry in entries]
     known = [names for names in reads if names is not None]
+    if any(entry.region != entries[0].region for entry in entries):
+        # Which of the regions holds a record is something that together they tell.
+        known.append(
+            frozenset(name for entry in entries for box in entry.region for name in box)
+        )
+        reads.append(known[-1])
     return Entry(
         id=" + ".join(entry.id for entry in entries) + f" on {draw.name}",
         curve=shared_sample(

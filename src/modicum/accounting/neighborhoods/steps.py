@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from modicum.accounting.curves import UNKNOWN, Curve
-from modicum.accounting.grid import COORDINATES, INFINITE
+from modicum.accounting.grid import COORDINATES, DELTA, INFINITE
 from modicum.accounting.groups import group
 from modicum.accounting.losses import Loss
 from modicum.accounting.neighborhoods.entries import Entry, Part, Relation, UserPer
 from modicum.accounting.neighborhoods.regions import Axis, has_complement
+from modicum.core.exact import DELTA_UNIT
 
 _NOTHING = Loss((0,) * COORDINATES)
 
@@ -91,10 +92,33 @@ def record_counts(
     else:
         found = _of_users(entry, changed)
     if entry.native.size_public:
-        found = Counts(None, found.stay)
-    if changed is not None and entry.reads is not None and not entry.reads & changed:
-        found = Counts(found.cross, 0)  # What it uses of the record is as before.
+        found = Counts(None, found.stay if _keeps_sizes(entry, changed) else None)
+    if changed is not None and entry.reads is not None:
+        used = entry.reads
+        if isinstance(entry.native.unit, UserPer):
+            used |= {entry.native.unit.axis}  # It may bound records block by block.
+        if not used & changed:
+            return Counts(found.cross, 0)  # What it uses of the record is as before.
     return found
+
+
+def _keeps_sizes(entry: Entry, changed: frozenset[str] | None) -> bool:
+    """Return whether a record can change in the region by steps that keep its size."""
+    if entry.native.unit is Part.ROW:
+        return True
+    filters = frozenset(name for box in entry.region for name in box)
+    if entry.native.unit is Part.ATTRIBUTE:
+        stays_in_box = len(entry.region) == 1
+        return stays_in_box or (changed is not None and not filters & changed)
+    # The record of a user that becomes another user's changes both users' numbers.
+    return entry.native.relation is Relation.ANY and _same_instance(entry, changed)
+
+
+def _same_instance(entry: Entry, changed: frozenset[str] | None) -> bool:
+    unit = entry.native.unit
+    return changed is not None and not (
+        isinstance(unit, UserPer) and unit.axis in changed
+    )
 
 
 def _of_rows(entry: Entry, axes: Mapping[str, Axis]) -> Counts:
@@ -130,11 +154,7 @@ def _of_users(entry: Entry, changed: frozenset[str] | None) -> Counts:
     attributes that tell instances apart are known to stay.
     """
     own = 2 if entry.native.relation is Relation.ADD_REMOVE else 1
-    unit = entry.native.unit
-    same = changed is not None and not (
-        isinstance(unit, UserPer) and unit.axis in changed
-    )
-    return Counts(own, own if same else 2 * own)
+    return Counts(own, own if _same_instance(entry, changed) else 2 * own)
 
 
 def cost(curve: Curve, count: int | None, size: int = 1) -> Loss:
@@ -168,4 +188,6 @@ def _convex(curve: Curve, steps: int) -> Loss:
         for index, bound in enumerate(bounds):
             added[index] = max(added[index], bound - total[index])
             total[index] = min(INFINITE, total[index] + added[index])
+    if total[DELTA] >= DELTA_UNIT:
+        return UNKNOWN.loss()
     return Loss(tuple(total))

@@ -41,9 +41,10 @@ _SIMPLE: Mapping[str, AddRemove | Substitute] = {
     "substitute": Substitute(),
 }
 _FORMS = ("attributes", "label", "group", "user", "metric")
-_SUB_UNITS_MAX = 10**6
-_WINDOWS_MAX = 100_000
-_POINTS_MAX = 500
+_DAYS_MAX = 1000
+_LENGTH_MAX = 10**6
+_WINDOWS_MAX = 4000
+_POINTS_MAX = 200
 
 
 def read_target(
@@ -90,7 +91,7 @@ def _form(
     if form == "label":
         return Attributes(1, frozenset({_name(inner, attributes)}))
     if form == "group":
-        size = count(inner, "`group`", at_least=1, at_most=1000)
+        size = count(inner, "`group`", at_least=1, at_most=100)
         of = fields.take_optional("of")
         kind = (
             "add-remove"
@@ -141,7 +142,7 @@ def _users(node: Node, axes: Mapping[str, Axis]) -> Users:
         windows=_windows(axes, along, window, sliding),
         at_most=None
         if at_most is None
-        else count(at_most, "`at-most`", at_least=1, at_most=_SUB_UNITS_MAX),
+        else count(at_most, "`at-most`", at_least=1, at_most=_DAYS_MAX),
         change=Relation.ADD_REMOVE
         if change is None
         else Relation(choice(change, "change", kinds, Code.UNKNOWN_CHOICE)),
@@ -168,7 +169,7 @@ def _windows(
         raise fail(Code.KEYS_CONFLICT, "either `window` or `sliding`", sliding)
     axis = axes[along]
     assert isinstance(axis, NumericAxis)
-    length = count(node, "the window", at_least=1, at_most=_SUB_UNITS_MAX)
+    length = count(node, "the window", at_least=1, at_most=_LENGTH_MAX)
     step = length if window is not None else 1
     low, high = axis.span.low // 1, -(-axis.span.high // 1)
     # Fixed windows begin at multiples of their length, as blocks of entries do.

@@ -39,7 +39,7 @@ class Group:
     """Neighbors differ by several changes of another target.
 
     Attributes:
-        size: How many changes, from 1 to 1000.
+        size: How many changes, from 1 to 100.
         of: What changes.
     """
 

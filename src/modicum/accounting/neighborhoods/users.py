@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from itertools import product
 
 import numpy as np
@@ -41,10 +41,15 @@ class UserSteps:
     Attributes:
         each: So many in each block that has records; None if no number is proven.
         block: The length of a block; None if there is one block for all.
+        inside: So many if the entry sees nothing of the user outside the window:
+            then all that it sees is there or not.
+        paired: Whether `each` is for leaving and for entering.
     """
 
     each: int | None
     block: int | None = None
+    inside: int | None = None
+    paired: bool = False
 
 
 def user_steps(entry: Entry, target: Users, axes: Mapping[str, Axis]) -> UserSteps:
@@ -58,52 +63,46 @@ def user_steps(entry: Entry, target: Users, axes: Mapping[str, Axis]) -> UserSte
         target: Whose records change, and how.
         axes: The axes by name.
     """
-    if entry.native.size_public:
+    unit, relation = entry.native.unit, entry.native.relation
+    if entry.native.size_public or relation is Relation.METRIC:
         return UserSteps(None)
-    unit = entry.native.unit
     if unit is Part.USER:
-        return UserSteps(_per_instance(entry, whole=_is_whole(target, None)))
+        return _in_blocks(entry, target, axes, per=None, rows=1)
     if isinstance(unit, UserPer):
-        each = _per_instance(entry, whole=_is_whole(target, unit))
-        return _per_block(entry, target, axes, unit, each)
-    if unit is Part.ROW and entry.rows is not None:
-        return _row_steps(entry, target, axes)
-    return UserSteps(None)
+        return _in_blocks(entry, target, axes, per=unit, rows=1)
+    if unit is not Part.ROW or entry.rows is None:
+        return UserSteps(None)
+    if relation is Relation.SUBSTITUTE and not has_complement(entry.region, axes):
+        return UserSteps(None)  # Nothing can stand for a missing record.
+    return _in_blocks(entry, target, axes, per=entry.rows.per, rows=entry.rows.rows)
 
 
-def _per_instance(entry: Entry, *, whole: bool) -> int:
-    if entry.native.relation is Relation.ANY or whole:
-        return 1
-    return 2  # The instance goes, and comes back otherwise.
-
-
-def _row_steps(entry: Entry, target: Users, axes: Mapping[str, Axis]) -> UserSteps:
-    assert entry.rows is not None
-    per = entry.rows.per
-    if entry.native.relation is Relation.SUBSTITUTE:
-        if not has_complement(entry.region, axes):
-            return UserSteps(None)  # Nothing can stand for a missing record.
-        each = 1
-    elif entry.native.relation is Relation.ANY or _is_whole(target, per):
-        each = 1
-    else:
-        each = 2
-    if per is None:
-        return UserSteps(each * entry.rows.rows)
-    return _per_block(entry, target, axes, per, each * entry.rows.rows)
-
-
-def _per_block(
-    entry: Entry, target: Users, axes: Mapping[str, Axis], unit: UserPer, each: int
+def _in_blocks(
+    entry: Entry,
+    target: Users,
+    axes: Mapping[str, Axis],
+    *,
+    per: UserPer | None,
+    rows: int,
 ) -> UserSteps:
     """Return the steps for each block; for all at once if days are not told apart."""
-    axis = axes.get(unit.axis)
-    if unit.length.denominator != 1 or not isinstance(axis, NumericAxis):
+    # What is only proven to come or go, goes and comes back otherwise; or records
+    # leave, and others take their place.
+    both = entry.native.relation is Relation.ADD_REMOVE and not _is_whole(target, per)
+    each, inside = (2 * rows if both else rows), rows
+    paired = both and target.change is not Relation.ADD_REMOVE
+    if paired:
+        inside = each
+    if per is None:
+        return UserSteps(each, inside=inside, paired=paired)
+    axis = axes.get(per.axis)
+    if per.length.denominator != 1 or not isinstance(axis, NumericAxis):
         return UserSteps(None)
-    length = int(unit.length)
-    if unit.axis == target.along:
-        return UserSteps(each, length)
-    return UserSteps(each * _count_blocks(_days_of(entry.region, axis), length))
+    length = int(per.length)
+    if per.axis == target.along:
+        return UserSteps(each, length, inside, paired)
+    blocks = _count_blocks(_days_of(entry.region, axis), length)
+    return UserSteps(each * blocks, None, inside * blocks, paired)
 
 
 def _is_whole(target: Users, unit: UserPer | None) -> bool:
@@ -185,9 +184,11 @@ class UserScene:
             regions = [_at(entry.region, fixed, place) for entry in self.entries]
             for window in self.target.windows or (None,):
                 runs = [self._days(region, window) for region in regions]
-                cases.append(
-                    _Case(self.entries, steps, runs, self.target, home, window)
-                )
+                seen = [
+                    _if_inside(step, of_all=self._days(region, None), here=here)
+                    for step, region, here in zip(steps, regions, runs, strict=True)
+                ]
+                cases.append(_Case(self.entries, seen, runs, self.target, home, window))
         return cases
 
     def _days(self, region: Region, window: Span | None) -> tuple[tuple[int, int], ...]:
@@ -198,6 +199,16 @@ class UserScene:
         axis = self.axes[along]
         assert isinstance(axis, NumericAxis)
         return _days_of(region, axis, window)
+
+
+def _if_inside(
+    steps: UserSteps,
+    *,
+    of_all: tuple[tuple[int, int], ...],
+    here: tuple[tuple[int, int], ...],
+) -> UserSteps:
+    """Return the steps of an entry all of whose days lie in the window, if they do."""
+    return replace(steps, each=steps.inside) if of_all == here else steps
 
 
 def _days_of(
@@ -244,6 +255,9 @@ class _Case:
         if unbounded.cost:
             return INFINITE, unbounded
         found = self._choose(index, infinite=False)
+        if self._binds and any(self.steps[n].paired for n in self._in):
+            # A day of one table only costs half of what a day of both does.
+            found = replace(found, exact=False)
         return min(found.cost, INFINITE), found
 
     def bound(self) -> tuple[Loss, Chosen, bool]:
@@ -263,13 +277,25 @@ class _Case:
 
     @cached_property
     def _days_max(self) -> int:
-        longest = max(
-            (run[1] - run[0] for runs in self.runs for run in runs), default=1
+        if not self._binds or self.target.at_most is None:
+            return max(self._every_day, 1)
+        if self.target.change is Relation.ADD_REMOVE:
+            return self.target.at_most
+        return 2 * self.target.at_most  # Some days before the change, others after.
+
+    @cached_property
+    def _every_day(self) -> int:
+        return sum(b - a for a, b in merged([r for runs in self.runs for r in runs]))
+
+    @cached_property
+    def _binds(self) -> bool:
+        """Return whether a user cannot be active on every day."""
+        most = self.target.at_most
+        return (
+            self.target.along is not None
+            and most is not None
+            and most < self._every_day
         )
-        every = sum(run[1] - run[0] for runs in self.runs for run in runs)
-        if self.target.along is None or self.target.at_most is None:
-            return max(every, longest, 1)
-        return self.target.at_most
 
     def _choose(self, index: int, *, infinite: bool) -> Chosen:
         demands = [
@@ -288,8 +314,11 @@ class _Case:
 
     def _losses(self, number: int) -> tuple[Loss, ...]:
         """Return what 0, 1, 2, ... days of an entry cost; the last holds for more."""
-        blocks = self._blocks(number)
-        return _losses_of(self.entries[number], self.steps[number].each, blocks)
+        blocks, each = self._blocks(number), self.steps[number].each
+        entry = self.entries[number]
+        if each is not None and self._days_max >= self._every_day:
+            return _NOTHING, group(entry.curve, each * blocks).loss()
+        return _losses_of(entry, each, blocks)
 
     def _blocks(self, number: int) -> int:
         """Return how many blocks of an entry's own length can have records."""
@@ -325,6 +354,7 @@ class _Case:
         return f"{text} {what}"
 
 
+@lru_cache(maxsize=1024)
 def _losses_of(entry: Entry, each: int | None, blocks: int) -> tuple[Loss, ...]:
     """Return what 0, 1, 2, ... blocks cost; never less than fewer of them."""
     found = [_NOTHING]
