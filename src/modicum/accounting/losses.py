@@ -94,9 +94,26 @@ def total_of(losses: Iterable[Loss]) -> Total:
     kept = list(losses)
     times = Counter(map(id, kept))
     distinct = {id(loss): loss for loss in kept}
+    return total_of_counted((distinct[key], count) for key, count in times.items())
+
+
+def total_of_counted(losses: Iterable[tuple[Loss, int]]) -> Total:
+    """Return the exact sum of losses, each so many times.
+
+    Args:
+        losses: Losses, each with a count >= 0.
+
+    Examples:
+        >>> from fractions import Fraction
+        >>> from modicum.accounting.grid import RHO
+        >>> from modicum.accounting.mechanisms import gaussian
+        >>> loss = gaussian(rho=Fraction(1, 10)).loss()
+        >>> total_of_counted([(loss, 3)]).units(RHO)
+        300000000000
+    """
     finite, infinite = [0] * COORDINATES, [0] * COORDINATES
-    for key, count in times.items():
-        for index, units in enumerate(distinct[key].coordinates):
+    for loss, count in losses:
+        for index, units in enumerate(loss.coordinates):
             if units < INFINITE:
                 finite[index] += count * units
             else:

@@ -7,6 +7,7 @@ every complete guarantee counts, and the best of them (see
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from functools import lru_cache
 
 from modicum.accounting.curves import Curve, composed
 from modicum.accounting.kinds.table import KINDS, complete_values, curve_of_kind
-from modicum.accounting.losses import Total
+from modicum.accounting.losses import Total, total_of_counted
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError
 from modicum.core.reading import (
@@ -95,16 +96,12 @@ def total_of_parts(parts: Iterable[Part]) -> Total:
         >>> total_of_parts([ten]).units(1)
         50000000000
     """
-    total = Total()
-    for part in parts:
-        one = Total().plus(part.curve.loss())
-        total = total.joined(
-            Total(
-                tuple(part.times * units for units in one.finite),
-                tuple(part.times * found for found in one.infinite),
-            )
-        )
-    return total
+    kept = list(parts)
+    runs = Counter(map(id, kept))  # One mechanism that comes again is priced once.
+    distinct = {id(part): part for part in kept}
+    return total_of_counted(
+        (part.curve.loss(), part.times * runs[key]) for key, part in distinct.items()
+    )
 
 
 def merged(parts: Iterable[Part]) -> tuple[Part, ...]:
