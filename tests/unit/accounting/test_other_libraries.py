@@ -260,3 +260,22 @@ def test_dp_accounting_drops_small_orders_of_gaussian_steps() -> None:
         truth = max(oracle.gaussian_step(rate, ONE, order))
         assert abs(value(ours.at(order)) - truth) < MP.mpf(10) ** -20
         assert loss == float("inf"), MENDED
+
+
+def test_autodp_understates_sampled_gaussian_noise() -> None:
+    """Its default bound for Poisson samples lies below the divergence itself."""
+    rate, order = Fraction(1, 1000), 8
+    accountant = rdp_acct.anaRDPacct()
+    accountant.compose_poisson_subsampled_mechanisms(
+        lambda alpha: rdp_bank.RDP_gaussian({"sigma": 1.0}, alpha), float(rate)
+    )
+    theirs = float(accountant.RDPs_int[order - 1])
+    q, a = value(rate), MP.mpf(order)
+
+    def ratio(x: Any) -> Any:
+        return MP.npdf(x) * (1 - q + q * MP.exp(x - MP.mpf(1) / 2)) ** a
+
+    truth = MP.log(MP.quad(ratio, [-20, -5, 0, 5, 10, 15, 30])) / (a - 1)
+    ours = poisson_gaussian(sampling_rate=rate, noise_multiplier=ONE)
+    assert abs(MP.mpf(str(ours.at(Fraction(order)))) / truth - 1) < 1e-20
+    assert theirs < 0.999 * truth, MENDED
