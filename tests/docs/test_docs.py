@@ -458,6 +458,7 @@ DOCUMENTS = {
     "The known mechanisms": ("account mechanism --list",),
     "The effect of a sample": ("account subsample gaussian sigma=1 --rate 0.01",),
     "A joint loss": ("account compose question.yaml",),
+    "A batch": ("account batch batch.yaml --delta 1e-6",),
     "A mistake": ("release check nothing.yaml",),
 }
 
@@ -490,6 +491,13 @@ delta: 1e-6
 """
 
 
+BATCH = """
+format: batch/v1
+mechanisms:
+  - {kind: laplace, scale: 10, times: 3}
+"""
+
+
 @pytest.fixture
 def busy_folder(folder: Folder) -> Folder:
     """Return the demo's folder with a release to reserve and a policy to warn of."""
@@ -500,6 +508,7 @@ def busy_folder(folder: Folder) -> Folder:
     warned = policy.replace('when: "true"\n', "when: 'm.ml == \"none\"'\n")
     (folder.place / "warn.yaml").write_text(warned)
     (folder.place / "question.yaml").write_text(QUESTION)
+    (folder.place / "batch.yaml").write_text(BATCH)
     return folder
 
 

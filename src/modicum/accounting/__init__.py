@@ -2,6 +2,11 @@
 
 Everything is pure and free of floats: rationals and 60-digit decimals in, integer
 ledger units out, losses rounded up and limits rounded down.
+
+The rooms, from the ground up: `mechanisms` (what each costs, as a `Curve`),
+`amplification` (on secret samples), `groups` (several instances at once),
+`conversions` (between measures), `filters` and odometers, `kinds` (mechanisms by name,
+and the noise for a target), `neighborhoods` (many releases, under any relation).
 """
 
 from modicum.accounting.budgets import (
@@ -9,6 +14,7 @@ from modicum.accounting.budgets import (
     Budget,
     GdpBudget,
     PureBudget,
+    RenyiBudget,
     Unlimited,
     ZcdpBudget,
 )
@@ -30,6 +36,7 @@ __all__ = [
     "GdpBudget",
     "Loss",
     "PureBudget",
+    "RenyiBudget",
     "Total",
     "Unlimited",
     "ZcdpBudget",
