@@ -118,6 +118,24 @@ def test_public_functions_name_their_arguments_and_errors() -> None:
                     )
 
 
+def test_every_public_function_of_accounting_has_a_doctest() -> None:
+    """Every function that a module offers shows on a number what it returns."""
+    rooms = sorted((ROOT / "src" / "modicum" / "accounting").rglob("*.py"))
+    offered = [
+        (path, node)
+        for path in rooms
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    ]
+    silent = [
+        f"{path.relative_to(ROOT)}: {node.name}"
+        for path, node in offered
+        if ">>> " not in (ast.get_docstring(node) or "")
+    ]
+    assert len(offered) >= 100
+    assert silent == []
+
+
 def test_the_public_names_are_complete() -> None:
     import modicum
 

@@ -35,6 +35,16 @@ def read_measured(
     Raises:
         InputError: If the measure is missing, mixed or unknown, or a number is out
             of its range.
+
+    Examples:
+        >>> from modicum.core.document import from_python
+        >>> stated = from_python({"eps": 1, "delta": 1e-6})
+        >>> read_measured(stated, "a limit", limit_delta)
+        ApproxBudget(eps=Fraction(1, 1), delta=Fraction(1, 1000000))
+        >>> read_measured(from_python(1), "a limit", limit_delta)
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: a limit has no measure
     """
     if isinstance(node, Scalar) and node.kind is Kind.NUMBER:
         raise _no_measure(what, node)
@@ -127,6 +137,11 @@ def cost_delta(node: Node) -> Fraction:
 
     Raises:
         InputError: If it is not a number in that range.
+
+    Examples:
+        >>> from modicum.core.document import from_python
+        >>> cost_delta(from_python(1e-20))  # below one unit of the ledger
+        Fraction(1, 100000000000000000000)
     """
     return probability(node, "delta")
 
@@ -136,6 +151,13 @@ def limit_delta(node: Node) -> Fraction:
 
     Raises:
         InputError: If it is not a number in that range.
+
+    Examples:
+        >>> from modicum.core.document import from_python
+        >>> limit_delta(from_python(1e-20))
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: delta must be at least 1e-18, got 1e-20
     """
     value = probability(node, "delta")
     if value * DELTA_UNIT < 1:

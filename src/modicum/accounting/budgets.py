@@ -66,6 +66,12 @@ def parameter(budget: Budget) -> Fraction | None:
 
     None if there is no such number: the budget is unlimited, or a Renyi budget,
     which has one for each order.
+
+    Examples:
+        >>> parameter(ApproxBudget(Fraction(2), Fraction(1, 10**6)))
+        Fraction(2, 1)
+        >>> parameter(RenyiBudget(((Fraction(8), Fraction(1)),))) is None
+        True
     """
     match budget:
         case PureBudget(eps=value) | ApproxBudget(eps=value):
@@ -85,6 +91,15 @@ def with_parameter(budget: Budget, value: Fraction) -> Budget:
 
     Raises:
         InputError: If it is a Renyi budget, which has no single parameter.
+
+    Examples:
+        >>> budget = ApproxBudget(Fraction(2), Fraction(1, 10**6))
+        >>> budget_text(with_parameter(budget, Fraction(1, 2)))
+        '{eps: 0.5, delta: 1e-06}'
+        >>> with_parameter(RenyiBudget(((Fraction(8), Fraction(1)),)), Fraction(2))
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: the budget {rdp: {8: 1}} has no single parameter
     """
     match budget:
         case PureBudget() | ApproxBudget():
@@ -108,7 +123,12 @@ def with_parameter(budget: Budget, value: Fraction) -> Budget:
 
 
 def measure(budget: Budget) -> str:
-    """Return the name of the budget's measure, as the format spells it."""
+    """Return the name of the budget's measure, as the format spells it.
+
+    Examples:
+        >>> measure(ApproxBudget(Fraction(1), Fraction(1, 10**6)))
+        'eps, delta'
+    """
     match budget:
         case PureBudget():
             return "eps"
@@ -127,7 +147,12 @@ def measure(budget: Budget) -> str:
 
 
 def budget_text(budget: Budget) -> str:
-    """Return the budget as the format writes it, such as ``{eps: 1, delta: 1e-07}``."""
+    """Return the budget as the format writes it, such as ``{eps: 1, delta: 1e-07}``.
+
+    Examples:
+        >>> budget_text(RenyiBudget(((Fraction(3, 2), Fraction(1, 4)),)))
+        '{rdp: {1.5: 0.25}}'
+    """
     match budget:
         case PureBudget(eps=eps):
             return f"{{eps: {number_text(eps)}}}"

@@ -51,7 +51,12 @@ def _context(digits: int) -> decimal.Context:
 
 
 def precise(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function compute in 60 digits, whatever the caller's context."""
+    """Make a function compute in 60 digits, whatever the caller's context.
+
+    Examples:
+        >>> precise(lambda: Decimal(2) / 3)()
+        Decimal('0.666666666666666666666666666666666666666666666666666666666667')
+    """
 
     @wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -62,15 +67,27 @@ def precise(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def to_decimal(value: Fraction) -> Decimal:
-    """Return a rational as a decimal of the current precision."""
+    """Return a rational as a decimal of the current precision.
+
+    Examples:
+        >>> to_decimal(Fraction(1, 8))
+        Decimal('0.125')
+        >>> precise(to_decimal)(Fraction(2, 3))
+        Decimal('0.666666666666666666666666666666666666666666666666666666666667')
+    """
     return Decimal(value.numerator) / Decimal(value.denominator)
 
 
+@precise
 def loss_units(value: Decimal) -> int:
     """Return a computed loss in ledger units, rounded up, infinite if too large.
 
     What is 0 but for the error of the computation may be a tiny loss: one unit. Only
     a bound that is clearly negative, as a conversion may give, is 0.
+
+    Examples:
+        >>> [loss_units(Decimal(x)) for x in ("0.1", "0", "-1")]
+        [100000000001, 1, 0]
     """
     if value < -GUARD:
         return 0
@@ -78,15 +95,26 @@ def loss_units(value: Decimal) -> int:
     return saturate(int(scaled.to_integral_value(rounding=decimal.ROUND_CEILING)))
 
 
+@precise
 def limit_units(value: Decimal) -> int:
-    """Return a computed limit in ledger units, rounded down; negative if negative."""
+    """Return a computed limit in ledger units, rounded down; negative if negative.
+
+    Examples:
+        >>> [limit_units(Decimal(x)) for x in ("0.1", "0", "-1")]
+        [99999999999, -1, -1000000000001]
+    """
     scaled = (value - GUARD) * LOSS_UNIT
     floor = int(scaled.to_integral_value(rounding=decimal.ROUND_FLOOR))
     return min(floor, INFINITE - 1)
 
 
 def saturate(units: int) -> int:
-    """Return the loss itself, or infinity if it does not fit a coordinate."""
+    """Return the loss itself, or infinity if it does not fit a coordinate.
+
+    Examples:
+        >>> saturate(7), saturate(2**70) == INFINITE
+        (7, True)
+    """
     return min(units, INFINITE)
 
 
@@ -107,6 +135,10 @@ def lowest(
         low: The lower end.
         high: The upper end.
         within: How far from the bottom the point may be.
+
+    Examples:
+        >>> f"{lowest(lambda x: (x - 2) ** 2, Decimal(0), Decimal(9)):.6f}"
+        '2.000000'
     """
     with decimal.localcontext(_context(30)):
         ratio = (Decimal(5).sqrt() - 1) / 2
@@ -133,6 +165,12 @@ def normal_tail(x: Decimal) -> Decimal:
         Up to 40: Abramowitz & Stegun 26.2.11: all terms are positive, so the only
         cancellation is the last subtraction; the working precision pays for it.
         Beyond: `mills_ratio`.
+
+    Examples:
+        >>> f"{normal_tail(Decimal('1.96')):.12f}"
+        '0.024997895148'
+        >>> f"{normal_tail(Decimal(100)):.6e}"  # far below the least float
+        '1.344179e-2174'
     """
     if x < 0:
         return 1 - normal_tail(-x)
@@ -152,7 +190,12 @@ def normal_tail(x: Decimal) -> Decimal:
 
 
 def normal_density(x: Decimal) -> Decimal:
-    """Return the density of a standard normal; 0 where no exponent is small enough."""
+    """Return the density of a standard normal; 0 where no exponent is small enough.
+
+    Examples:
+        >>> f"{normal_density(Decimal(0)):.12f}"  # 1 / sqrt(2 pi)
+        '0.398942280401'
+    """
     return (-x * x / 2).exp() / (2 * pi(60)).sqrt()
 
 
@@ -164,6 +207,12 @@ def mills_ratio(x: Decimal) -> Decimal:
         Abramowitz & Stegun 26.2.14. Its convergents lie above and below the ratio in
         turn, and the n-th differs from the next by at most n! / x**(2n + 1), since
         each denominator is at least x times the one before: 1e-80 for n = 40.
+
+    Examples:
+        >>> f"{mills_ratio(Decimal(0)):.12f}"  # sqrt(pi / 2)
+        '1.253314137316'
+        >>> f"{mills_ratio(Decimal(1000)):.15f}"  # below 1 / 1000
+        '0.000999999000003'
     """
     if x <= _SERIES_MAX:
         return normal_tail(x) / normal_density(x)
@@ -189,7 +238,12 @@ def significant(value: Decimal | Fraction, digits: int, *, up: bool) -> Fraction
 
 @lru_cache(maxsize=512)
 def pi(digits: int) -> Decimal:
-    """Return pi to `digits` digits, by Machin's formula."""
+    """Return pi to `digits` digits, by Machin's formula.
+
+    Examples:
+        >>> f"{pi(50):.30f}"
+        '3.141592653589793238462643383280'
+    """
     with decimal.localcontext(_context(digits + 10)):
         return 4 * (4 * _arctan_inverse(5) - _arctan_inverse(239))
 

@@ -39,12 +39,21 @@ def order_index(order: Fraction) -> int:
 
     Raises:
         ValueError: If the order is not on the grid.
+
+    Examples:
+        >>> order_index(Fraction(8))
+        12
     """
     return FIRST_ORDER + ORDERS.index(order)
 
 
 def coordinate_name(index: int) -> str:
-    """Return the name of a coordinate, such as ``eps``, ``rho`` or ``rdp(8)``."""
+    """Return the name of a coordinate, such as ``eps``, ``rho`` or ``rdp(8)``.
+
+    Examples:
+        >>> [coordinate_name(index) for index in (RHO, 12, DELTA)]
+        ['rho', 'rdp(8)', 'delta']
+    """
     fixed = {EPS: "eps", RHO: "rho", MU2: "mu2", DELTA: "delta"}
     if index in fixed:
         return fixed[index]

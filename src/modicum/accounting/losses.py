@@ -90,6 +90,14 @@ def total_of(losses: Iterable[Loss]) -> Total:
     """Return the exact sum of losses; of none, zero.
 
     A loss that comes again and again, as one object, is multiplied, not added.
+
+    Examples:
+        >>> from fractions import Fraction
+        >>> from modicum.accounting.grid import RHO
+        >>> from modicum.accounting.mechanisms import gaussian
+        >>> loss = gaussian(rho=Fraction(1, 3)).loss()
+        >>> total_of([loss, loss, loss]).units(RHO)  # each was rounded up
+        1000000000002
     """
     kept = list(losses)
     times = Counter(map(id, kept))

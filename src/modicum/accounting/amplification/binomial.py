@@ -23,7 +23,15 @@ _EXPONENT_MAX = Decimal(10**11)
 
 
 def growth(exponent: Amount) -> Decimal:
-    """Return exp(exponent), or infinity where that is too large to compute with."""
+    """Return exp(exponent), or infinity where that is too large to compute with.
+
+    Examples:
+        >>> from modicum.accounting.decimals import precise
+        >>> f"{precise(growth)(Fraction(1)):.12f}"
+        '2.718281828459'
+        >>> growth(Decimal("1e30"))
+        Decimal('Infinity')
+    """
     power = decimal_of(exponent)
     return INFINITY if power > _EXPONENT_MAX else power.exp()
 
@@ -35,6 +43,12 @@ def log_mean_power(rate: Fraction, order: int, growths: Iterable[Decimal]) -> Am
         rate: q, strictly between 0 and 1.
         order: n, an integer >= 2.
         growths: G(2), G(3), ..., G(n) or more of them.
+
+    Examples:
+        >>> from modicum.accounting.decimals import precise
+        >>> mean = precise(log_mean_power)(Fraction(1, 2), 2, [Decimal(1).exp()])
+        >>> f"{mean:.6f}"  # ln(3/4 + e/4)
+        '0.357374'
     """
     kept = to_decimal(1 - rate)
     odds = to_decimal(rate / (1 - rate))
@@ -56,6 +70,11 @@ def between_integers(
 
     Convexity interpolates between two integers; below 2 the value at 2 is a bound.
     Infinite above `largest`.
+
+    Examples:
+        >>> orders = Fraction(3, 2), Fraction(5, 2)
+        >>> [between_integers(Fraction, order) for order in orders]
+        [Fraction(2, 1), Fraction(8, 3)]
     """
     if order > largest:
         return INFINITY

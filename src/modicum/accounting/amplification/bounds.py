@@ -49,7 +49,16 @@ def amplified_eps(eps: Amount, sampling_rate: Fraction) -> Amount:
 def amplified(
     base: Curve, rate: Fraction, renyi: Callable[[Fraction], Amount]
 ) -> Curve:
-    """Return a sampled curve: a Renyi bound, the pure bound, and that of no sample."""
+    """Return a sampled curve: a Renyi bound, the pure bound, and that of no sample.
+
+    Examples:
+        >>> whole = pure_curve(Fraction(1))
+        >>> part = amplified(whole, Fraction(1, 100), whole.at)
+        >>> f"{part.eps:.6f}"  # ln(1 + (e - 1) / 100)
+        '0.017037'
+        >>> part.rho < whole.rho / 100
+        True
+    """
     if rate == 0:
         return NOTHING
     if rate == 1:

@@ -21,6 +21,10 @@ def mean_loss(counts: Mapping[Fraction, int]) -> Decimal:
 
     Args:
         counts: How often each epsilon is used.
+
+    Examples:
+        >>> f"{mean_loss({Fraction(1): 10}):.6f}"  # of at most 10
+        '4.621172'
     """
     total = Decimal(0)
     for eps, count in counts.items():

@@ -204,6 +204,12 @@ def renyi_best_epsilon(curve: Curve, delta: Fraction) -> Amount:
     Args:
         curve: At least one divergence is finite.
         delta: Strictly between 0 and 1.
+
+    Examples:
+        >>> from modicum.accounting.mechanisms import gaussian
+        >>> eps = renyi_best_epsilon(gaussian(rho=Fraction(1, 2)), Fraction(1, 10**6))
+        >>> f"{float(eps):.9g}"
+        '5.22153444'
     """
     found = _renyi_epsilon(curve, delta).units
     return INFINITY if found >= INFINITE else Fraction(found, LOSS_UNIT)
@@ -211,7 +217,14 @@ def renyi_best_epsilon(curve: Curve, delta: Fraction) -> Amount:
 
 @precise
 def renyi_best_delta(curve: Curve, eps: Fraction) -> Fraction:
-    """Return delta at `eps` by the best order of a curve alone, rounded up."""
+    """Return delta at `eps` by the best order of a curve alone, rounded up.
+
+    Examples:
+        >>> from modicum.accounting.mechanisms import gaussian
+        >>> delta = renyi_best_delta(gaussian(rho=Fraction(1, 2)), Fraction(5))
+        >>> f"{float(delta):.9g}"
+        '2.89612281e-06'
+    """
     return _renyi_delta(curve, eps).value
 
 
@@ -312,6 +325,15 @@ def curve_of(total: Total) -> Curve:
 
     Between two orders of the grid, (order - 1) * divergence is below the line
     between its values there.
+
+    Examples:
+        >>> from modicum.accounting.losses import total_of
+        >>> from modicum.accounting.mechanisms import gaussian
+        >>> curve = curve_of(total_of([gaussian(rho=Fraction(1, 10)).loss()] * 3))
+        >>> curve.rho, curve.eps
+        (Fraction(3, 10), Decimal('Infinity'))
+        >>> curve.renyi(Fraction(7)), curve.at(Fraction(7))
+        (Fraction(43, 20), Fraction(21, 10))
     """
 
     def amount(index: int) -> Amount:

@@ -139,6 +139,12 @@ def check_relation(proven: str, wanted: str) -> None:
 
     Raises:
         InputError: If the two differ, or one is unknown.
+
+    Examples:
+        >>> check_relation("substitute", "add-remove")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: no guarantee under `substitute` ...
     """
     for relation in (proven, wanted):
         if relation not in RELATIONS:

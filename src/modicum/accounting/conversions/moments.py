@@ -67,6 +67,10 @@ def renyi_offset(order: Fraction | Decimal, delta: Fraction) -> Decimal:
     Source:
         Canonne, Kamath & Steinke 2020, Prop. 12 (arXiv:2004.00010); also Balle et
         al. 2020, Thm 21 (arXiv:1905.09982).
+
+    Examples:
+        >>> f"{renyi_offset(Fraction(2), Fraction(1, 10**6)):.6f}"
+        '12.429216'
     """
     alpha = order if isinstance(order, Decimal) else to_decimal(order)
     ln_alpha = alpha.ln()
@@ -90,6 +94,10 @@ def zcdp_epsilon(rho_units: int, delta: Fraction) -> int:
 
     Source:
         Canonne, Kamath & Steinke 2020, Cor. 13 (arXiv:2004.00010).
+
+    Examples:
+        >>> zcdp_epsilon(500_000_000_000, Fraction(1, 10**6))
+        5221534444531
     """
     if rho_units == 0:
         return 0
@@ -103,6 +111,12 @@ def zcdp_rational(rho: Fraction, delta: Fraction) -> Decimal:
     """Return what `zcdp_epsilon` does for any rational rho > 0, before it is rounded.
 
     It may be negative where epsilon is 0.
+
+    Examples:
+        >>> f"{zcdp_rational(Fraction(1, 2), Fraction(1, 10**6)):.15f}"
+        '5.221534444530169'
+        >>> f"{zcdp_rational(Fraction(1, 10**9), Fraction(1, 2)):.6f}"
+        '-0.693147'
     """
     return _zcdp(to_decimal(rho), to_decimal(delta).ln())
 
@@ -129,6 +143,13 @@ def zcdp_cap(eps: Fraction, delta: Fraction) -> int:
     Returns:
         max over alpha > 1 of (eps - `renyi_offset`)/alpha, in units of 1e-12,
         rounded down; never negative.
+
+    Examples:
+        >>> delta = Fraction(1, 10**6)
+        >>> zcdp_cap(Fraction(1), delta)
+        24355970359
+        >>> zcdp_epsilon(zcdp_cap(Fraction(1), delta), delta) <= LOSS_UNIT
+        True
     """
     epsilon = to_decimal(eps)
     ln_delta = to_decimal(delta).ln()
@@ -150,6 +171,11 @@ def renyi_cap(order: Fraction, eps: Fraction, delta: Fraction) -> int:
     Returns:
         eps - `renyi_offset` in units of 1e-12, rounded down; negative if no loss
         at all, not even 0, can be admitted at this order.
+
+    Examples:
+        >>> delta = Fraction(1, 10**6)
+        >>> [renyi_cap(Fraction(order), Fraction(1), delta) for order in (8, 32)]
+        [-543049895417, 697884999760]
     """
     return limit_units(to_decimal(eps) - renyi_offset(order, delta))
 
@@ -157,7 +183,14 @@ def renyi_cap(order: Fraction, eps: Fraction, delta: Fraction) -> int:
 @lru_cache(maxsize=65536)
 @precise
 def renyi_epsilon(order: Fraction, units: int, delta: Fraction) -> int:
-    """Return epsilon at `delta` of a Renyi divergence, rounded up, at least 0."""
+    """Return epsilon at `delta` of a Renyi divergence, rounded up, at least 0.
+
+    Examples:
+        >>> renyi_epsilon(Fraction(32), LOSS_UNIT, Fraction(1, 10**6))
+        1302115000240
+        >>> renyi_epsilon(Fraction(32), 0, Fraction(1, 2))
+        0
+    """
     if units >= INFINITE:
         return INFINITE
     return loss_units(Decimal(units) / LOSS_UNIT + renyi_offset(order, delta))
@@ -176,6 +209,13 @@ def tightest_epsilon(total: Total, delta: Fraction) -> Epsilon:
 
     Returns:
         The least of pure, zCDP (over real orders) and Renyi (over the grid).
+
+    Examples:
+        >>> from modicum.accounting.losses import total_of
+        >>> from modicum.accounting.mechanisms import gaussian
+        >>> total = total_of([gaussian(rho=Fraction(1, 10)).loss()])
+        >>> tightest_epsilon(total, Fraction(1, 10**6))
+        Epsilon(units=2141938928386, method='zcdp')
     """
     left = delta - Fraction(total.units(DELTA), DELTA_UNIT)
     if left < 0:
@@ -223,7 +263,13 @@ def renyi_delta(order: Fraction, divergence: Amount, eps: Fraction) -> Fraction:
 
 
 def ln_delta_bound(alpha: Decimal, divergence: Decimal, eps: Decimal) -> Decimal:
-    """Return ln delta of a divergence, and more on top than it may err by."""
+    """Return ln delta of a divergence, and more on top than it may err by.
+
+    Examples:
+        >>> bound = precise(ln_delta_bound)(Decimal(2), Decimal(1), Decimal(10))
+        >>> f"{bound:.6f}"  # 1 - 10 - 2 ln 2
+        '-10.386294'
+    """
     less_one = alpha - 1
     ln_less_one = less_one.ln()
     exponent = less_one * (divergence + 2 * GUARD - eps)

@@ -84,7 +84,12 @@ def convert(
 
 
 def conversions_from(measure: Measure) -> tuple[Conversion, ...]:
-    """Return every conversion of a measure, the usual one of each target first."""
+    """Return every conversion of a measure, the usual one of each target first.
+
+    Examples:
+        >>> sorted({found.target for found in conversions_from("rho")})  # never mu
+        ['delta', 'eps', 'rdp', 'rho']
+    """
     return tuple(c for c in CONVERSIONS if measure in c.sources)
 
 

@@ -38,16 +38,30 @@ _STEPS_MAX = 200
 
 
 def delta_above(value: Decimal | Fraction) -> Fraction:
-    """Return a delta above 0 in 20 significant digits, rounded up, at most 1."""
+    """Return a delta above 0 in 20 significant digits, rounded up, at most 1.
+
+    Examples:
+        >>> delta_above(Fraction(1, 3))
+        Fraction(16666666666666666667, 50000000000000000000)
+        >>> delta_above(Fraction(2))
+        Fraction(1, 1)
+    """
     if value < LEAST_DELTA:
         return Fraction(LEAST_DELTA)
     return min(significant(value, _DELTA_DIGITS, up=True), Fraction(1))
 
 
+@precise
 def loss_above(value: Decimal) -> Fraction:
     """Return a computed loss as a multiple of 1e-12, rounded up, at least 0.
 
     Unlike a coordinate of the ledger it may be of any size: nothing is cut off.
+
+    Examples:
+        >>> loss_above(Decimal("0.1"))
+        Fraction(100000000001, 1000000000000)
+        >>> loss_above(Decimal(-1))
+        Fraction(0, 1)
     """
     scaled = Fraction(value + GUARD) * LOSS_UNIT
     return Fraction(max(0, -(-scaled.numerator // scaled.denominator)), LOSS_UNIT)
@@ -58,6 +72,12 @@ def check_eps(eps: Fraction) -> None:
 
     Raises:
         InputError: If `eps` is negative.
+
+    Examples:
+        >>> check_eps(Fraction(-1, 2))
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: epsilon -0.5 is negative
     """
     if eps < 0:
         raise InputError(
@@ -74,6 +94,12 @@ def check_delta(delta: Fraction) -> None:
 
     Raises:
         InputError: If `delta` is not between 0 and 1, or as small as `LEAST_DELTA`.
+
+    Examples:
+        >>> check_delta(Fraction(1))
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: delta 1 is not between 0 and 1
     """
     if not LEAST_DELTA < delta < 1:
         raise InputError(
@@ -189,6 +215,10 @@ def gaussian_epsilon_units(mu2_units: int, delta: Fraction) -> int:
 
     Returns:
         Epsilon in units of 1e-12, rounded up; `INFINITE` if mu is.
+
+    Examples:
+        >>> gaussian_epsilon_units(LOSS_UNIT, Fraction(1, 10**6))
+        4886554117463
     """
     if mu2_units >= INFINITE:
         return INFINITE

@@ -29,6 +29,13 @@ def bottom_of_valley(
             a high end.
         least: The function at that point.
         within: How close the ends come before the search stops.
+
+    Examples:
+        >>> around = Decimal(0), Decimal(1), Decimal(9)
+        >>> within = Decimal("1e-6")
+        >>> at = bottom_of_valley(lambda x: (x - 2) ** 2, around, Decimal(1), within)
+        >>> f"{at:.4f}"
+        '2.0000'
     """
     low, middle, high = around
     lows: list[tuple[Decimal, Decimal]] = [(middle, least)]

@@ -135,6 +135,13 @@ def filter_for(budget: Budget, name: str) -> Filter:
     Raises:
         InputError: If the filter is not proven for this budget, or a Renyi budget
             lists no order, or one that the ledger does not keep.
+
+    Examples:
+        >>> filter_for(PureBudget(Fraction(1, 3)), "combined-v2").caps
+        ((0, 333333333333),)
+        >>> found = filter_for(ApproxBudget(Fraction(1), Fraction(1, 10**6)), "zcdp-v1")
+        >>> found.caps, found.delta_cap
+        (((0, 1000000000000), (1, 23747322206)), 250000000000)
     """
     named = FILTERS[name]
     match budget:
@@ -186,6 +193,14 @@ def figure(budget: Budget, name: str, total: Total) -> int:
     that is filled most, stretched to the scale of the largest of its limits. For the
     other measures it is the sum itself (of mu squared, for GDP). `INFINITE` if
     nothing finite is proven.
+
+    Examples:
+        >>> from modicum.accounting.mechanisms import gaussian
+        >>> loss = gaussian(rho=Fraction(1, 100)).loss()
+        >>> budget = ApproxBudget(Fraction(1), Fraction(1, 10**6))
+        >>> weighed = figure(budget, "combined-v2", Total().plus(loss))
+        >>> weighed, weighed <= limit(budget)
+        (638572355793, True)
     """
     match budget:
         case Unlimited() | PureBudget():
@@ -213,7 +228,12 @@ def _stretched(units: int, cap: int, top: int) -> int:
 
 
 def limit(budget: Budget) -> int:
-    """Return the budget on the scale of `figure`, rounded down."""
+    """Return the budget on the scale of `figure`, rounded down.
+
+    Examples:
+        >>> limit(GdpBudget(Fraction(1, 3)))
+        111111111111
+    """
     match budget:
         case Unlimited():
             return INFINITE
@@ -236,6 +256,15 @@ def fixed_figure(budget: Budget, total: Total) -> int:
     guarantee may use the whole delta and the best one counts; no shares are
     needed. `INFINITE` if nothing finite is proven, or if the mechanisms' own
     deltas exceed what the budget allows (0 for the measures without delta).
+
+    Examples:
+        >>> from modicum.accounting.mechanisms import gaussian
+        >>> total = Total().plus(gaussian(rho=Fraction(1, 100)).loss())
+        >>> budget = ApproxBudget(Fraction(1), Fraction(1, 10**6))
+        >>> fixed_figure(budget, total), figure(budget, "combined-v2", total)
+        (621692654560, 638572355793)
+        >>> fixed_figure(PureBudget(Fraction(1)), total) == INFINITE
+        True
     """
     match budget:
         case ApproxBudget(delta=delta):

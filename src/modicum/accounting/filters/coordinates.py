@@ -209,6 +209,14 @@ def grid_index(order: Fraction) -> int:
 
     Raises:
         InputError: If the ledger does not keep the order.
+
+    Examples:
+        >>> grid_index(Fraction(8))
+        12
+        >>> grid_index(Fraction(7))
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: the ledger does not keep the Renyi order 7
     """
     if order not in ORDERS:
         raise InputError(

@@ -118,7 +118,13 @@ def _refused(
 def live_orders(
     orders: tuple[Fraction, ...], eps: Fraction, delta: Fraction
 ) -> tuple[Fraction, ...]:
-    """Return the orders at which Mironov's conversion leaves a budget at all."""
+    """Return the orders at which Mironov's conversion leaves a budget at all.
+
+    Examples:
+        >>> orders = Fraction(8), Fraction(16), Fraction(32)
+        >>> live_orders(orders, Fraction(1), Fraction(1, 10**6))
+        (Fraction(16, 1), Fraction(32, 1))
+    """
     return tuple(order for order in orders if mironov_cap(order, eps, delta) >= 0)
 
 
@@ -209,5 +215,11 @@ def wasted_share(orders: tuple[Fraction, ...]) -> Decimal:
 
 
 def is_proven(orders: tuple[Fraction, ...]) -> bool:
-    """Return whether the choice among these orders after the fact is paid for."""
+    """Return whether the choice among these orders after the fact is paid for.
+
+    Examples:
+        >>> low = Fraction(5, 4), Fraction(3, 2), Fraction(7, 4)
+        >>> is_proven(low[:2]), is_proven(low)
+        (True, False)
+    """
     return wasted_share(orders) <= 1

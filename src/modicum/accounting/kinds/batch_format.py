@@ -130,6 +130,14 @@ def read_batch(node: Node) -> Batch:
 
     Raises:
         InputError: With every mistake, each with its place.
+
+    Examples:
+        >>> from modicum.core.document import from_python
+        >>> ten = {"kind": "gaussian", "sigma": 10, "times": 10}
+        >>> document = {"format": FORMAT, "mechanisms": [ten, ten]}
+        >>> batch = read_batch(from_python(document))
+        >>> batch.runs, len(batch.parts)
+        (20, 1)
     """
     fields = Fields(node, "the document")
     given = line(fields.take("format"), "`format`")

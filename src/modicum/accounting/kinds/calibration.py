@@ -336,6 +336,16 @@ def most(curve: Callable[[int], Curve], target: Budget) -> int:
 
     Raises:
         InputError: If a count of 1 does not meet the target, or it is unlimited.
+
+    Examples:
+        >>> from modicum.accounting.mechanisms import gaussian
+        >>> one = gaussian(rho=Fraction(1, 10))
+        >>> most(lambda n: composed([(one, n)]), ZcdpBudget(Fraction(1)))
+        10
+        >>> most(lambda n: composed([(one, n)]), PureBudget(Fraction(1)))
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: even one does not meet {eps: 1}
     """
     if not meets(curve(1), target):
         raise InputError(

@@ -233,6 +233,14 @@ def kind_named(name: str) -> Kind:
 
     Raises:
         InputError: If there is none of that name.
+
+    Examples:
+        >>> kind_named("laplace").name
+        'laplace'
+        >>> kind_named("gausian")
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: unknown kind of mechanism `gausian`
     """
     if name not in KINDS:
         raise InputError(
@@ -340,6 +348,10 @@ def complete_values(kind: Kind, values: Values) -> dict[str, Fraction]:
 
     Raises:
         InputError: If a parameter is unknown or out of its range.
+
+    Examples:
+        >>> complete_values(KINDS["gaussian"], {"sigma": Fraction(2)})
+        {'sigma': Fraction(2, 1), 'sensitivity': Fraction(1, 1)}
     """
     by_name = {p.name: p for p in kind.parameters}
     for name, value in values.items():

@@ -51,7 +51,13 @@ def declared_pure(*, eps: Fraction, delta: Fraction = Fraction(0)) -> Curve:
 
 @precise
 def pure_curve(eps: Amount, delta: Fraction = Fraction(0)) -> Curve:
-    """Return the curve of any (eps, delta)-DP mechanism, for any amount eps."""
+    """Return the curve of any (eps, delta)-DP mechanism, for any amount eps.
+
+    Examples:
+        >>> curve = pure_curve(Fraction(1))
+        >>> f"{curve.rho:.6f} {curve.at(Fraction(2)):.6f}"
+        '0.462117 0.735326'
+    """
     if eps == 0:
         return Curve(NOTHING.eps, NOTHING.rho, NOTHING.mu2, NOTHING.renyi, delta)
     if eps > EPS_LARGE:
@@ -152,14 +158,27 @@ def declared_renyi(
 
 
 def concentrated(rho: Amount, *, mu2: Amount) -> Curve:
-    """Return the curve of rho-zCDP, with GDP where that is proven too."""
+    """Return the curve of rho-zCDP, with GDP where that is proven too.
+
+    Examples:
+        >>> curve = concentrated(Fraction(1, 2), mu2=INFINITY)
+        >>> curve.eps, curve.at(Fraction(8))
+        (Decimal('Infinity'), Fraction(4, 1))
+    """
     if rho == 0:
         return NOTHING
     return Curve(INFINITY, rho, mu2, lambda order: times(order, rho))
 
 
 def pure_rho(eps: Decimal) -> Decimal:
-    """Eps * tanh(eps/2), written so that nothing overflows."""
+    """Eps * tanh(eps/2), written so that nothing overflows.
+
+    Examples:
+        >>> f"{pure_rho(Decimal(1)):.6f}"
+        '0.462117'
+        >>> f"{pure_rho(Decimal(10**6)):.6f}"
+        '1000000.000000'
+    """
     shrink = (-eps).exp()
     return eps * (1 - shrink) / (1 + shrink)
 
@@ -180,6 +199,10 @@ def pure_mu2(eps: Decimal) -> Decimal:
     Source:
         mu is tight for pure DP: the trade-off function of an eps-DP mechanism lies
         above the chord of the Gaussian one through its fixed point.
+
+    Examples:
+        >>> f"{precise(pure_mu2)(Decimal(1)):.6f}"
+        '1.517911'
     """
     if eps == 0:
         return eps

@@ -25,6 +25,17 @@ def axes_by_name(axes: Sequence[Axis]) -> dict[str, Axis]:
 
     Raises:
         InputError: If two have one name, or one has no values.
+
+    Examples:
+        >>> from fractions import Fraction
+        >>> from modicum.accounting.neighborhoods.regions import Span
+        >>> day = NumericAxis("day", Span(Fraction(0), Fraction(365)))
+        >>> list(axes_by_name([day]))
+        ['day']
+        >>> axes_by_name([day, day])
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: two axes are called `day`
     """
     found: dict[str, Axis] = {}
     for axis in axes:
@@ -46,6 +57,13 @@ def check_target(target: Target, axes: Mapping[str, Axis]) -> None:
 
     Raises:
         InputError: If it does not.
+
+    Examples:
+        >>> from modicum.accounting.neighborhoods.targets import AddRemove
+        >>> check_target(Group(101, AddRemove()), {})
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: a group has 1 to 100 records, got 101
     """
     match target:
         case Attributes(at_most=count) if count < 1:

@@ -30,6 +30,15 @@ def worst_epsilon(table: Candidates, delta: Fraction) -> tuple[Epsilon, int, boo
 
     Returns:
         The epsilon, the row of the move, and whether that move has just this epsilon.
+
+    Examples:
+        >>> from modicum.accounting.mechanisms import gaussian
+        >>> from modicum.accounting.neighborhoods.moves import Move
+        >>> from modicum.accounting.neighborhoods.worst import split
+        >>> losses = [gaussian(rho=Fraction(n, 10)).loss() for n in (1, 5, 2)]
+        >>> table = Candidates(*split(losses), True, lambda row: Move(f"{row}"))
+        >>> worst_epsilon(table, Fraction(1, 10**6))
+        (Epsilon(units=4886554117463, method='gaussian-exact'), 1, True)
     """
     bounds = _quick_bounds(table, delta)
     left = np.argsort([-bound for bound in bounds], kind="stable").tolist()

@@ -97,6 +97,17 @@ def read_question(node: Node) -> Question:
 
     Raises:
         InputError: With every mistake, each with its place.
+
+    Examples:
+        >>> from modicum.core.document import from_python
+        >>> entry = {"id": "a", "cost": {"rho": 0.5}}
+        >>> document = {"format": FORMAT, "entries": [entry], "target": "substitute"}
+        >>> read_question(from_python(document)).target
+        Substitute()
+        >>> read_question(from_python({**document, "entries": [entry, entry]}))
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: two entries are called `a`
     """
     fields = Fields(node, "the document")
     given = line(fields.take("format"), "`format`")
@@ -376,6 +387,15 @@ def curve_of_guarantee(budget: Budget) -> Curve:
 
     Raises:
         InputError: If it is unlimited.
+
+    Examples:
+        >>> curve = curve_of_guarantee(GdpBudget(Fraction(2)))
+        >>> curve.mu2, curve.rho
+        (Fraction(4, 1), Fraction(2, 1))
+        >>> curve_of_guarantee(Unlimited())
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: a cost must be a number
     """
     match budget:
         case PureBudget(eps=eps):
@@ -460,6 +480,16 @@ def numeric_axis(node: Node, axes: Mapping[str, Axis]) -> str:
 
     Raises:
         InputError: If there is none of that name.
+
+    Examples:
+        >>> from modicum.core.document import from_python
+        >>> axes = {"day": NumericAxis("day", Span(Fraction(0), Fraction(7)))}
+        >>> numeric_axis(from_python("day"), axes)
+        'day'
+        >>> numeric_axis(from_python("city"), axes)
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: unknown axis with numbers "city"
     """
     known = [name for name, axis in axes.items() if isinstance(axis, NumericAxis)]
     return choice(node, "axis with numbers", known, Code.UNKNOWN_ATTRIBUTE)

@@ -54,5 +54,12 @@ class Move:
 
 
 def place_text(place: Place) -> str:
-    """Return a place in words."""
+    """Return a place in words.
+
+    Examples:
+        >>> place_text((("day", "[3, 4)"), ("city", "Bern")))
+        'day [3, 4), city Bern'
+        >>> place_text(())
+        'anywhere'
+    """
     return ", ".join(f"{name} {value}" for name, value in place) or "anywhere"

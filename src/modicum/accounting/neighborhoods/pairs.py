@@ -32,6 +32,11 @@ def worst_cell(held: Integers, u: Sequence[int]) -> tuple[int, int]:
     Args:
         held: Shape (cells, entries), of 0 and 1; at least one cell.
         u: The cost of every entry, >= 0.
+
+    Examples:
+        >>> held = membership([Cell(0b001, ()), Cell(0b110, ())], 3)
+        >>> worst_cell(held, [4, 3, 2])
+        (5, 1)
     """
     sums = held @ integers(u, bound=sum(u)) if len(u) else np.zeros(len(held), int)
     place = int(np.argmax(sums))

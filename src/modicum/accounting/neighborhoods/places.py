@@ -10,7 +10,18 @@ from modicum.accounting.neighborhoods.regions import Allowed, Region, Segments, 
 
 
 def stretches(axis: Segments, region: Region) -> list[tuple[int, int]]:
-    """Return the runs of segments of one axis that a region reaches, disjoint."""
+    """Return the runs of segments of one axis that a region reaches, disjoint.
+
+    Examples:
+        >>> from fractions import Fraction
+        >>> from modicum.accounting.neighborhoods.regions import NumericAxis, segments
+        >>> region = ({"day": Span(Fraction(2), Fraction(5))},)
+        >>> week = NumericAxis("day", Span(Fraction(0), Fraction(7)))
+        >>> stretches(segments(week, [region]), region)
+        [(1, 2)]
+        >>> stretches(segments(week, [region]), ({},))
+        [(0, 3)]
+    """
     runs: list[tuple[int, int]] = []
     for box in region:
         side = box.get(axis.axis.name)
@@ -53,7 +64,15 @@ def are_apart_or_equal(runs: Sequence[tuple[int, int]]) -> bool:
 
 
 def holds(axes: Sequence[Segments], region: Region, place: Sequence[int]) -> bool:
-    """Return whether a place, a segment of each axis, lies in a region."""
+    """Return whether a place, a segment of each axis, lies in a region.
+
+    Examples:
+        >>> from modicum.accounting.neighborhoods.regions import CategoryAxis, segments
+        >>> region = ({"city": frozenset({"Bern"})},)
+        >>> cut = segments(CategoryAxis("city", ("Basel", "Bern", "Chur")), [region])
+        >>> [holds([cut], region, [place]) for place in range(len(cut))]
+        [False, True]
+    """
     pieces = [axis.pieces[segment] for axis, segment in zip(axes, place, strict=True)]
     return any(
         all(
@@ -75,7 +94,15 @@ def _inside(piece: Allowed, side: Allowed | None) -> bool:
 
 
 def described(axes: Sequence[Segments], place: Sequence[int]) -> Place:
-    """Return a place in words, axis by axis."""
+    """Return a place in words, axis by axis.
+
+    Examples:
+        >>> from modicum.accounting.neighborhoods.regions import CategoryAxis, segments
+        >>> region = ({"city": frozenset({"Bern"})},)
+        >>> cut = segments(CategoryAxis("city", ("Basel", "Bern", "Chur")), [region])
+        >>> described([cut], [0])
+        (('city', 'Basel or Chur'),)
+    """
     return tuple(
         (axis.axis.name, piece_text(axis.pieces[segment]))
         for axis, segment in zip(axes, place, strict=True)
@@ -83,5 +110,13 @@ def described(axes: Sequence[Segments], place: Sequence[int]) -> Place:
 
 
 def piece_text(piece: Allowed) -> str:
-    """Return what a segment holds, in words."""
+    """Return what a segment holds, in words.
+
+    Examples:
+        >>> from fractions import Fraction
+        >>> piece_text(Span(Fraction(1, 2), Fraction(3)))
+        '[0.5, 3)'
+        >>> piece_text(frozenset({"Chur", "Basel"}))
+        'Basel or Chur'
+    """
     return str(piece) if isinstance(piece, Span) else " or ".join(sorted(piece))

@@ -117,6 +117,12 @@ def segments(axis: Axis, regions: Iterable[Region]) -> Segments:
     Args:
         axis: The axis.
         regions: Regions that have been checked against the axes.
+
+    Examples:
+        >>> week = NumericAxis("day", Span(Fraction(0), Fraction(7)))
+        >>> cut = segments(week, [({"day": Span(Fraction(2), Fraction(5))},)])
+        >>> [str(piece) for piece in cut.pieces]
+        ['[0, 2)', '[2, 5)', '[5, 7)']
     """
     sides = {box[axis.name] for region in regions for box in region if axis.name in box}
     if isinstance(axis, CategoryAxis):
@@ -148,6 +154,15 @@ def checked(region: Region, axes: Mapping[str, Axis]) -> Region:
     Raises:
         InputError: If a box names an unknown axis or value, has the wrong kind of
             side, or has a span that ends before it begins or leaves the axis.
+
+    Examples:
+        >>> axes = {"day": NumericAxis("day", Span(Fraction(0), Fraction(7)))}
+        >>> checked(({"day": Span(Fraction(3), Fraction(3))},), axes)
+        ()
+        >>> checked(({"day": Span(Fraction(6), Fraction(8))},), axes)
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: the span [6, 8) of `day` leaves its axis [0, 7)
     """
     return tuple(box for box in region if _holds_something(box, axes))
 
@@ -200,6 +215,12 @@ def has_complement(region: Region, axes: Mapping[str, Axis]) -> bool:
     Args:
         region: A checked region.
         axes: The axes by name.
+
+    Examples:
+        >>> axes = {"city": CategoryAxis("city", ("Basel", "Bern"))}
+        >>> basel, bern = ({"city": frozenset({name})} for name in ("Basel", "Bern"))
+        >>> has_complement((basel,), axes), has_complement((basel, bern), axes)
+        (True, False)
     """
     used = [axes[name] for name in sorted({name for box in region for name in box})]
     cut = [segments(axis, [region]) for axis in used]

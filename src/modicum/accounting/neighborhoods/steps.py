@@ -55,6 +55,14 @@ def record_steps(entry: Entry, counts: Counts, size: int = 1) -> Steps:
         entry: The entry.
         counts: What the move of one record amounts to.
         size: How many records move in the same way, >= 1.
+
+    Examples:
+        >>> from fractions import Fraction
+        >>> from modicum.accounting.grid import RHO
+        >>> from modicum.accounting.mechanisms import gaussian
+        >>> steps = record_steps(Entry("a", gaussian(rho=Fraction(1, 2))), Counts(1, 2))
+        >>> steps.cross.coordinates[RHO], steps.stay.coordinates[RHO]
+        (500000000000, 2000000000000)
     """
     cross = cost(entry.curve, counts.cross, size)
     if entry.stay is None or counts.stay == 0:
@@ -82,6 +90,13 @@ def record_counts(
             None if all of them may, and if the record may also belong to another
             user.
         appears: Whether the record is not there before, or after.
+
+    Examples:
+        >>> from modicum.accounting.neighborhoods.entries import Native
+        >>> record_counts(Entry("a", UNKNOWN), {})
+        Counts(cross=1, stay=2)
+        >>> record_counts(Entry("a", UNKNOWN, native=Native(Relation.SUBSTITUTE)), {})
+        Counts(cross=None, stay=1)
     """
     if entry.native.relation is Relation.METRIC:
         found = Counts(None, None)  # Nothing bounds how far the record moves.
@@ -167,6 +182,16 @@ def cost(curve: Curve, count: int | None, size: int = 1) -> Loss:
         curve: One native change.
         count: How many changes; None if no number of them makes up the move.
         size: How many records make the move.
+
+    Examples:
+        >>> from fractions import Fraction
+        >>> from modicum.accounting.grid import RHO
+        >>> from modicum.accounting.mechanisms import gaussian
+        >>> curve = gaussian(rho=Fraction(1, 2))
+        >>> [cost(curve, count).coordinates[RHO] for count in (0, 1, 3)]
+        [0, 500000000000, 4500000000000]
+        >>> cost(curve, None).coordinates[RHO] == INFINITE
+        True
     """
     if count is None:
         return UNKNOWN.loss()

@@ -54,7 +54,14 @@ class Pair:
 
 
 def integers(values: Sequence[int], *, bound: int) -> Integers:
-    """Return whole numbers as an array in which no sum up to `bound` overflows."""
+    """Return whole numbers as an array in which no sum up to `bound` overflows.
+
+    Examples:
+        >>> integers([3, 4], bound=7).dtype, integers([2**62], bound=2**63).dtype
+        (dtype('int64'), dtype('O'))
+        >>> int(integers([2**62, 2**62], bound=2**63).sum())
+        9223372036854775808
+    """
     return np.array(values, dtype=np.int64 if bound < _INT64_SAFE else object)
 
 
@@ -67,6 +74,10 @@ def depths(line: Line, costs: Sequence[int]) -> Integers:
 
     Returns:
         One whole number for each segment.
+
+    Examples:
+        >>> depths(Line(3, ((0, 2, 0), (1, 3, 1))), [5, 7]).tolist()
+        [5, 12, 7]
     """
     bound = sum(abs(costs[entry]) for _, _, entry in line.parts)
     bound += max((abs(cost) for cost in costs), default=0)

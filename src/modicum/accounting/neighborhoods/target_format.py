@@ -59,6 +59,15 @@ def read_target(
 
     Raises:
         InputError: If it is none of the known forms.
+
+    Examples:
+        >>> from modicum.core.document import from_python
+        >>> read_target(from_python({"group": 3}), {}, [])
+        Group(size=3, of=AddRemove())
+        >>> read_target(from_python({"label": "sx"}), {}, ["sex"])
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: no axis and no `reads` names `sx`
     """
     if isinstance(node, Scalar):
         return _SIMPLE[choice(node, "target", _SIMPLE, Code.UNKNOWN_CHOICE)]
@@ -245,6 +254,16 @@ def value_of(axis: CategoryAxis, node: Node) -> str:
 
     Raises:
         InputError: If it is none of them.
+
+    Examples:
+        >>> from modicum.core.document import from_python
+        >>> axis = CategoryAxis("city", ("Basel", "Bern"))
+        >>> value_of(axis, from_python("Bern"))
+        'Bern'
+        >>> value_of(axis, from_python("Paris"))
+        Traceback (most recent call last):
+            ...
+        modicum.core.errors.InputError: unknown value of `city` "Paris"
     """
     what = f"value of `{axis.name}`"
     return choice(node, what, axis.values, Code.UNKNOWN_CHOICE)

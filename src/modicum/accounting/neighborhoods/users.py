@@ -62,6 +62,13 @@ def user_steps(entry: Entry, target: Users, axes: Mapping[str, Axis]) -> UserSte
         entry: The entry.
         target: Whose records change, and how.
         axes: The axes by name.
+
+    Examples:
+        >>> from modicum.accounting.neighborhoods.entries import RowBound
+        >>> user_steps(Entry("a", UNKNOWN, rows=RowBound(3)), Users(), {})
+        UserSteps(each=3, block=None, inside=3, paired=False)
+        >>> user_steps(Entry("a", UNKNOWN), Users(), {})  # no bound is enforced
+        UserSteps(each=None, block=None, inside=None, paired=False)
     """
     unit, relation = entry.native.unit, entry.native.relation
     if entry.native.size_public or relation is Relation.METRIC:

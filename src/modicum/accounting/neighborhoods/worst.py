@@ -64,6 +64,13 @@ def split(losses: Sequence[Loss], *, times: int = 1) -> tuple[Integers, Integers
 
     Returns:
         Two arrays of shape (losses, `COORDINATES`).
+
+    Examples:
+        >>> from fractions import Fraction
+        >>> from modicum.accounting.mechanisms import gaussian
+        >>> finite, infinite = split([gaussian(rho=Fraction(1, 2)).loss()])
+        >>> finite[0, :2].tolist(), infinite[0, :2].tolist()
+        ([0, 500000000000], [1, 0])
     """
     rows = [loss.coordinates for loss in losses]
     finite = [[c if c < INFINITE else 0 for c in row] for row in rows]
