@@ -124,7 +124,7 @@ def test_without_the_library_there_is_a_remedy(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("before", "after", "code", "line", "column"),
     [
-        ("batch/v1", "batch/v2", "MOD109", 2, 1),
+        ("batch/v1", "batch/v2", "MOD109", 2, 9),
         ("kind: laplace, scale: 10, times", "kind: laplas, times", "MOD118", 5, 12),
         ("scale: 10, times: 3", "scale: 0, times: 3", "MOD106", 5, 21),
         ("scale: 10, times: 3", "times: 3", "MOD103", 5, 5),

@@ -184,6 +184,23 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f'did you mean "{close[0]}"?' if close else ""
 
 
+def take_format(fields: Fields, known: str) -> None:
+    """Take the key ``format``, which must have the one known value.
+
+    Raises:
+        InputError: If it is missing or another.
+    """
+    node = fields.take("format")
+    given = line(node, "`format`")
+    if given != known:
+        raise fail(
+            Code.UNKNOWN_VERSION,
+            f"unknown format `{given[:40]}`",
+            node,
+            help=f"write `format: {known}`",
+        )
+
+
 def items(node: Node, what: str) -> tuple[Node, ...]:
     """Return the items of a list.
 

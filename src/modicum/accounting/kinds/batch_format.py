@@ -26,9 +26,9 @@ from modicum.core.reading import (
     count,
     fail,
     items,
-    line,
     number,
     probability,
+    take_format,
 )
 
 FORMAT = "batch/v1"
@@ -140,14 +140,7 @@ def read_batch(node: Node) -> Batch:
         (20, 1)
     """
     fields = Fields(node, "the document")
-    given = line(fields.take("format"), "`format`")
-    if given != FORMAT:
-        raise fail(
-            Code.UNKNOWN_VERSION,
-            f"unknown format `{given[:40]}`",
-            node,
-            help=f"write `format: {FORMAT}`",
-        )
+    take_format(fields, FORMAT)
     found = Problems()
     mechanisms_node = fields.take("mechanisms")
     mechanism_nodes = items(mechanisms_node, "`mechanisms`")

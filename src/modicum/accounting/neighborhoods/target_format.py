@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from fractions import Fraction
 
 from modicum.accounting.neighborhoods.entries import Relation
+from modicum.accounting.neighborhoods.region_format import numeric_axis, value_of
 from modicum.accounting.neighborhoods.regions import (
     Axis,
     CategoryAxis,
@@ -139,8 +140,7 @@ def _users(node: Node, axes: Mapping[str, Axis]) -> Users:
     change = fields.take_optional("change")
     along = None
     if along_node is not None:
-        known = [name for name, axis in axes.items() if isinstance(axis, NumericAxis)]
-        along = choice(along_node, "axis with numbers", known, Code.UNKNOWN_ATTRIBUTE)
+        along = numeric_axis(along_node, axes)
     elif window is not None or sliding is not None or at_most is not None:
         raise fail(Code.MISSING_KEY, "windows and bounds need the key `along`", node)
     fields.finish()
@@ -247,23 +247,3 @@ def _point(node: Node, axes: Mapping[str, Axis]) -> Point:
             point[name] = place
     fields.finish()
     return point
-
-
-def value_of(axis: CategoryAxis, node: Node) -> str:
-    """Return one of the values of an axis.
-
-    Raises:
-        InputError: If it is none of them.
-
-    Examples:
-        >>> from modicum.core.document import from_python
-        >>> axis = CategoryAxis("city", ("Basel", "Bern"))
-        >>> value_of(axis, from_python("Bern"))
-        'Bern'
-        >>> value_of(axis, from_python("Paris"))
-        Traceback (most recent call last):
-            ...
-        modicum.core.errors.InputError: unknown value of `city` "Paris"
-    """
-    what = f"value of `{axis.name}`"
-    return choice(node, what, axis.values, Code.UNKNOWN_CHOICE)
