@@ -237,10 +237,10 @@ def kind_named(name: str) -> Kind:
     Examples:
         >>> kind_named("laplace").name
         'laplace'
-        >>> kind_named("gausian")
+        >>> kind_named("gauss")
         Traceback (most recent call last):
             ...
-        modicum.core.errors.InputError: unknown kind of mechanism `gausian`
+        modicum.core.errors.InputError: unknown kind of mechanism `gauss`
     """
     if name not in KINDS:
         raise InputError(

@@ -150,11 +150,11 @@ class RecordScene:
             return None
         cross, crossings = split([steps.cross for steps in self.steps], times=4)
         stay, stays = split([steps.stay for steps in self.steps], times=4)
-        befores = membership([before for before, _ in pairs], len(self.steps))
-        afters = membership([after for _, after in pairs], len(self.steps))
+        lefts = membership([before for before, _ in pairs], len(self.steps))
+        entered = membership([after for _, after in pairs], len(self.steps))
         if self.free is None:
-            afters = np.zeros_like(befores)
-        both, one = befores & afters, befores ^ afters
+            entered = np.zeros_like(lefts)
+        both, one = lefts & entered, lefts ^ entered
         return Candidates(
             finite=one @ cross + both @ stay,
             infinite=one @ crossings + both @ stays,
@@ -166,8 +166,8 @@ class RecordScene:
         count = 0
         for column in found:
             for number, before in enumerate(column.cells):
-                afters = (before,) if self.free is None else column.cells[number:]
-                for after in afters:
+                entered = (before,) if self.free is None else column.cells[number:]
+                for after in entered:
                     yield before, after
                     count += 1
                     if count > self.effort.pairs:
