@@ -453,7 +453,7 @@ def test_any_change_may_move_a_user_from_their_days_to_as_many_others() -> None:
 
 def test_unnamed_attributes_count_one_by_one() -> None:
     entry = Entry("e", pure("1"), native=Native(Relation.SUBSTITUTE, Part.ATTRIBUTE))
-    assert joint([entry], Attributes(3)) == 3 * UNIT
+    assert Engine([entry], [], Attributes(3)).worst(EPS).units == 3 * UNIT
 
 
 def test_a_loss_by_distance_says_nothing_of_users() -> None:
