@@ -26,7 +26,7 @@ def cost_of_pair(
     held: Sequence[Sequence[bool]],
     u: Sequence[int],
     b: Sequence[int],
-    places: tuple[int, int],
+    places: Sequence[int],
 ) -> int:
     """Return what a move costs, from which entries hold the two places."""
     total = 0
