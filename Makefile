@@ -41,7 +41,9 @@ format: $(VENV)/.test  ## Format the code.
 	$(BIN)/ruff format .
 
 soak: $(VENV)/.test    ## Run the counts too heavy for every run; prints its seed.
-	MODICUM_SOAK=1 $(BIN)/python -m pytest -m soak -s
+	@seed=$${SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(2**32))')}; \
+	echo "seed $$seed: repeat with make soak SEED=$$seed"; \
+	MODICUM_SOAK=$$seed $(BIN)/python -m pytest -m soak -s --hypothesis-seed=$$seed
 
 pins:                  ## Compile constraints.txt anew from pyproject.toml.
 	$(PYTHON) -m venv build/pins

@@ -1,4 +1,7 @@
-"""How many examples a property test draws; the one place that reads MODICUM_SOAK."""
+"""How many examples a property test draws, and from which seed.
+
+MODICUM_SOAK asks for a soak, and is its seed.
+"""
 
 from __future__ import annotations
 
@@ -10,3 +13,8 @@ _FACTOR = 10 if os.environ.get("MODICUM_SOAK") else 1
 def examples(n: int) -> int:
     """Return `n`, or ten times as many when the environment asks for a soak."""
     return n * _FACTOR
+
+
+def seed() -> str:
+    """Return the seed: the same on every plain run, another one on every soak."""
+    return os.environ.get("MODICUM_SOAK", "20")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import pytest
-from budget import examples
+from budget import examples, seed
 from oracle import neighborhoods as oracle
 
 from modicum.accounting import INFINITE, Total
@@ -64,11 +63,10 @@ ORDER = Fraction(8)
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> random.Random:
-    """Random numbers: the same on every plain run, new and printed on a soak."""
-    fresh = os.environ.get("MODICUM_SOAK")
-    seed = random.SystemRandom().randrange(2**32) if fresh else 20
-    print(f"{request.node.name}: seed {seed}, {INSTANCES} instances")
-    return random.Random(seed)
+    """Random numbers: the same on every plain run, of the printed seed on a soak."""
+    own = f"{seed()} {request.node.name}"
+    print(f"seed {own}, {INSTANCES} instances")
+    return random.Random(own)
 
 
 # --- random releases -------------------------------------------------------------
