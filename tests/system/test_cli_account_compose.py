@@ -139,6 +139,11 @@ MISTAKES = {
     entry("sample: {name: s, rate: 0.1}, proven-for: {unit: user}"): "MOD108",
     entry("if-it-stays: {eps: -1}"): "MOD106",
     entry("colour: red"): "MOD102",
+    HEAD + "entries:\n  - {id: a, mechanism: {kind: pate-gnmax, sigma: 1},"
+    " proven-for: {relation: metric}}\ntarget: add-remove\n": "MOD119",
+    HEAD + "entries:\n  - {id: a, mechanism: {kind: dp-sgd, noise-multiplier: 1,"
+    " sampling-rate: 0.1, steps: 1}, proven-for: {relation: substitute}}\n"
+    "target: add-remove\n": "MOD119",
     entry("where: {day: [13, 15]}"): "MOD106",
     entry("where: {region: []}"): "MOD106",
     entry("where: []"): "MOD106",
@@ -216,3 +221,11 @@ def test_a_bound_is_called_a_bound(tmp_path: Path) -> None:
     asked = "target: {user: {along: day, at-most: 2}}\n"
     (tmp_path / "q.yaml").write_text(HEAD + "entries:\n" + entries + asked)
     assert "a bound" in run(str(tmp_path / "q.yaml"))
+
+
+def test_what_a_record_costs_that_stays_is_for_each_time(ask: Any) -> None:
+    entries = (
+        "entries:\n  - {id: a, cost: {eps: 1}, times: 10, if-it-stays: {eps: 1}}\n"
+    )
+    answer = ask(HEAD + entries + "target: substitute\n")
+    assert answer["losses"]["eps"]["amount"] == 10

@@ -502,3 +502,36 @@ def test_a_move_that_cannot_be_is_not_said_to_be_attained() -> None:
     found = Engine([entry], [AREA], Attributes(1, frozenset({"area"}))).worst(EPS)
     assert found.units == 2 * UNIT
     assert not found.exact
+
+
+def test_what_is_declared_of_a_record_that_stays_is_of_its_own_user() -> None:
+    """The number of users: a record that becomes another user's changes it."""
+    nothing = declared_pure(eps=Fraction(0))
+    users = Entry("e", pure("1"), native=WHOLE_USER, stay=nothing)
+    assert joint([users], Substitute()) == 4 * UNIT
+    assert joint([users], Attributes(1, frozenset({"day"}))) == 0
+    days = Entry("e", pure("1"), native=WHOLE_DAY, stay=nothing)
+    assert joint([days], Attributes(1, frozenset({"day"}))) == 4 * UNIT
+    rows = Entry("e", pure("1"), stay=nothing)
+    assert joint([rows], Substitute()) == 0
+
+
+def test_rows_bounded_day_by_day_notice_the_day() -> None:
+    per_day = RowBound(1, UserPer("day", ONE))
+    capped = Entry("e", pure("1"), reads=frozenset(), rows=per_day)
+    moved = Attributes(1, frozenset({"day"}))
+    assert joint([capped], moved) == 2 * UNIT
+    assert joint([on_sample([capped], Draw("s", Fraction(1, 2)))], moved) > 0
+
+
+def test_several_moves_are_converted_by_their_maxima() -> None:
+    """In all measures together, records in two places might be worse than in one."""
+    cells = [
+        Entry("n", laplace(sensitivity_l1=ONE, scale=ONE), in_area("north")),
+        Entry("s", gaussian(rho=Fraction(1, 8)), in_area("south")),
+    ]
+    delta = Fraction(1, 10**5)
+    engine = Engine(cells, [AREA], Group(2, AddRemove()))
+    found = engine.epsilon(delta)
+    assert not found.exact
+    assert found.units == best_epsilon(Total().plus(engine.loss()), delta).units

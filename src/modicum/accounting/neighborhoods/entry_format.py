@@ -69,7 +69,8 @@ def read_entry(node: Node, axes: Mapping[str, Axis]) -> tuple[Entry, Draw | None
     """
     fields = Fields(node, "an entry")
     name = line(fields.take("id"), "`id`")
-    curve, kind = _curve(fields, node)
+    one, kind = _curve(fields, node)
+    times = _times(fields)
     where = fields.take_optional("where")
     reads = fields.take_optional("reads")
     native = fields.take_optional("proven-for")
@@ -78,13 +79,13 @@ def read_entry(node: Node, axes: Mapping[str, Axis]) -> tuple[Entry, Draw | None
     sample = fields.take_optional("sample")
     entry = Entry(
         id=name,
-        curve=curve,
+        curve=composed([(one, times)]) if times > 1 else one,
         region=EVERYTHING if where is None else read_region(where, axes),
         reads=None
         if reads is None
         else frozenset(line(one, "an attribute") for one in items(reads, "`reads`")),
         native=Native() if native is None else _native(native, axes),
-        stay=None if stay is None else _stay(stay),
+        stay=None if stay is None else composed([(_stay(stay), times)]),
         rows=None if rows is None else _rows(rows, axes),
     )
     draw = None if sample is None else _draw(sample)
@@ -108,7 +109,7 @@ def _check_relation(kind: Kind, entry: Entry, node: Node, *, sampled: bool) -> N
                 help="write `relation: add-remove`: the target converts it",
             )
         return
-    if sampled or relation is Relation.ADD_REMOVE:
+    if sampled or relation in {Relation.ADD_REMOVE, Relation.METRIC}:
         raise fail(
             Code.KEYS_CONFLICT,
             f"`{kind.name}` holds for {kind.relation}, which is neither add-remove nor"
@@ -120,7 +121,6 @@ def _check_relation(kind: Kind, entry: Entry, node: Node, *, sampled: bool) -> N
 
 def _curve(fields: Fields, node: Node) -> tuple[Curve, Kind | None]:
     cost, mechanism = fields.take_optional("cost"), fields.take_optional("mechanism")
-    times_node = fields.take_optional("times")
     if (cost is None) == (mechanism is None):
         raise fail(
             Code.MISSING_KEY if cost is None else Code.KEYS_CONFLICT,
@@ -128,13 +128,15 @@ def _curve(fields: Fields, node: Node) -> tuple[Curve, Kind | None]:
             node,
         )
     if cost is not None:
-        curve, kind = _declared(cost), None
-    else:
-        curve, kind = _mechanism(mechanism)
-    if times_node is None:
-        return curve, kind
-    times = count(times_node, "`times`", at_least=1, at_most=_TIMES_MAX)
-    return composed([(curve, times)]), kind
+        return _declared(cost), None
+    return _mechanism(mechanism)
+
+
+def _times(fields: Fields) -> int:
+    node = fields.take_optional("times")
+    if node is None:
+        return 1
+    return count(node, "`times`", at_least=1, at_most=_TIMES_MAX)
 
 
 def _declared(node: Node) -> Curve:

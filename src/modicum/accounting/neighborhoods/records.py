@@ -141,6 +141,8 @@ class RecordScene:
 
     def candidates(self) -> Candidates | None:
         """Return the cost of every kind of move, or None if there are too many."""
+        if self.size > 1:
+            return None  # In all measures at once, moves to two places may be worse.
         if len(self.axes) == 1 and not self.free:
             return self._line_candidates()
         if self._columns is None:

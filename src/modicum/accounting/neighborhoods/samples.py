@@ -73,6 +73,10 @@ def on_sample(entries: Sequence[Entry], draw: Draw) -> Entry:
             frozenset(name for entry in entries for box in entry.region for name in box)
         )
         reads.append(known[-1])
+    bounds = {entry.rows.per.axis for entry in entries if entry.rows and entry.rows.per}
+    if bounds:
+        known.append(frozenset(bounds))
+        reads.append(known[-1])
     return Entry(
         id=" + ".join(entry.id for entry in entries) + f" on {draw.name}",
         curve=shared_sample(

@@ -8,7 +8,7 @@ makes up costs infinity.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from modicum.accounting.curves import UNKNOWN, Curve
@@ -29,10 +29,13 @@ class Counts:
     Attributes:
         cross: If the record enters or leaves the region.
         stay: If it stays in the region and changes.
+        own_stay: Whether what an entry declares of a record that stays holds here: not
+            if the record may pass from one user's instance to another.
     """
 
     cross: int | None
     stay: int | None
+    own_stay: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def record_steps(entry: Entry, counts: Counts, size: int = 1) -> Steps:
         (500000000000, 2000000000000)
     """
     cross = cost(entry.curve, counts.cross, size)
-    if entry.stay is None or counts.stay == 0:
+    if entry.stay is None or counts.stay == 0 or not counts.own_stay:
         return Steps(cross, cost(entry.curve, counts.stay, size))
     declared = entry.stay.loss()
     if size > 1 and declared != _NOTHING:
@@ -94,9 +97,9 @@ def record_counts(
     Examples:
         >>> from modicum.accounting.neighborhoods.entries import Native
         >>> record_counts(Entry("a", UNKNOWN), {})
-        Counts(cross=1, stay=2)
+        Counts(cross=1, stay=2, own_stay=True)
         >>> record_counts(Entry("a", UNKNOWN, native=Native(Relation.SUBSTITUTE)), {})
-        Counts(cross=None, stay=1)
+        Counts(cross=None, stay=1, own_stay=True)
     """
     if entry.native.relation is Relation.METRIC:
         found = Counts(None, None)  # Nothing bounds how far the record moves.
@@ -110,11 +113,13 @@ def record_counts(
         found = Counts(None, found.stay if _keeps_sizes(entry, changed) else None)
     if changed is not None and entry.reads is not None:
         used = entry.reads
-        if isinstance(entry.native.unit, UserPer):
-            used |= {entry.native.unit.axis}  # It may bound records block by block.
+        # It may bound records block by block.
+        blocks = (entry.native.unit, entry.rows.per if entry.rows else None)
+        used |= {block.axis for block in blocks if isinstance(block, UserPer)}
         if not used & changed:
             return Counts(found.cross, 0)  # What it uses of the record is as before.
-    return found
+    of_record = entry.native.unit in {Part.ROW, Part.ATTRIBUTE}
+    return replace(found, own_stay=of_record or _same_instance(entry, changed))
 
 
 def _keeps_sizes(entry: Entry, changed: frozenset[str] | None) -> bool:
