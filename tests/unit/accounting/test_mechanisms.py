@@ -220,7 +220,7 @@ def test_a_vote_moves_two_counts() -> None:
     assert curve.eps == INFINITY
 
 
-def test_a_bound_by_the_votes_can_never_enter_a_ledger() -> None:
+def test_pitfall_24_a_bound_by_the_votes_can_never_enter_a_ledger() -> None:
     """It depends on private votes: a number without a curve cannot be charged."""
     found = pate_gnmax_data_dependent(q=HALF, sigma=ONE, order=Fraction(2))
     assert isinstance(found, Decimal)
