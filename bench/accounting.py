@@ -30,6 +30,7 @@ from dp_accounting.rdp import RdpAccountant
 from modicum.accounting import FILTERS
 from modicum.accounting.conversions.best import curve_epsilon
 from modicum.accounting.conversions.moments import renyi_epsilon, zcdp_epsilon
+from modicum.accounting.filters.any_order import OrderFilter
 from modicum.accounting.grid import ORDERS, RHO, order_index
 from modicum.accounting.kinds.batch_format import Batch, Part, merged, total_of_parts
 from modicum.accounting.kinds.table import KINDS, complete_values
@@ -108,6 +109,15 @@ def our_order(history: Sequence[Part], order: int) -> float:
     total = total_of_parts(history)
     units = total.units(order_index(Fraction(order)))
     return renyi_epsilon(Fraction(order), units, DELTA) / 1e12
+
+
+def our_any_order(history: Sequence[Part], order: int) -> float:
+    """Charge every run to a filter of one order that the ledger does not keep."""
+    spent = OrderFilter(Fraction(order), 0)
+    counts = Counter(map(id, history))
+    for key, one in {id(one): one for one in history}.items():
+        spent = spent.after(one.curve, counts[key])
+    return renyi_epsilon(Fraction(order), spent.spent, DELTA) / 1e12
 
 
 def our_zcdp(history: Sequence[Part]) -> float:
@@ -302,6 +312,10 @@ def adaptive(order: int, kept: int) -> list[Contestant]:
         *ours("modicum filter", our_filter),
         *ours("modicum filter, counted", our_filter_counted),
         *ours(f"modicum, order {kept} only", lambda history: our_order(history, kept)),
+        *ours(
+            f"modicum, order {order} only",
+            lambda history: our_any_order(history, order),
+        ),
         *ours("modicum, zCDP only", our_zcdp),
         other(
             f"dp-accounting, order {kept} only",
