@@ -172,3 +172,18 @@ def test_samples_stand_beside_the_whole() -> None:
     assert "under substitute" in text
     assert "sampled: epsilon <=" in text
     run(*args, "--method", "shuffle", exit_code=4)
+
+
+@pytest.mark.parametrize(
+    ("args", "exit_code"),
+    [
+        (("convert", "--from", "eps=-1e400", "--to", "rho"), 4),
+        (("mechanism", "zcdp", "rho=1", "--delta", "1e400"), 4),
+        (("subsample", "zcdp", "rho=1", "--rate", "0.1", "--delta", "1e400"), 4),
+        (("convert", "--from", "rdp=99:1e18", "--to", "delta", "--eps", "1e7"), 0),
+    ],
+)
+def test_numbers_beyond_all_floats_are_no_internal_error(
+    args: tuple[str, ...], exit_code: int
+) -> None:
+    run(*args, exit_code=exit_code)

@@ -229,3 +229,27 @@ def test_what_a_record_costs_that_stays_is_for_each_time(ask: Any) -> None:
     )
     answer = ask(HEAD + entries + "target: substitute\n")
     assert answer["losses"]["eps"]["amount"] == 10
+
+
+LONG = "format: composition/v1\naxes: {day: [0, 1000000000]}\nentries:\n"
+PER_DAY = "proven-for: {unit: {user-per: day}}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{LONG}  - {{id: e, cost: {{eps: 1}}, {PER_DAY}}}\n"
+        "target: {user: {along: day}}\n",
+        f"{LONG}  - {{id: e, cost: {{eps: 1e-9, delta: 1e-15}}, {PER_DAY}}}\n"
+        "target: {user: ever}\n",
+        "format: composition/v1\nentries:\n  - {id: e, cost: {eps: 1e-6, delta: 1e-15},"
+        " rows: {at-most: 1000000}}\ntarget: {user: ever}\n",
+        "format: composition/v1\nentries:\n  - {id: e, mechanism: {kind: dp-sgd,"
+        " noise-multiplier: 1.3, sampling-rate: 0.01, steps: 1000}}\n"
+        "target: {group: 9}\n",
+    ],
+    ids=["many days", "many deltas", "many rows", "a group under training"],
+)
+def test_a_small_file_is_not_counted_through_one_by_one(text: str, ask: Any) -> None:
+    """Each of these once took longer than anybody waits."""
+    assert ask(text)["entries"] == 1
