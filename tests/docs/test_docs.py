@@ -277,7 +277,9 @@ def test_make_demo_is_what_the_pages_say() -> None:
 
 @pytest.mark.parametrize("block", marked("policy"), ids=str)
 def test_a_policy_that_is_shown_compiles(block: Block) -> None:
-    assert compile_text(block.text.encode(), str(block)).warnings == ()
+    compiled = compile_text(block.text.encode(), str(block))
+    compiled.refuse_mistakes()
+    assert compiled.warnings == ()
 
 
 @pytest.mark.parametrize("block", marked("release acme-health"), ids=str)
@@ -439,9 +441,20 @@ DOCUMENTS = {
     "A verification": ("ledger verify",),
     "A new ledger": ("init --ledger new.db",),
     "A policy that was checked": ("policy lint policy.yaml", "policy lint warn.yaml"),
+    "Policies that were checked": ("policy lint policy.yaml warn.yaml",),
     "A policy that was compiled": (
         "policy compile policy.yaml",
         "policy compile warn.yaml",
+    ),
+    "Rules that are implied": ("policy prune policy.yaml",),
+    "Policy tests that were run": ("policy test policy.yaml",),
+    "The differences of two policies": (
+        "policy diff active strict.yaml --ledger ledger.db",
+    ),
+    "A simulation": ("policy simulate strict.yaml",),
+    "Rules that are explained": (
+        "policy explain policy.yaml cat:finance/member --ledger ledger.db",
+        "policy explain strict.yaml attr:diagnosis --ledger ledger.db",
     ),
     "A conversion": (
         "account convert --from rho=0.1 --delta 1e-6",
@@ -507,6 +520,10 @@ def busy_folder(folder: Folder) -> Folder:
     policy = (folder.place / "policy.yaml").read_text()
     warned = policy.replace('when: "true"\n', "when: 'm.ml == \"none\"'\n")
     (folder.place / "warn.yaml").write_text(warned)
+    strict = policy.replace("high: 1.0", "high: 0.7").replace(
+        "    country:", "    weight: [low, {}]\n    country:"
+    )
+    (folder.place / "strict.yaml").write_text(strict)
     (folder.place / "question.yaml").write_text(QUESTION)
     (folder.place / "batch.yaml").write_text(BATCH)
     return folder

@@ -30,9 +30,9 @@ from modicum.core.errors import Code, InputError, Mark
 from modicum.core.yaml_reader import read_document
 from modicum.ledger.balances import facts_of
 from modicum.ledger.events import record_release
-from modicum.policy import CompiledPolicy, matching, parse_policy
+from modicum.policy import CompiledPolicy, parse_policy
 from modicum.policy.budget_maps import apply_map, parse_map
-from modicum.policy.cel import parse_predicate
+from modicum.policy.cel.lowering import parse_predicate
 from modicum.policy.compile import compile_text
 from modicum.policy.predicates import Facts, Scope, holds
 from modicum.release import Label, Vocabulary, parse_release, price
@@ -194,7 +194,7 @@ def atoms(draw: st.DrawFn, attributes: tuple[str, ...], labels: Written) -> str:
         known_texts = {f"release.{field}": texts for field, texts in TEXTS.items()}
         known_texts |= {
             "m.name": ("mechanism-1", "b"),
-            "m.mechanism": ("declared", "x"),
+            "m.mechanism": ("declared", "laplace"),
         }
         known_texts |= {"release.id": ("r-1", "r-2")}
         path = draw(st.sampled_from(sorted(known_texts)))
@@ -437,7 +437,8 @@ def test_rules_match_exactly_the_mechanisms_that_the_oracle_says(
     recorded = record_release(price(parse_release(node, vocabulary), vocabulary))
     facts = facts_of(recorded, vocabulary)
     rules = (*found.rules, *found.release_rules)
-    matched = {rule.id: about for rule, about in matching(rules, facts)}
+    sets = (found.rules, found.release_rules)
+    matched = {rule.id: about for one in sets for rule, about in one.matching(facts)}
     meant = [*oracle.rules(policy), *oracle.release_rules(policy)]
     assert [rule.id for rule in rules] == [rule.id for rule in meant]
     for rule in meant:

@@ -7,11 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from modicum.cli import policy_changes, policy_graph, policy_test
+from modicum.cli.exits import Exit
 from modicum.cli.options import Json
-from modicum.cli.output import console, note, print_json, reporting
+from modicum.cli.output import note, print_json, reporting
+from modicum.cli.policy_format import register
+from modicum.cli.policy_rules import (
+    IMPLIED_SHOWN,
+    RULES_SHOWN,
+    print_compiled,
+    print_counts,
+    print_implied,
+    print_implied_document,
+    print_rules,
+)
 
 if TYPE_CHECKING:
-    from modicum.policy import CompiledPolicy, Rule
+    from modicum.policy import CompiledPolicy
+
+__all__ = ["app", "print_counts"]
 
 app = typer.Typer(help="Check and compile policy files.", no_args_is_help=True)
 
@@ -19,24 +33,65 @@ File = Annotated[Path, typer.Argument(help="The policy file.", metavar="FILE")]
 
 
 @app.command()
-def lint(file: File, as_json: Json = False) -> None:
-    """Check a policy file; report every mistake with its place."""
+def lint(
+    files: Annotated[
+        list[Path], typer.Argument(help="The policy files.", metavar="FILE...")
+    ],
+    as_json: Json = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Leave with 4 if there are warnings.")
+    ] = False,
+) -> None:
+    """Check policy files; report every mistake with its place."""
+    from modicum.core.reading import Problems
+
     with reporting(as_json=as_json):
-        compiled = _load(file)
+        found = Problems()
+        checked: list[tuple[Path, CompiledPolicy]] = []
+        for file in files:
+            with found.guard():
+                checked.append((file, _load(file)))
         if as_json:
-            print_json(
-                {
-                    "ok": True,
-                    "rules": len(compiled.rules),
-                    "release_rules": len(compiled.release_rules),
-                    "digest": compiled.policy.digest,
-                    "warnings": [problem.to_dict() for problem in compiled.warnings],
-                }
-            )
-            return
-        for problem in compiled.warnings:
-            note(problem.render().replace("error[", "warning[", 1))
-        print(f"{file}: ok ({_counts(compiled)})")
+            found.raise_any()
+            print_json(_checked(checked, strict=strict))
+        else:
+            for file, compiled in checked:
+                _print_checked(file, compiled)
+            found.raise_any()
+        if strict and any(compiled.warnings for _, compiled in checked):
+            raise typer.Exit(Exit.INVALID)
+
+
+def _print_checked(file: Path, compiled: CompiledPolicy) -> None:
+    for problem in compiled.warnings:
+        note(problem.render().replace("error[", "warning[", 1))
+    rules, single = len(compiled.rules), len(compiled.release_rules)
+    told = f"{rules} rule{'' if rules == 1 else 's'}, {single} per release"
+    warned = len(compiled.warnings)
+    more = f", {warned} warning{'' if warned == 1 else 's'}" if warned else ""
+    print(f"{file}: ok ({told}{more})")
+
+
+def _checked(
+    checked: list[tuple[Path, CompiledPolicy]], *, strict: bool
+) -> dict[str, object]:
+    """Return what one file is checked to be, or, for several, each of them."""
+    each = [
+        {
+            "ok": not (strict and compiled.warnings),
+            "rules": len(compiled.rules),
+            "release_rules": len(compiled.release_rules),
+            "digest": compiled.policy.digest,
+            "warnings": [problem.to_dict() for problem in compiled.warnings],
+        }
+        for _, compiled in checked
+    ]
+    if len(each) == 1:
+        return each[0]
+    files = [
+        {"file": str(file), **one} for (file, _), one in zip(checked, each, strict=True)
+    ]
+    return {"ok": all(one["ok"] for one in each), "files": files}
 
 
 @app.command("compile")
@@ -46,30 +101,36 @@ def compile_file(
     brief: Annotated[
         bool, typer.Option("--brief", help="Only the counts, not the rules.")
     ] = False,
+    show_all: Annotated[
+        bool, typer.Option("--all", help=f"Every rule, not the first {RULES_SHOWN}.")
+    ] = False,
 ) -> None:
     """Show the rules that a policy file compiles to."""
     with reporting(as_json=as_json):
         compiled = _load(file)
         if as_json:
-            print_json(_to_dict(compiled))
+            print_compiled(compiled)
             return
         print_counts(compiled)
         if not brief:
-            _print_rules(compiled)
+            print_rules(compiled, shown=None if show_all else RULES_SHOWN)
 
 
-def print_counts(compiled: CompiledPolicy) -> None:
-    """Print how the rules come about: base rules times extensions."""
-    policy = compiled.policy
-    total = sum(compiled.base_rules.values())
-    by_policy = ", ".join(f"{n} {name}" for name, n in compiled.base_rules.items())
-    print(f"  base rules {total:>6}   ({by_policy})")
-    for extension in policy.extensions:
-        names = ", ".join(setting.name for setting in extension.settings)
-        print(f"  x {extension.name:<8} {len(extension.settings):>6}   {names}")
-    print(f"  = rules    {len(compiled.rules):>6}")
-    print(f"  per release{len(compiled.release_rules):>6}")
-    print(f"  filter     {policy.filter_name}   digest {policy.digest[:12]}")
+@app.command()
+def prune(
+    file: File,
+    as_json: Json = False,
+    show_all: Annotated[
+        bool, typer.Option("--all", help=f"Every one, not the first {IMPLIED_SHOWN}.")
+    ] = False,
+) -> None:
+    """Show the rules that other rules imply, each with one that does."""
+    with reporting(as_json=as_json):
+        compiled = _load(file)
+        if as_json:
+            print_implied_document(compiled)
+        else:
+            print_implied(compiled, shown=None if show_all else IMPLIED_SHOWN)
 
 
 def _load(file: Path) -> CompiledPolicy:
@@ -78,57 +139,7 @@ def _load(file: Path) -> CompiledPolicy:
     return load_policy(file)
 
 
-def _counts(compiled: CompiledPolicy) -> str:
-    rules, single = len(compiled.rules), len(compiled.release_rules)
-    return f"{rules} rule{'' if rules == 1 else 's'}, {single} per release"
-
-
-def _to_dict(compiled: CompiledPolicy) -> dict[str, object]:
-    policy = compiled.policy
-    return {
-        "name": policy.name,
-        "digest": policy.digest,
-        "filter": policy.filter_name,
-        "base_rules": sum(compiled.base_rules.values()),
-        "extensions": {
-            extension.name: [setting.name for setting in extension.settings]
-            for extension in policy.extensions
-        },
-        "rules": len(compiled.rules),
-        "release_rules": len(compiled.release_rules),
-        "list": [
-            _rule_to_dict(rule) for rule in (*compiled.rules, *compiled.release_rules)
-        ],
-        "warnings": [problem.to_dict() for problem in compiled.warnings],
-    }
-
-
-def _rule_to_dict(rule: Rule) -> dict[str, object]:
-    from modicum.accounting.budgets import budget_text
-
-    return {
-        "id": rule.id,
-        "stage": rule.stage.value,
-        "scope": rule.scope,
-        "context": list(rule.context),
-        "predicate": rule.when,
-        "unit": rule.unit,
-        "budget": budget_text(rule.budget),
-        "source": [str(mark) for mark in rule.marks if mark is not None],
-    }
-
-
-def _print_rules(compiled: CompiledPolicy) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from modicum.accounting.budgets import budget_text
-
-    table = Table(box=None, pad_edge=False)
-    for title in ("RULE", "UNIT", "BUDGET", "LINE", "WHEN"):
-        table.add_column(title, overflow="fold")
-    for rule in (*compiled.rules, *compiled.release_rules):
-        lines = ",".join(str(mark.line) for mark in rule.marks if mark is not None)
-        cells = (rule.id, rule.unit, budget_text(rule.budget), lines, rule.when)
-        table.add_row(*(escape(cell) for cell in cells))
-    console().print(table)
+register(app)
+policy_graph.register(app)
+policy_test.register(app)
+policy_changes.register(app)

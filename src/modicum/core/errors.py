@@ -20,6 +20,7 @@ class Code(Enum):
     TOO_LARGE = "MOD005"
     YAML_FEATURE = "MOD006"
     EMPTY_DOCUMENT = "MOD007"
+    INCLUDE = "MOD010"
     # Structure and names
     NO_CATCH_ALL = "MOD101"
     UNKNOWN_KEY = "MOD102"
@@ -40,8 +41,12 @@ class Code(Enum):
     UNKNOWN_ATTRIBUTE = "MOD117"
     UNKNOWN_MECHANISM = "MOD118"
     KEYS_CONFLICT = "MOD119"
+    UNIT_CYCLE = "MOD120"
     # Claims that are checked
     FALSE_WITHIN = "MOD204"
+    FALSE_UNIT_ORDER = "MOD205"
+    LOOSE_DEFAULT = "MOD206"
+    NEVER_TRUE = "MOD207"
     # Predicates
     CEL_SYNTAX = "MOD301"
     CEL_TYPE = "MOD302"
@@ -52,13 +57,17 @@ class Code(Enum):
     MAP_UNDEFINED = "MOD402"
     MAP_NOT_MONOTONE = "MOD403"
     MAP_MEASURE = "MOD404"
+    NOTHING_FITS = "MOD405"
     # Costs
     COST_MISSING = "MOD501"
     COST_TOO_LOW = "MOD502"
     COST_NOT_DERIVABLE = "MOD503"
+    GUARDED = "MOD504"
     # The life of a policy
+    POLICY_CONFLICT = "MOD601"
     POLICY_STALE = "MOD602"
     NO_POLICY = "MOD603"
+    NEEDS_APPROVAL = "MOD604"
     # The ledger
     LEDGER_MISSING = "MOD701"
     LEDGER_BROKEN = "MOD702"
@@ -205,6 +214,10 @@ class ConflictError(ModicumError):
 
 class UsageError(ModicumError):
     """The call names something that is not there, or may not be overwritten."""
+
+
+class ApprovalError(ModicumError):
+    """The release needs approval by people before it may be reserved."""
 
 
 class StaleError(ModicumError):

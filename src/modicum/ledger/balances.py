@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 
-from modicum.accounting import COORDINATES, INFINITE, Loss, Total
+from modicum.accounting import Loss, Total
 from modicum.accounting.losses import total_of
+from modicum.ledger.charged import charged
 from modicum.ledger.events import RecordedMechanism, RecordedRelease
-from modicum.policy import CompiledPolicy, Rule, matching
+from modicum.policy import CompiledPolicy, Rule, RuleSet
 from modicum.policy.predicates import Facts, Scope
 from modicum.release import Vocabulary
-
-#: The loss for a unit that nothing is known about.
-UNKNOWN = Loss((INFINITE,) * COORDINATES)
 
 
 class Balances:
@@ -56,21 +55,20 @@ _NOTHING = Total()
 
 
 def charges(
-    rules: Iterable[Rule], release: RecordedRelease, vocabulary: Vocabulary
+    rules: RuleSet, release: RecordedRelease, vocabulary: Vocabulary
 ) -> Iterator[tuple[Rule, list[Loss]]]:
     """Yield each rule that a release falls under, and the losses it is charged.
 
-    A mechanism whose loss for the rule's unit was never stated (the unit is newer
-    than the release) is charged an infinite one.
+    A mechanism whose loss for the rule's unit was never stated and does not follow
+    (the unit is newer than the release) is charged an infinite one.
     """
-    for rule, about in matching(rules, facts_of(release, vocabulary)):
-        yield (
-            rule,
-            [
-                release.mechanisms[place].losses.get(rule.unit, UNKNOWN)
-                for place in about
-            ],
-        )
+
+    @cache
+    def loss(place: int, unit: str) -> Loss:
+        return charged(release.mechanisms[place], unit, vocabulary)
+
+    for rule, about in rules.matching(facts_of(release, vocabulary)):
+        yield rule, [loss(place, rule.unit) for place in about]
 
 
 def facts_of(release: RecordedRelease, vocabulary: Vocabulary) -> tuple[Facts, ...]:
@@ -92,6 +90,7 @@ def facts_of(release: RecordedRelease, vocabulary: Vocabulary) -> tuple[Facts, .
                 **_read_labels(Scope.MECHANISM, one.labels, vocabulary),
             },
             texts={**release_texts, **_mechanism_texts(one)},
+            bounds=_bounds(one),
         )
         for one in release.mechanisms
     )
@@ -111,3 +110,9 @@ def _mechanism_texts(one: RecordedMechanism) -> dict[tuple[Scope, str], str]:
         (Scope.MECHANISM, "name"): str(one.description.get("name", "")),
         (Scope.MECHANISM, "mechanism"): str(one.description.get("kind", "")),
     }
+
+
+def _bounds(one: RecordedMechanism) -> dict[str, int]:
+    stated = one.description.get("contribution_bound")
+    pairs = stated.items() if isinstance(stated, Mapping) else ()
+    return {unit: bound for unit, bound in pairs if isinstance(bound, int)}

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
-from modicum.accounting import ApproxBudget, Budget, Filter, Total, Unlimited
+from modicum.accounting import ApproxBudget, Budget, Filter, Loss, Total, Unlimited
 from modicum.accounting.filters.budget_filters import fixed_figure, limit
 from modicum.accounting.grid import DELTA
 from modicum.accounting.losses import total_of
 from modicum.core.exact import DELTA_UNIT, floor_units
 from modicum.ledger.balances import Balances, charges, facts_of
+from modicum.ledger.charged import charged
 from modicum.ledger.events import RecordedRelease
-from modicum.policy import CompiledPolicy, Rule
-from modicum.policy.match import rule_holds
+from modicum.policy import CompiledPolicy, Rule, RuleSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +95,66 @@ def decide(balances: Balances, release: RecordedRelease) -> Verdict:
     return Verdict(tuple(losses), tuple(_uncovered(compiled, release)))
 
 
+def allows(balances: Balances, release: RecordedRelease) -> bool:
+    """Return whether every rule lets a release pass: `decide(...).allowed`.
+
+    Looks only at rules that no other rule implies, and stops at the first denial.
+
+    Args:
+        balances: What was charged before, under the policy to decide by.
+        release: The priced release.
+    """
+    compiled = balances.compiled
+    return allows_alone(compiled, release) and all(
+        over_history(balances, rule, alone).allowed
+        for rule, alone in _constraining(
+            compiled.rules, compiled.pruned.witness, release, compiled
+        )
+    )
+
+
+def allows_alone(
+    compiled: CompiledPolicy, release: RecordedRelease, *, pruned: bool = True
+) -> bool:
+    """Return whether every rule for single releases lets a release pass.
+
+    Args:
+        compiled: The policy.
+        release: The priced release.
+        pruned: Whether to look only at rules that no other rule implies.
+    """
+    rules = compiled.release_rules
+    witness = compiled.pruned_alone.witness if pruned else None
+    return all(
+        _alone(compiled, rule, alone).allowed
+        for rule, alone in _constraining(rules, witness, release, compiled)
+    )
+
+
+def _constraining(
+    rules: RuleSet,
+    witness: Sequence[int] | None,
+    release: RecordedRelease,
+    compiled: CompiledPolicy,
+) -> Iterator[tuple[Rule, Total]]:
+    """Yield each rule that a release falls under and no other implies, and its loss."""
+    vocabulary = compiled.policy.vocabulary
+
+    @cache
+    def loss(place: int, unit: str) -> Loss:
+        return charged(release.mechanisms[place], unit, vocabulary)
+
+    for number, about in rules.finder.matching(facts_of(release, vocabulary)).items():
+        if witness is None or witness[number] < 0:
+            rule = rules[number]
+            yield rule, total_of(loss(place, rule.unit) for place in about)
+
+
 def over_history(balances: Balances, rule: Rule, alone: Total) -> RuleLoss:
     """Return what a rule says to a further loss on top of all it was charged."""
     compiled = balances.compiled
     before = balances.total(rule)
-    own_filter = compiled.filter_of(rule)
+    own_filter = compiled.filter_of(rule.budget)
     return RuleLoss(
         rule=rule,
         allowed=own_filter.admits(before.joined(alone)),
@@ -106,7 +162,7 @@ def over_history(balances: Balances, rule: Rule, alone: Total) -> RuleLoss:
         alone=alone,
         own_filter=own_filter,
         filter_name=compiled.policy.filter_name,
-        report_delta=compiled.report_delta(rule),
+        report_delta=compiled.report_delta(rule.budget),
     )
 
 
@@ -124,7 +180,7 @@ def _alone(compiled: CompiledPolicy, rule: Rule, alone: Total) -> RuleLoss:
         alone=alone,
         own_filter=Filter((), delta_cap, enforced=not isinstance(budget, Unlimited)),
         filter_name=compiled.policy.filter_name,
-        report_delta=compiled.report_delta(rule),
+        report_delta=compiled.report_delta(rule.budget),
     )
 
 
@@ -135,8 +191,8 @@ def _whole_delta(budget: Budget) -> int:
 
 
 def _uncovered(compiled: CompiledPolicy, release: RecordedRelease) -> Iterator[str]:
-    rules = (*compiled.release_rules, *compiled.rules)
+    finders = (compiled.rules.finder, compiled.release_rules.finder)
     facts = facts_of(release, compiled.policy.vocabulary)
     for mechanism, one in zip(release.mechanisms, facts, strict=True):
-        if not any(rule_holds(rule, one) for rule in rules):
+        if not any(finder.bases(one) and finder.contexts(one) for finder in finders):
             yield str(mechanism.description.get("name", "?"))

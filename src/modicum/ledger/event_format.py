@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import assert_never
+from collections.abc import Sequence, Set
+from typing import assert_never, cast
 
 from modicum.accounting import COORDINATES, GRID_VERSION, INFINITE, Loss
 from modicum.core.canonical import Plain
@@ -24,6 +24,8 @@ from modicum.ledger.events import (
     ReleaseVoided,
     event_name,
 )
+from modicum.release import Relation
+from modicum.release.units import RELATIONS
 
 
 def to_plain(event: Event) -> dict[str, Plain]:
@@ -126,23 +128,27 @@ def _release_to_plain(release: RecordedRelease) -> dict[str, Plain]:
         "grid": GRID_VERSION,
         "labels": dict(release.labels),
         "metadata": dict(release.metadata),
-        "mechanisms": [
-            {
-                "description": dict(one.description),
-                "attributes": list(one.attributes),
-                "labels": dict(one.labels),
-                "losses": {
-                    unit: [_coordinate(value) for value in loss.coordinates]
-                    for unit, loss in one.losses.items()
-                },
-                "where": one.where,
-                "periods": one.periods,
-                "groups": one.groups,
-                "sampling": one.sampling,
-            }
-            for one in release.mechanisms
-        ],
+        "mechanisms": [_mechanism_to_plain(one) for one in release.mechanisms],
     }
+
+
+def _mechanism_to_plain(one: RecordedMechanism) -> dict[str, Plain]:
+    plain: dict[str, Plain] = {
+        "description": dict(one.description),
+        "attributes": list(one.attributes),
+        "labels": dict(one.labels),
+        "losses": {
+            unit: [_coordinate(value) for value in loss.coordinates]
+            for unit, loss in one.losses.items()
+        },
+        "where": one.where,
+        "periods": one.periods,
+        "groups": one.groups,
+        "sampling": one.sampling,
+    }
+    if one.neighbors:  # Left out otherwise, so that one mechanism has one encoding.
+        plain["neighbors"] = dict(one.neighbors)
+    return plain
 
 
 def _release_from_plain(plain: Plain) -> RecordedRelease:
@@ -180,9 +186,28 @@ def _mechanism_from_plain(plain: Plain) -> RecordedMechanism:
         attributes=fields.strings("attributes"),
         labels=fields.string_map("labels"),
         losses=losses,
+        neighbors=_neighbors(fields, losses.keys()),
     )
     fields.finish()
     return mechanism
+
+
+def _neighbors(fields: _Reader, units: Set[str]) -> dict[str, Relation]:
+    if not fields.has("neighbors"):
+        return {}
+    neighbors: dict[str, Relation] = {}
+    for unit, word in fields.string_map("neighbors").items():
+        if unit not in units:
+            message = f"a neighboring relation of `{unit}`, which has no loss"
+            raise ValueError(message)
+        if word not in RELATIONS or word == "add-remove":
+            message = f"`{word}` is not a neighboring relation that is written down"
+            raise ValueError(message)
+        neighbors[unit] = cast("Relation", word)
+    if not neighbors:
+        message = "the field `neighbors` is empty"
+        raise ValueError(message)
+    return neighbors
 
 
 def _loss(values: Sequence[Plain]) -> Loss:
@@ -227,6 +252,9 @@ class _Reader:
 
     def __init__(self, plain: Plain) -> None:
         self._left = dict(_mapping(plain))
+
+    def has(self, key: str) -> bool:
+        return key in self._left
 
     def take(self, key: str) -> Plain:
         if key not in self._left:

@@ -8,12 +8,12 @@ its encoding names the grid, so nothing is ever priced again.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from modicum.accounting import Loss
 from modicum.core.canonical import Plain
-from modicum.release import PricedRelease, content_digest
+from modicum.release import PricedRelease, Relation, content_digest
 from modicum.release.model import mechanism_to_plain
 
 #: Version of the event schema; a ledger of another version is refused.
@@ -42,6 +42,8 @@ class RecordedMechanism:
         periods: The periods it reads, by time unit; None for all of them.
         groups: The user groups it reads; None for all of them.
         sampling: The Poisson draw it reads; None if it reads every row.
+        neighbors: By unit, the neighboring relation that its loss is proven under,
+            where that is not `add-remove`.
     """
 
     description: Mapping[str, Plain]
@@ -52,6 +54,7 @@ class RecordedMechanism:
     periods: None = None
     groups: None = None
     sampling: None = None
+    neighbors: Mapping[str, Relation] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +188,11 @@ def record_release(priced: PricedRelease) -> RecordedRelease:
                 attributes=tuple(sorted(one.mechanism.attributes)),
                 labels=dict(one.labels),
                 losses=dict(one.losses),
+                neighbors={
+                    unit: relation
+                    for unit, relation in one.neighbors.items()
+                    if relation != "add-remove"
+                },
             )
             for one in priced.mechanisms
         ),

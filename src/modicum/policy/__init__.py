@@ -1,20 +1,20 @@
 """The policy language: from a reviewable file to rules.
 
 `parse_policy` reads the file, `compile_policy` multiplies base policies by
-extensions, and `match` tells which rules a mechanism falls under.
+extensions and says which rules can ever matter, and the `RuleSet` finds those that
+a mechanism falls under.
 """
 
 from modicum.policy.compile import CompiledPolicy, compile_policy
-from modicum.policy.match import matching
 from modicum.policy.model import Policy
 from modicum.policy.parse import parse_policy
-from modicum.policy.rules import Rule
+from modicum.policy.rules import Rule, RuleSet
 
 __all__ = [
     "CompiledPolicy",
     "Policy",
     "Rule",
+    "RuleSet",
     "compile_policy",
-    "matching",
     "parse_policy",
 ]

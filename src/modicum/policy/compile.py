@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import assert_never
 
 from modicum.accounting import Budget, Filter, filter_for
@@ -13,6 +14,8 @@ from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.reading import Problems, nearest, place
 from modicum.core.yaml_reader import read_document
 from modicum.policy.budget_maps import BudgetMap, Table, To, apply_map
+from modicum.policy.document.include import refuse_include
+from modicum.policy.lint import refuse_mistakes, warnings_of
 from modicum.policy.model import (
     AttributePolicy,
     BasePolicy,
@@ -22,21 +25,15 @@ from modicum.policy.model import (
     Policy,
 )
 from modicum.policy.parse import parse_policy
-from modicum.policy.predicates import (
-    Constant,
-    Predicate,
-    ReadsAny,
-    escapes_by_default,
-    labels_of,
-    words,
-)
-from modicum.policy.rules import Rule, Stage
+from modicum.policy.predicates import ReadsAny
+from modicum.policy.pruning import Pruned, prune, prune_alone
+from modicum.policy.rules import BaseRule, RuleSet, Stage
 
 #: A policy that compiles to more rules than this is refused.
 RULES_MAX = 250_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CompiledPolicy:
     """A policy and its rules.
 
@@ -45,35 +42,83 @@ class CompiledPolicy:
         rules: Limits on everything released, in the order of the file.
         release_rules: Limits on each release alone.
         base_rules: How many rules there were before the extensions, by base policy.
-        warnings: What is allowed but probably not meant.
     """
 
     policy: Policy
-    rules: tuple[Rule, ...]
-    release_rules: tuple[Rule, ...]
+    rules: RuleSet
+    release_rules: RuleSet
     base_rules: Mapping[str, int]
-    warnings: tuple[Problem, ...]
 
-    def filter_of(self, rule: Rule) -> Filter:
-        """Return what a rule admits under the policy's filter."""
-        return filter_for(rule.budget, self.policy.filter_name)
+    @cached_property
+    def warnings(self) -> tuple[Problem, ...]:
+        """What is allowed but probably not meant."""
+        return tuple(warnings_of(self.policy, self.rules))
 
-    def report_delta(self, rule: Rule) -> Fraction | None:
-        """Return the delta at which a rule's loss is also shown, if one is known."""
-        delta = getattr(rule.budget, "delta", None)
+    def refuse_mistakes(self) -> None:
+        """Refuse what an author cannot have meant, before the policy is taken up.
+
+        A policy that a ledger holds already is not asked again: what is proven to
+        be a mistake later must not make history unreadable.
+
+        Raises:
+            InputError: If a predicate can never hold, a budget lets nothing pass,
+                or the default of a label is not its strictest reading.
+        """
+        refuse_mistakes(self.policy, self.rules, self.release_rules)
+
+    def filter_of(self, budget: Budget) -> Filter:
+        """Return what a budget admits under the policy's filter."""
+        return filter_for(budget, self.policy.filter_name)
+
+    def report_delta(self, budget: Budget) -> Fraction | None:
+        """Return the delta at which a loss is also shown, if one is known."""
+        delta = getattr(budget, "delta", None)
         if isinstance(delta, Fraction):
             return delta
         shown = self.policy.report_delta
         return Fraction(shown) if shown is not None else None
 
+    @cached_property
+    def pruned(self) -> Pruned:
+        """Which rules over history can never be the only one to deny, and why."""
+        return prune(
+            self.rules, self._prunes_units, self.filter_of, self.policy.vocabulary
+        )
+
+    @cached_property
+    def pruned_alone(self) -> Pruned:
+        """The same for the rules on each release alone."""
+        return prune_alone(
+            self.release_rules, self._prunes_units, self.policy.vocabulary
+        )
+
+    @property
+    def _prunes_units(self) -> Mapping[str, frozenset[str]]:
+        """For each unit, those whose losses are never below its own.
+
+        Between units that holds only for losses proven for any change of the rows
+        of one instance: a whole user may be added for less than one day of hers
+        is replaced.
+        """
+        vocabulary = self.policy.vocabulary
+        return {
+            unit: frozenset(
+                wide
+                for wide in vocabulary.covers.get(unit, frozenset({unit}))
+                if wide == unit or vocabulary.relation(wide) == "any-change"
+            )
+            for unit in vocabulary.units
+        }
+
 
 def compile_text(data: bytes, file: str) -> CompiledPolicy:
-    """Return the compiled policy of a text.
+    """Return the compiled policy of a text, whether or not it has mistakes of meaning.
 
     Raises:
-        InputError: With every mistake found.
+        InputError: With every mistake found, or if it includes other files.
     """
     node = read_document(data, file)
+    refuse_include(node)
     return compile_policy(parse_policy(node, data.decode("utf-8-sig")))
 
 
@@ -81,58 +126,85 @@ def compile_policy(policy: Policy) -> CompiledPolicy:
     """Return the rules of a policy.
 
     Raises:
-        InputError: If a risk level has no budget, or a budget map is undefined at a
-            value it is applied to.
+        InputError: If a risk level has no budget, a budget map is undefined at a
+            value it is applied to, or the filter is not proven for a budget.
     """
     found = Problems()
+    base_rules: list[BaseRule] = []
     counts: dict[str, int] = {}
-    base_rules: list[Rule] = []
-    rules: list[Rule] = []
     for base in policy.base_policies:
         with found.guard():
             own = list(_base_rules(base, policy, Stage.HISTORY))
             base_rules.extend(own)
             counts[base.name] = len(own)
-            _refuse_too_many(sum(counts.values()), policy)
-            for rule in own:
-                rules.extend(_extended(rule, policy.extensions, found))
-    release_rules: list[Rule] = []
+            _refuse_too_many(len(base_rules), policy.extensions)
+    single_rules: list[BaseRule] = []
     for base in policy.per_release:
         with found.guard():
-            release_rules.extend(_base_rules(base, policy, Stage.RELEASE))
-            if len(release_rules) > RULES_MAX:
-                _refuse_too_many(len(release_rules), replace(policy, extensions=()))
+            single_rules.extend(_base_rules(base, policy, Stage.RELEASE))
+            _refuse_too_many(len(single_rules), ())
     with found.guard():
         _refuse_mixed_tables(policy, base_rules)
-    for rule in rules:
-        with found.guard():
-            _refuse_unproven(rule, policy.filter_name)
+    rules = _rule_set(base_rules, policy.extensions, found)
+    release_rules = _rule_set(single_rules, (), found)
     found.raise_any()
-    return CompiledPolicy(
-        policy, tuple(rules), tuple(release_rules), counts, tuple(_warnings(policy))
-    )
+    for budget, rule_id, mark in rules.budgets():
+        with found.guard():
+            _refuse_unproven(budget, policy.filter_name, rule_id, mark)
+    found.raise_any()
+    return CompiledPolicy(policy, rules, release_rules, counts)
 
 
-def _refuse_unproven(rule: Rule, filter_name: str) -> None:
+def _rule_set(
+    bases: Sequence[BaseRule], extensions: tuple[Extension, ...], found: Problems
+) -> RuleSet:
+    """Return the rules of base rules; each distinct budget is extended once."""
+    known: dict[Budget, Budget] = {}
+    budgets: dict[Budget, tuple[Budget, ...]] = {}
+    for base in bases:
+        if base.budget not in budgets:
+            row = _extended(base, extensions, found)
+            budgets[base.budget] = tuple(known.setdefault(one, one) for one in row)
+    return RuleSet(bases, [extension.settings for extension in extensions], budgets)
+
+
+def _extended(
+    base: BaseRule, extensions: tuple[Extension, ...], found: Problems
+) -> list[Budget]:
+    """Return a base rule's budget in every context, in the order of the contexts."""
+    row = [(base.scope, base.budget)]
+    for extension in extensions:
+        longer: list[tuple[str, Budget]] = []
+        for reached_by, budget in row:
+            for setting in extension.settings:
+                identifier = f"{reached_by} @{setting.name}"
+                with found.guard():
+                    changed = apply_map(setting.budget_map, budget, identifier)
+                    longer.append((identifier, changed))
+        row = longer
+    return [budget for _, budget in row]
+
+
+def _refuse_unproven(
+    budget: Budget, filter_name: str, rule_id: str, mark: Mark | None
+) -> None:
     """Refuse a budget for which the policy's filter is not proven."""
     try:
-        filter_for(rule.budget, filter_name)
+        filter_for(budget, filter_name)
     except InputError as error:
         problem = error.problems[0]
-        message = f"{problem.message} (rule {rule.id})"
-        raise InputError(
-            replace(problem, message=message, mark=rule.marks[0])
-        ) from error
+        message = f"{problem.message} (rule {rule_id})"
+        raise InputError(replace(problem, message=message, mark=mark)) from error
 
 
-def _refuse_mixed_tables(policy: Policy, rules: list[Rule]) -> None:
+def _refuse_mixed_tables(policy: Policy, rules: list[BaseRule]) -> None:
     """Refuse a table of numbers that would act on budgets of several measures."""
     for base in policy.base_policies:
         if isinstance(base, CategoryPolicy):
             own = {_family(budget): base.mark for budget in base.budgets.values()}
             for budget_map in base.levels.values():
                 _refuse_mixed(budget_map, own)
-    families = {_family(rule.budget): rule.marks[0] for rule in reversed(rules)}
+    families = {_family(rule.budget): rule.mark for rule in reversed(rules)}
     for extension in policy.extensions:
         for setting in extension.settings:
             _refuse_mixed(setting.budget_map, families)
@@ -161,9 +233,9 @@ def _refuse_mixed(budget_map: BudgetMap, families: Mapping[str, Mark | None]) ->
         )
 
 
-def _refuse_too_many(base_rules: int, policy: Policy) -> None:
+def _refuse_too_many(base_rules: int, extensions: tuple[Extension, ...]) -> None:
     rules = base_rules
-    for extension in policy.extensions:
+    for extension in extensions:
         rules *= max(1, len(extension.settings))
     if rules > RULES_MAX:
         problem = Problem(
@@ -173,21 +245,24 @@ def _refuse_too_many(base_rules: int, policy: Policy) -> None:
         raise InputError(problem)
 
 
-def _base_rules(base: BasePolicy, policy: Policy, stage: Stage) -> Iterator[Rule]:
+def _base_rules(base: BasePolicy, policy: Policy, stage: Stage) -> Iterator[BaseRule]:
     match base:
         case CustomPolicy():
-            yield _rule(base, stage, base.name, base.predicate, base.budget)
+            yield BaseRule(
+                stage, base.name, base.unit, base.predicate, base.budget, base.mark
+            )
         case AttributePolicy():
             for attribute in policy.attributes.values():
                 budget = base.override.get(attribute.name)
                 if budget is None:
                     budget = _by_risk(base, attribute.risk, attribute.name)
-                yield _rule(
-                    base,
+                yield BaseRule(
                     stage,
                     f"{base.name}:{attribute.name}",
+                    base.unit,
                     ReadsAny(frozenset({attribute.name})),
                     budget,
+                    base.mark,
                 )
         case CategoryPolicy():
             yield from _category_rules(base, policy, stage)
@@ -197,45 +272,20 @@ def _base_rules(base: BasePolicy, policy: Policy, stage: Stage) -> Iterator[Rule
 
 def _category_rules(
     base: CategoryPolicy, policy: Policy, stage: Stage
-) -> Iterator[Rule]:
+) -> Iterator[BaseRule]:
     for category, risk in policy.categories.items():
         budget = _by_risk(base, risk, category)
         for level, budget_map in base.levels.items():
             scope = f"{base.name}:{category}/{level.value}"
             covered = level.includes()
-            attributes = [
+            attributes = frozenset(
                 attribute.name
                 for attribute in policy.attributes.values()
-                if attribute.memberships.get(category) in covered
-            ]
-            yield _rule(
-                base,
-                stage,
-                scope,
-                ReadsAny(frozenset(attributes)),
-                apply_map(budget_map, budget, scope),
+                if attribute.level(category) in covered
             )
-
-
-def _rule(
-    base: BasePolicy,
-    stage: Stage,
-    scope: str,
-    predicate: Predicate,
-    budget: Budget,
-) -> Rule:
-    return Rule(
-        id=scope,
-        stage=stage,
-        scope=scope,
-        context=(),
-        unit=base.unit,
-        predicate=predicate,
-        settings=(),
-        when=words(predicate),
-        budget=budget,
-        marks=(base.mark,),
-    )
+            changed = apply_map(budget_map, budget, scope)
+            predicate = ReadsAny(attributes)
+            yield BaseRule(stage, scope, base.unit, predicate, changed, base.mark)
 
 
 def _by_risk(base: AttributePolicy | CategoryPolicy, risk: str, of: str) -> Budget:
@@ -250,99 +300,3 @@ def _by_risk(base: AttributePolicy | CategoryPolicy, risk: str, of: str) -> Budg
             )
         )
     return base.budgets[risk]
-
-
-def _extended(
-    rule: Rule, extensions: tuple[Extension, ...], found: Problems
-) -> list[Rule]:
-    rules = [rule]
-    for extension in extensions:
-        longer: list[Rule] = []
-        for shorter in rules:
-            for setting in extension.settings:
-                identifier = f"{shorter.id} @{setting.name}"
-                with found.guard():
-                    longer.append(
-                        replace(
-                            shorter,
-                            id=identifier,
-                            context=(*shorter.context, setting.name),
-                            settings=(*shorter.settings, setting.predicate),
-                            when=_conjunction(shorter.when, words(setting.predicate)),
-                            budget=apply_map(
-                                setting.budget_map, shorter.budget, identifier
-                            ),
-                            marks=(*shorter.marks, setting.mark),
-                        )
-                    )
-        rules = longer
-    return rules
-
-
-def _conjunction(left: str, right: str) -> str:
-    if right == "true":
-        return left
-    if left == "true":
-        return right
-    return f"({left}) && ({right})"
-
-
-def _warnings(policy: Policy) -> Iterator[Problem]:
-    joined = {
-        category
-        for attribute in policy.attributes.values()
-        for category in attribute.memberships
-    }
-    for category in policy.categories:
-        if category not in joined:
-            yield Problem(
-                Code.UNKNOWN_CATEGORY,
-                f"no attribute joins the category `{category}`",
-                help="its rules can never match",
-            )
-    yield from _loose_defaults(policy)
-    yield from _uncovered_levels(policy)
-    everything = any(
-        isinstance(base, CustomPolicy) and base.predicate == Constant(value=True)
-        for base in policy.base_policies
-    )
-    if not everything:
-        yield Problem(
-            Code.NO_CATCH_ALL,
-            "no base policy covers every mechanism",
-            help='nothing limits a mechanism outside all rules; add  when: "true"',
-        )
-
-
-def _uncovered_levels(policy: Policy) -> Iterator[Problem]:
-    """Yield memberships of attributes that no rule of a category policy covers."""
-    for base in policy.base_policies:
-        if not isinstance(base, CategoryPolicy):
-            continue
-        covered = {level for rule in base.levels for level in rule.includes()}
-        for attribute in policy.attributes.values():
-            for category, level in attribute.memberships.items():
-                if level not in covered:
-                    yield Problem(
-                        Code.NO_CATCH_ALL,
-                        f"policy `{base.name}` has no {level.value} rule:"
-                        f" `{attribute.name}` in `{category}` escapes it",
-                        base.mark,
-                        help=f"add  levels: {{{level.value}: …}}",
-                    )
-
-
-def _loose_defaults(policy: Policy) -> Iterator[Problem]:
-    """Yield labels whose default escapes a setting that another value falls under."""
-    for extension in policy.extensions:
-        for setting in extension.settings:
-            for name in labels_of(setting.predicate):
-                label = policy.vocabulary.labels[name]
-                if escapes_by_default(setting.predicate, name, policy.vocabulary):
-                    yield Problem(
-                        Code.UNKNOWN_LABEL_VALUE,
-                        f"a mechanism without the label `{name}` escapes"
-                        f" `{setting.name}`: its default is `{label.default}`",
-                        setting.mark,
-                        help="choose as default the value that most settings match",
-                    )

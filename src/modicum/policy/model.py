@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
@@ -29,12 +29,27 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute of the data: its risk level and its categories."""
+    """An attribute of the data: its risk level and its categories.
+
+    Attributes:
+        name: Its name.
+        risk: Its risk level.
+        memberships: How closely it belongs to categories; None if nothing was said,
+            empty if it was said to belong to none.
+        static: Whether its values have no meaningful time, so that reading it
+            tells something about every period.
+        mark: Where it stands.
+    """
 
     name: str
     risk: str
-    memberships: Mapping[str, Level]
+    memberships: Mapping[str, Level] | None
+    static: bool
     mark: Mark | None
+
+    def level(self, category: str) -> Level | None:
+        """Return how closely it belongs to a category; None if not at all."""
+        return (self.memberships or {}).get(category)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +110,56 @@ class Extension:
 
 
 @dataclass(frozen=True, slots=True)
+class Guard:
+    """What every mechanism's description must say; without it, it is refused."""
+
+    name: str
+    unless: Predicate
+    message: str
+    mark: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Who must agree to a release before it is reserved.
+
+    Attributes:
+        when: Which releases need it; looks only at the release.
+        need: How many people, at least 1.
+        roles: The roles that they may have; at least one.
+        requester_may_approve: Whether the one who asks may be among them.
+        mark: Where it stands.
+    """
+
+    when: Predicate
+    need: int
+    roles: tuple[str, ...]
+    requester_may_approve: bool
+    mark: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A public attribute by which the population is divided.
+
+    Attributes:
+        name: Its name.
+        values: Its values, if they are listed.
+        low: The least of its whole numbers, if it is a range.
+        high: The greatest of them.
+        immutable: Units whose instances never change their value.
+        mark: Where it stands.
+    """
+
+    name: str
+    values: tuple[str, ...] | None
+    low: int
+    high: int
+    immutable: tuple[str, ...]
+    mark: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """A policy file, read and checked.
 
@@ -110,6 +175,12 @@ class Policy:
         base_policies: Limits on everything released, in file order.
         extensions: Multiply the base policies, in file order.
         per_release: Limits on each release alone.
+        guards: What descriptions must say.
+        approvals: Who must agree to which releases.
+        partitions: Public attributes that divide the population, by name.
+        time_detail: For time units, how many recent periods are told apart.
+        disclosed_invariants: Facts that are published outside differential privacy.
+        label_marks: Where the labels stand.
     """
 
     name: str
@@ -123,3 +194,9 @@ class Policy:
     base_policies: tuple[BasePolicy, ...]
     extensions: tuple[Extension, ...]
     per_release: tuple[BasePolicy, ...]
+    guards: tuple[Guard, ...] = ()
+    approvals: tuple[Approval, ...] = ()
+    partitions: Mapping[str, Partition] = field(default_factory=dict)
+    time_detail: Mapping[str, int] = field(default_factory=dict)
+    disclosed_invariants: tuple[str, ...] = ()
+    label_marks: Mapping[str, Mark | None] = field(default_factory=dict)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
+from collections.abc import Mapping
 
 from modicum.accounting import (
     Budget,
     Unlimited,
 )
 from modicum.accounting.budget_reading import limit_delta, read_measured
-from modicum.core.canonical import digest, encode
-from modicum.core.document import Kind, Node, Scalar, to_plain
+from modicum.core.canonical import digest
+from modicum.core.document import Kind, Node, Scalar
 from modicum.core.errors import Code
 from modicum.core.exact import number_text
 from modicum.core.reading import (
@@ -27,26 +27,36 @@ from modicum.core.reading import (
     text,
 )
 from modicum.policy.budget_maps import BudgetMap, Same, parse_map
-from modicum.policy.cel import parse_predicate
-from modicum.policy.declarations import (
+from modicum.policy.cel.lowering import parse_predicate
+from modicum.policy.declarations.governance import (
+    read_approvals,
+    read_guards,
+    read_invariants,
+)
+from modicum.policy.declarations.header import (
     Declarations,
     read_declarations,
     read_level,
 )
+from modicum.policy.declarations.population import read_population
+from modicum.policy.document.canonical_form import formatted
+from modicum.policy.implication.search import counterexample
 from modicum.policy.model import (
+    Approval,
     AttributePolicy,
     BasePolicy,
     CategoryPolicy,
     CustomPolicy,
     Extension,
+    Guard,
     Level,
+    Partition,
     Policy,
     Setting,
 )
 from modicum.policy.predicates import (
     Constant,
     Predicate,
-    counterexample,
     looks_only_at_labels,
 )
 from modicum.release import Vocabulary
@@ -56,16 +66,6 @@ FORMAT = "policy/v1"
 
 #: Risk levels that a budget may name though nothing has them.
 USUAL_RISK_LEVELS = ("low", "medium", "high")
-
-_LATER = MappingProxyType(
-    {
-        "guards": "guards come later",
-        "population": "partitioning attributes come later",
-        "approvals": "approvals come later",
-        "disclosed_invariants": "invariants published outside DP come later",
-        "include": "one policy is one file for now",
-    }
-)
 
 
 def parse_policy(node: Node, source: str) -> Policy:
@@ -92,15 +92,32 @@ def parse_policy(node: Node, source: str) -> Policy:
     per_release: tuple[BasePolicy, ...] = ()
     with found.guard():
         per_release = reader.base_policies(fields.take_optional("per_release"))
+    partitions: dict[str, Partition] = {}
+    time_detail: dict[str, int] = {}
     with found.guard():
-        fields.finish(unsupported=_LATER)
+        partitions, time_detail = read_population(
+            fields.take_optional("population"), declared.vocabulary.unit_facts
+        )
+    guards: tuple[Guard, ...] = ()
+    with found.guard():
+        guards = read_guards(fields.take_optional("guards"), declared.vocabulary)
+    approvals: tuple[Approval, ...] = ()
+    with found.guard():
+        approvals = read_approvals(
+            fields.take_optional("approvals"), declared.vocabulary
+        )
+    invariants: tuple[str, ...] = ()
+    with found.guard():
+        invariants = read_invariants(fields.take_optional("disclosed_invariants"))
+    with found.guard():
+        fields.finish()
     found.raise_any()
     _refuse_no_rules(base_policies, per_release, node)
     _refuse_same_names((*base_policies, *per_release))
     delta = declared.header.bare_delta
     return Policy(
         name=declared.name,
-        digest=digest(encode(to_plain(node))),
+        digest=digest(formatted(node).encode()),
         text=source,
         filter_name=declared.header.filter_name,
         report_delta=number_text(delta) if delta else None,
@@ -110,6 +127,12 @@ def parse_policy(node: Node, source: str) -> Policy:
         base_policies=base_policies,
         extensions=extensions,
         per_release=per_release,
+        guards=guards,
+        approvals=approvals,
+        partitions=partitions,
+        time_detail=time_detail,
+        disclosed_invariants=invariants,
+        label_marks=declared.label_marks,
     )
 
 
@@ -349,7 +372,7 @@ class _Reader:
     def _refuse_no_catch_all(
         self, own_name: str, settings: list[Setting], node: Node
     ) -> None:
-        escapes: dict[str, dict[str, str]] = {}
+        escapes: dict[str, Mapping[str, str]] = {}
         for setting in settings:
             escape = _counterexample(
                 Constant(value=True), setting, self._vocabulary, node
@@ -389,14 +412,14 @@ class _Reader:
 
 def _counterexample(
     narrow: Predicate, wide: Setting, vocabulary: Vocabulary, node: Node
-) -> dict[str, str] | None:
+) -> Mapping[str, str] | None:
     try:
         return counterexample(narrow, wide.predicate, vocabulary)
     except ValueError as error:
         raise fail(Code.CEL_LIMIT, str(error), node) from error
 
 
-def _labels_text(labels: dict[str, str]) -> str:
+def _labels_text(labels: Mapping[str, str]) -> str:
     return ", ".join(f"{key} = {value}" for key, value in labels.items()) or "any label"
 
 

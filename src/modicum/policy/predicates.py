@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from itertools import product
 from typing import TypeAlias, assert_never
-
-from modicum.release import Vocabulary
-
-#: Implication is decided by enumeration up to this many label combinations.
-COMBINATIONS_MAX = 10_000
 
 
 class Scope(Enum):
@@ -19,6 +13,24 @@ class Scope(Enum):
 
     MECHANISM = "m"
     RELEASE = "release"
+
+
+class TextTest(Enum):
+    """What is asked of a part of an open text; the values are CEL's names."""
+
+    STARTS_WITH = "startsWith"
+    ENDS_WITH = "endsWith"
+    CONTAINS = "contains"
+
+    def passes(self, whole: str, part: str) -> bool:
+        """Return whether `whole` starts with, ends with or contains `part`."""
+        match self:
+            case TextTest.STARTS_WITH:
+                return whole.startswith(part)
+            case TextTest.ENDS_WITH:
+                return whole.endswith(part)
+            case TextTest.CONTAINS:
+                return part in whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +41,14 @@ class Facts:
         attributes: Attributes the mechanism reads.
         labels: A value for every label, by scope and label name.
         texts: Open text by scope and name; a name that is absent reads as "".
+        bounds: By unit, the enforced number of contributions, at least 1; a unit
+            that is absent has no bound, which is more than every number.
     """
 
     attributes: frozenset[str]
     labels: Mapping[tuple[Scope, str], str]
     texts: Mapping[tuple[Scope, str], str]
+    bounds: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +77,40 @@ class TextIn:
 
 
 @dataclass(frozen=True, slots=True)
+class TextPasses:
+    """The open text starts with, ends with or contains a part."""
+
+    scope: Scope
+    field: str
+    test: TextTest
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReadsAny:
     """The mechanism reads at least one of the attributes."""
 
     attributes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadsAtLeast:
+    """The mechanism reads this many attributes or more."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoundAtMost:
+    """The mechanism enforces a contribution bound for the unit, and a low one.
+
+    Attributes:
+        unit: The unit.
+        limit: The largest bound that will do, at least 1; None if any will.
+    """
+
+    unit: str
+    limit: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,66 +134,115 @@ class Any:
     parts: tuple[Predicate, ...]
 
 
-Predicate: TypeAlias = Constant | LabelIn | TextIn | ReadsAny | Not | All | Any
+#: What has no parts itself.
+Atom: TypeAlias = (
+    Constant | LabelIn | TextIn | TextPasses | ReadsAny | ReadsAtLeast | BoundAtMost
+)
+Predicate: TypeAlias = Atom | Not | All | Any
 
 
 def holds(predicate: Predicate, facts: Facts) -> bool:
     """Return whether the predicate is true of a mechanism."""
     match predicate:
-        case Constant(value=value):
-            return value
-        case LabelIn(scope=scope, label=label, values=values):
-            return facts.labels[scope, label] in values
-        case TextIn(scope=scope, field=field, values=values):
-            return facts.texts.get((scope, field), "") in values
-        case ReadsAny(attributes=attributes):
-            return not attributes.isdisjoint(facts.attributes)
         case Not(part=part):
             return not holds(part, facts)
         case All(parts=parts):
             return all(holds(part, facts) for part in parts)
         case Any(parts=parts):
             return any(holds(part, facts) for part in parts)
+        case atom:
+            return _atom_holds(atom, facts)
+
+
+def _atom_holds(atom: Atom, facts: Facts) -> bool:
+    match atom:
+        case Constant(value=value):
+            return value
+        case LabelIn(scope=scope, label=label, values=values):
+            return facts.labels[scope, label] in values
+        case TextIn(scope=scope, field=name, values=values):
+            return facts.texts.get((scope, name), "") in values
+        case TextPasses(scope=scope, field=name, test=test, part=part):
+            return test.passes(facts.texts.get((scope, name), ""), part)
+        case ReadsAny(attributes=attributes):
+            return not attributes.isdisjoint(facts.attributes)
+        case ReadsAtLeast(count=count):
+            return len(facts.attributes) >= count
+        case BoundAtMost(unit=unit, limit=limit):
+            bound = facts.bounds.get(unit)
+            return bound is not None and (limit is None or bound <= limit)
         case _:
-            assert_never(predicate)
+            assert_never(atom)
 
 
 def words(predicate: Predicate) -> str:
-    """Return the predicate in CEL, as `modicum.policy.cel` would read it."""
+    """Return the predicate in CEL, as `modicum.policy.cel.lowering` would read it."""
     match predicate:
-        case Constant(value=value):
-            return "true" if value else "false"
-        case LabelIn(scope=scope, label=name, values=values):
-            return f"{scope.value}.{name} {_one_of(values)}"
-        case TextIn(scope=scope, field=name, values=values):
-            return f"{scope.value}.{name} {_one_of(values)}"
-        case ReadsAny(attributes=attributes):
-            listed = sorted(attributes)
-            return " || ".join(f'"{one}" in m.attributes' for one in listed) or "false"
         case Not(part=part):
             return f"!({words(part)})"
         case All(parts=parts):
             return " && ".join(_bracketed(part) for part in parts) or "true"
         case Any(parts=parts):
             return " || ".join(_bracketed(part) for part in parts) or "false"
+        case atom:
+            return _atom_words(atom)
+
+
+def _atom_words(atom: Atom) -> str:
+    match atom:
+        case Constant(value=value):
+            return "true" if value else "false"
+        case LabelIn(scope=scope, label=name, values=values):
+            return f"{scope.value}.{name} {_one_of(values)}"
+        case TextIn(scope=scope, field=name, values=values):
+            return f"{scope.value}.{name} {_one_of(values)}"
+        case TextPasses(scope=scope, field=name, test=test, part=part):
+            return f"{scope.value}.{name}.{test.value}({quoted(part)})"
+        case ReadsAny(attributes=attributes):
+            reads = [f"{quoted(one)} in m.attributes" for one in sorted(attributes)]
+            return " || ".join(reads) or "false"
+        case ReadsAtLeast(count=count):
+            return f"size(m.attributes) >= {count}"
+        case BoundAtMost(unit=unit, limit=None):
+            return f"{quoted(unit)} in m.contribution_bound"
+        case BoundAtMost(unit=unit, limit=limit):
+            return f"m.contribution_bound[{quoted(unit)}] <= {limit}"
         case _:
-            assert_never(predicate)
+            assert_never(atom)
 
 
 def _one_of(values: frozenset[str]) -> str:
-    # A text holds one kind of quotes at most: the subset has no escapes.
-    quoted = [f"'{v}'" if '"' in v else f'"{v}"' for v in sorted(values)]
-    return f"== {quoted[0]}" if len(quoted) == 1 else f"in [{', '.join(quoted)}]"
+    listed = [quoted(value) for value in sorted(values)]
+    return f"== {listed[0]}" if len(listed) == 1 else f"in [{', '.join(listed)}]"
+
+
+def quoted(text: str) -> str:
+    """Return a text as a CEL literal, with escapes only where it needs them."""
+    mark = "'" if '"' in text and "'" not in text else '"'
+    written = "".join(_escaped(character, mark) for character in text)
+    return f"{mark}{written}{mark}"
+
+
+def _escaped(character: str, mark: str) -> str:
+    if character in {"\\", mark}:
+        return "\\" + character
+    if character.isprintable():
+        return character
+    short = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character)
+    code = ord(character)
+    return short or (f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}")
 
 
 def _bracketed(predicate: Predicate) -> str:
-    plain = isinstance(predicate, Constant | LabelIn | TextIn | Not) or (
-        isinstance(predicate, ReadsAny) and len(predicate.attributes) == 1
+    several = (
+        len(predicate.attributes) > 1
+        if isinstance(predicate, ReadsAny)
+        else (isinstance(predicate, All | Any))
     )
-    return words(predicate) if plain else f"({words(predicate)})"
+    return f"({words(predicate)})" if several else words(predicate)
 
 
-def atoms(predicate: Predicate) -> Iterator[Predicate]:
+def atoms(predicate: Predicate) -> Iterator[Atom]:
     """Yield the parts of a predicate that have no parts themselves."""
     match predicate:
         case Not(part=part):
@@ -168,84 +262,3 @@ def labels_of(predicate: Predicate) -> list[str]:
 def looks_only_at_labels(predicate: Predicate) -> bool:
     """Return whether closed labels alone decide the predicate."""
     return all(isinstance(atom, LabelIn | Constant) for atom in atoms(predicate))
-
-
-def counterexample(
-    narrow: Predicate, wide: Predicate, vocabulary: Vocabulary
-) -> dict[str, str] | None:
-    """Return labels for which `narrow` holds and `wide` does not, or None.
-
-    Args:
-        narrow: A predicate over labels.
-        wide: A predicate over labels that `narrow` is claimed to imply.
-        vocabulary: The labels and their values.
-
-    Returns:
-        Values of the labels that either predicate looks at, or None if the claim
-        holds for every combination.
-
-    Raises:
-        ValueError: If there are more than `COMBINATIONS_MAX` combinations.
-    """
-    looked_at = sorted(
-        {
-            (atom.scope, atom.label)
-            for predicate in (narrow, wide)
-            for atom in atoms(predicate)
-            if isinstance(atom, LabelIn)
-        },
-        key=lambda key: (key[0].value, key[1]),
-    )
-    domains = [vocabulary.labels[label].values for _, label in looked_at]
-    size = 1
-    for domain in domains:
-        size *= len(domain)
-    if size > COMBINATIONS_MAX:
-        message = f"{size} label combinations are too many to enumerate"
-        raise ValueError(message)
-    for values in product(*domains):
-        labels = dict(zip(looked_at, values, strict=True))
-        facts = Facts(frozenset(), labels, {})
-        if holds(narrow, facts) and not holds(wide, facts):
-            return {
-                f"{scope.value}.{label}": value
-                for (scope, label), value in labels.items()
-            }
-    return None
-
-
-def escapes_by_default(
-    predicate: Predicate, label: str, vocabulary: Vocabulary
-) -> bool:
-    """Return whether giving a label can bring a mechanism under a predicate.
-
-    That is: for some values of the other labels, the predicate holds for some
-    value of this label, and not for its default.
-
-    Args:
-        predicate: A predicate over labels.
-        label: The label.
-        vocabulary: The labels, their values and defaults.
-    """
-    looked_at = {
-        (atom.scope, atom.label)
-        for atom in atoms(predicate)
-        if isinstance(atom, LabelIn)
-    }
-    own = [key for key in looked_at if key[1] == label]
-    others = sorted(looked_at - set(own), key=lambda key: (key[0].value, key[1]))
-    declared = vocabulary.labels[label]
-    if not own:
-        return False
-    for values in product(*(vocabulary.labels[name].values for _, name in others)):
-        fixed = dict(zip(others, values, strict=True))
-        by_value = {
-            value: holds(
-                predicate,
-                Facts(frozenset(), {**fixed, **dict.fromkeys(own, value)}, {}),
-            )
-            for value in declared.values
-        }
-        if any(by_value.values()) and not by_value[declared.default]:
-            return True
-    return False

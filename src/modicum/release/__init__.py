@@ -20,6 +20,7 @@ from modicum.release.describe import (
 from modicum.release.model import Mechanism, Release, content_digest
 from modicum.release.parse import parse_release
 from modicum.release.price import PricedMechanism, PricedRelease, price
+from modicum.release.units import Relation, Unit, larger
 from modicum.release.vocabulary import Label, Vocabulary
 
 __all__ = [
@@ -27,8 +28,10 @@ __all__ = [
     "Mechanism",
     "PricedMechanism",
     "PricedRelease",
+    "Relation",
     "Release",
     "ReleaseDraft",
+    "Unit",
     "Vocabulary",
     "approx_dp",
     "content_digest",
@@ -38,6 +41,7 @@ __all__ = [
     "l1",
     "l2",
     "laplace",
+    "larger",
     "parse_release",
     "price",
     "pure_dp",

@@ -91,8 +91,6 @@ _MECHANISM_PLANNED = MappingProxyType(
         "where": "without partitioning attributes a release is charged to everybody",
         "periods": "time units come later",
         "sampling": "amplification by sampling comes later",
-        "contribution_bound": "it prices only randomized response in this version;"
-        " state the sensitivity for each unit",
         "noise": "give `mechanism` and its parameters instead",
     }
 )
@@ -214,10 +212,10 @@ def _mechanism(
         if form.norm is not None:
             sensitivity = _sensitivity(fields, form.norm, vocabulary)
     bounds: dict[str, int] = {}
+    with found.guard():
+        bounds = _by_unit(fields, "contribution_bound", vocabulary, _bound)
     public_frame = False
     if kind == "randomized-response":
-        with found.guard():
-            bounds = _by_unit(fields, "contribution_bound", vocabulary, _bound)
         with found.guard():
             public_frame = _public_frame(fields)
     cost_node = fields.take_optional("cost")

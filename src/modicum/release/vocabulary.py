@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field
 
-#: Which tables are neighbors for a unit. `add-remove`: they differ by one whole
-#: instance of the unit.
-NeighboringRelation: TypeAlias = Literal["add-remove"]
+from modicum.release.units import Relation, Unit, larger
 
 #: Open text that a release may carry besides its labels.
 METADATA = ("purpose", "requester", "dataset", "audience")
@@ -30,10 +27,30 @@ class Vocabulary:
         attributes: Names of the attributes of the data.
         labels: Closed labels by name.
         units: Names of the privacy units; every mechanism states a loss for each.
-        neighbors: The neighboring relation all losses are proven under.
+        neighbors: The neighboring relation of units about which nothing else is said.
+        unit_facts: What is declared about units: order, periods, sizes, relations.
+            A unit without facts is independent of all others.
+        covers: For every unit with facts, the units that cover it, and itself.
+        independent: Whether no unit covers another and all are `add-remove`, so
+            that the loss of a unit is what is recorded for it.
     """
 
     attributes: frozenset[str]
     labels: Mapping[str, Label]
     units: tuple[str, ...]
-    neighbors: NeighboringRelation
+    neighbors: Relation
+    unit_facts: Mapping[str, Unit] = field(default_factory=dict)
+    covers: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
+    independent: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        covers = larger(self.unit_facts)
+        alone = all(len(found) == 1 for found in covers.values())
+        plain = all(self.relation(unit) == "add-remove" for unit in self.units)
+        object.__setattr__(self, "covers", covers)
+        object.__setattr__(self, "independent", alone and plain)
+
+    def relation(self, unit: str) -> Relation:
+        """Return the neighboring relation that losses for a unit must hold under."""
+        facts = self.unit_facts.get(unit)
+        return self.neighbors if facts is None else facts.neighbors

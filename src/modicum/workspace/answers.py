@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from modicum.core.document import Entries, Items, Node, Scalar, from_python
 from modicum.core.errors import (
+    ApprovalError,
     Code,
     ConflictError,
     Mark,
     Problem,
 )
+from modicum.core.reading import Problems, place
 from modicum.ledger import (
     Balances,
     RecordedRelease,
@@ -21,18 +23,29 @@ from modicum.ledger import (
     decide,
     record_release,
 )
+from modicum.ledger.balances import facts_of
 from modicum.ledger.state import id_taken
-from modicum.policy import CompiledPolicy
+from modicum.policy import CompiledPolicy, Policy
+from modicum.policy.model import Approval
+from modicum.policy.predicates import holds, words
 from modicum.release import ReleaseDraft, parse_release, price
 from modicum.workspace.book import Book
-from modicum.workspace.decision import Decision
+from modicum.workspace.decision import Decision, approval_text
 
 #: A release in any form: a draft, plain data as in a file, or a tree with places.
 Description: TypeAlias = "ReleaseDraft | Mapping[str, object] | Node"
 
 
-def price_release(release: Description, compiled: CompiledPolicy) -> RecordedRelease:
+def price_release(
+    release: Description, compiled: CompiledPolicy, *, guarded: bool = True
+) -> RecordedRelease:
     """Return a release, read and priced under a policy, as the ledger keeps it.
+
+    Args:
+        release: The release.
+        compiled: The policy.
+        guarded: Whether the guards of the policy look at it. What happened already
+            is counted, however badly it is described.
 
     Raises:
         InputError: With every mistake found.
@@ -44,7 +57,68 @@ def price_release(release: Description, compiled: CompiledPolicy) -> RecordedRel
         node = release
     else:
         node = from_python(release)
-    return record_release(price(parse_release(node, vocabulary), vocabulary))
+    described = parse_release(node, vocabulary)
+    recorded = record_release(price(described, vocabulary))
+    if guarded:
+        marks = [mechanism.mark for mechanism in described.mechanisms]
+        _refuse_guarded(recorded, compiled.policy, marks)
+    return recorded
+
+
+def _refuse_guarded(
+    recorded: RecordedRelease, policy: Policy, marks: Sequence[Mark | None]
+) -> None:
+    """Refuse mechanisms whose description lacks what a guard of the policy asks for.
+
+    Raises:
+        InputError: With the guard's own words, for each mechanism and guard.
+    """
+    found = Problems()
+    facts = facts_of(recorded, policy.vocabulary)
+    for mechanism, one, mark in zip(recorded.mechanisms, facts, marks, strict=True):
+        for guard in policy.guards:
+            if not holds(guard.unless, one):
+                found.add(
+                    Problem(
+                        Code.GUARDED,
+                        f"mechanism `{mechanism.description.get('name', '?')}`:"
+                        f" {guard.message}",
+                        mark,
+                        notes=(
+                            f"guard `{guard.name}` ({place(guard.mark)}) asks for"
+                            f" {words(guard.unless)}",
+                        ),
+                    )
+                )
+    found.raise_any()
+
+
+def approvals_of(
+    recorded: RecordedRelease, compiled: CompiledPolicy
+) -> tuple[Approval, ...]:
+    """Return the approvals that a release needs under a policy."""
+    facts = facts_of(recorded, compiled.policy.vocabulary)
+    return tuple(
+        approval
+        for approval in compiled.policy.approvals
+        if any(holds(approval.when, one) for one in facts)
+    )
+
+
+def needs_approval(decision: Decision) -> ApprovalError:
+    """Return the error that a release must be approved before it is reserved."""
+    return ApprovalError(
+        Problem(
+            Code.NEEDS_APPROVAL,
+            f"release `{decision.release}` needs approval",
+            notes=tuple(
+                f"{approval_text(approval)} ({place(approval.mark)})"
+                for approval in decision.approvals
+            ),
+            help="this version cannot record approvals: nothing was reserved;"
+            " what happened already is counted by  modicum release record-past",
+        )
+    )
 
 
 def place_of(release: Description) -> Mark | None:
@@ -83,6 +157,7 @@ def first_answer(
         seq=state.seq,
         head=state.head,
         notices=tuple(notices),
+        approvals=approvals_of(recorded, compiled),
     )
 
 

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from modicum.ledger import RuleLoss, Verdict
+from modicum.policy.model import Approval
 from modicum.workspace import explain
+
+
+def approval_text(approval: Approval) -> str:
+    """Return who must agree, in words."""
+    roles = " or ".join(approval.roles)
+    own = "" if approval.requester_may_approve else ", not the requester"
+    return f"approval by {approval.need} of {roles}{own}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -26,6 +34,7 @@ class Decision:
         expires_at: When a reservation runs out; empty if there is none.
         retry: Whether the release stood already and nothing was written.
         notices: What the reader should know besides.
+        approvals: Who must agree before it may be reserved.
     """
 
     release: str
@@ -39,6 +48,7 @@ class Decision:
     expires_at: str = ""
     retry: bool = False
     notices: tuple[str, ...] = ()
+    approvals: tuple[Approval, ...] = ()
 
     @property
     def allowed(self) -> bool:
@@ -78,7 +88,10 @@ class Decision:
         """Return the reasons in plain text, computed from public facts only."""
         notes = (f"  note: {notice}" for notice in self.notices)
         reasons = () if self.retry else explain.reasons(self.verdict)
-        return "\n".join((self.headline, *reasons, *notes))
+        asked = () if self.retry else map(approval_text, self.approvals)
+        return "\n".join(
+            (self.headline, *reasons, *(f"  needs {one}" for one in asked), *notes)
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Return the documented JSON form (docs/reference/json.md)."""
@@ -98,6 +111,14 @@ class Decision:
             },
             "ledger": {"seq": self.seq, "head": self.head},
             "expires_at": self.expires_at or None,
+            "approvals": [
+                {
+                    "need": approval.need,
+                    "from": list(approval.roles),
+                    "requester_may_approve": approval.requester_may_approve,
+                }
+                for approval in self.approvals
+            ],
             "notices": list(self.notices),
         }
 

@@ -41,6 +41,7 @@ from modicum.policy import CompiledPolicy
 from modicum.workspace.answers import (
     Description,
     first_answer,
+    needs_approval,
     place_of,
     price_release,
     repeated_answer,
@@ -136,6 +137,7 @@ class Workspace:
             InputError: If the release is malformed; nothing is written.
             ConflictError: If the id stands with other contents, or was given up.
             StaleError: If the ledger's active policy is not the one given.
+            ApprovalError: If people must agree first; nothing is written.
         """
         _refuse_reservation(reserve_seconds)
 
@@ -147,6 +149,8 @@ class Workspace:
             if not decision.allowed:
                 entry.add(ReleaseDenied(recorded, digest, decision.blocking))
                 return replace(decision, status="denied")
+            if decision.approvals:
+                raise needs_approval(decision)
             expires_at = self._clock.after(entry.now, reserve_seconds)
             entry.add(ReleaseReserved(recorded, digest, expires_at))
             if not post:
@@ -178,7 +182,7 @@ class Workspace:
             entry.add(PastRecorded(recorded, decision.policy_digest))
             return replace(decision, status="recorded")
 
-        return self._bring_in(release, work, is_out=True)
+        return self._bring_in(release, work, is_out=True, guarded=False)
 
     # --- the life of a release ---
 
@@ -375,6 +379,7 @@ class Workspace:
         work: Callable[[Entry, Balances, RecordedRelease], Decision],
         *,
         is_out: bool,
+        guarded: bool = True,
     ) -> Decision:
         """Bring a release into the ledger, unless it stands there already.
 
@@ -385,7 +390,8 @@ class Workspace:
         compiled = self._meant_policy(book)
         if book.state.policy is not None and not book.is_active(compiled):
             raise stale(compiled, book.state)
-        recorded = price_release(release, compiled)  # If malformed, nothing is touched.
+        # If malformed, nothing is touched.
+        recorded = price_release(release, compiled, guarded=guarded)
 
         def within(entry: Entry) -> Decision:
             entry.activate(compiled)

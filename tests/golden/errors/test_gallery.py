@@ -17,7 +17,7 @@ import pytest
 
 import modicum as mo
 from modicum.core.errors import Code, InputError
-from modicum.release import parse_release, price
+from modicum.workspace.answers import price_release
 
 FOLDER = Path(__file__).parent
 CASES = sorted(path.parent.name for path in FOLDER.glob("*/expected.txt"))
@@ -35,8 +35,7 @@ def read() -> None:
     own = Path("policy.yaml").exists() or not release.exists()
     policy = mo.load_policy("policy.yaml" if own else FOLDER / "policy.yaml")
     if release.exists():
-        vocabulary = policy.policy.vocabulary
-        price(parse_release(mo.load_release("release.yaml"), vocabulary), vocabulary)
+        price_release(mo.load_release("release.yaml"), policy)
 
 
 @pytest.mark.parametrize("name", CASES)

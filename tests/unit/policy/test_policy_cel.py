@@ -10,9 +10,19 @@ from oracle import policy as oracle
 from modicum.core.document import Kind, Scalar, from_python
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.yaml_reader import read_document
-from modicum.policy.cel import CHARACTERS_MAX, NESTING_MAX, parse_predicate
+from modicum.policy.cel.lowering import CHARACTERS_MAX, NESTING_MAX, parse_predicate
 from modicum.policy.compile import compile_text
-from modicum.policy.predicates import Constant, Facts, Predicate, Scope, holds
+from modicum.policy.implication.search import simplified
+from modicum.policy.predicates import (
+    Any,
+    Constant,
+    Facts,
+    LabelIn,
+    Predicate,
+    Scope,
+    TextIn,
+    holds,
+)
 from modicum.release import Label, Vocabulary
 
 VOCABULARY = Vocabulary(
@@ -21,7 +31,7 @@ VOCABULARY = Vocabulary(
         "ml": Label(("none", "black-box"), "none"),
         "audience": Label(("internal", "public"), "public"),
     },
-    units=("user",),
+    units=("user", "user-day"),
     neighbors="add-remove",
 )
 
@@ -57,6 +67,9 @@ def facts(m: Mapping[str, object], release: Mapping[str, object]) -> Facts:
 
 FACTS = facts(M, RELEASE)
 
+READS_TWO = '"age" in m.attributes || "größe" in m.attributes'
+READS_OTHERS = '"a-b.c" in m.attributes || "diagnosis" in m.attributes'
+
 TRUE = [
     "true",
     "!false",
@@ -84,7 +97,7 @@ TRUE = [
     'm.name == "counts"',
     'm.name in ["counts", "sums"]',
     'm.mechanism == "gaussian"',
-    'm.mechanism != "no such mechanism"',
+    'm.mechanism != "pate-gnmax"',
     'release.id == "2026/r-1"',
     'release.ml == "none"',
     'release.audience == "internal"',
@@ -135,36 +148,168 @@ def test_a_text_that_a_release_does_not_have_reads_as_empty() -> None:
     assert not holds(parsed('release.purpose != ""'), nothing)
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (r'"a\\b"', "a\\b"),
+        (r'"say \"so\""', 'say "so"'),
+        (r"'it\'s'", "it's"),
+        (r"""'say "so"'""", 'say "so"'),
+        (r'"\n\t\r"', "\n\t\r"),
+        (r'"\u0061\U0001F4A5"', "a\U0001f4a5"),
+        (r'"\\"', "\\"),
+        ('""', ""),
+    ],
+)
+def test_a_text_may_hold_escapes(written: str, meant: str) -> None:
+    expected = TextIn(Scope.MECHANISM, "name", frozenset({meant}))
+    assert parsed(f"m.name == {written}") == expected
+    assert parsed(f"m.ml == 'none' || {written} == m.name") == Any(
+        (LabelIn(Scope.MECHANISM, "ml", frozenset({"none"})), expected)
+    )
+
+
+@pytest.mark.spec("POL-7")
+@pytest.mark.parametrize(
+    ("when", "plain"),
+    [
+        ('["age", "größe"].exists(x, x in m.attributes)', READS_TWO),
+        ('m.attributes.exists(a, a in ["age", "größe"])', READS_TWO),
+        ('m.attributes.exists(a, a == "age" || a.startsWith("gr"))', READS_TWO),
+        (
+            '["age", "größe"].all(x, x in m.attributes)',
+            '"age" in m.attributes && "größe" in m.attributes',
+        ),
+        (
+            'm.attributes.all(a, a == "age" || a == "größe")',
+            '!("a-b.c" in m.attributes) && !("diagnosis" in m.attributes)',
+        ),
+        ("m.attributes.exists(a, true)", f"{READS_TWO} || {READS_OTHERS}"),
+        ("m.attributes.all(a, true)", "true"),
+        ("[].exists(x, x == x)", "false"),
+        ("[].all(x, false)", "true"),
+        (
+            "[m.ml, release.ml].all(l, l == 'none')",
+            "m.ml == 'none' && release.ml == 'none'",
+        ),
+        ("'none' in [m.ml, release.ml]", "m.ml == 'none' || release.ml == 'none'"),
+        ("size(m.attributes) == 0", "m.attributes.size() < 1"),
+        ("size(m.attributes) > 2", "3 <= size(m.attributes)"),
+        ("size(m.attributes) >= 0", "true"),
+        ("size(m.attributes) > 4", "false"),
+        ("size(release.purpose) == 0", 'release.purpose == ""'),
+        ("has(release.purpose)", 'release.purpose != ""'),
+        ('release.purpose.contains("")', "true"),
+        (
+            'm.mechanism.endsWith("laplace")',
+            'm.mechanism in ["laplace", "discrete-laplace"]',
+        ),
+        (
+            '["user", "user-day"].all(u, u in m.contribution_bound)',
+            '"user" in m.contribution_bound && "user-day" in m.contribution_bound',
+        ),
+        ('m.contribution_bound["user"] < 11', '10 >= m.contribution_bound["user"]'),
+        ('m.contribution_bound["user"] < 1', "false"),
+        ('m.contribution_bound["user"] != 0', "true"),
+        ('"a" == "b"', "false"),
+        ("size('größe') == 5 && 1 < 0x2", "true"),
+        ("m.ml == 'none' && true && m.ml == 'black-box'", "false"),
+        (
+            'm.ml == "none" ? m.name == "x" : m.name == "y"',
+            'm.ml == "none" && m.name == "x" || m.ml != "none" && m.name == "y"',
+        ),
+    ],
+)
+def test_longer_forms_mean_what_short_ones_do(when: str, plain: str) -> None:
+    assert simplified(parsed(when)) == simplified(parsed(plain))
+
+
+def test_a_bound_that_is_absent_is_more_than_every_number() -> None:
+    few = Facts(frozenset(), FACTS.labels, {}, {"user": 3})
+    for when in ("<= 3", "< 4", "== 3", ">= 3", "!= 4", "> 2"):
+        assert holds(parsed(f'm.contribution_bound["user"] {when}'), few)
+    for when in ("<= 3", "< 4", "== 3", "<= 9000000"):
+        assert not holds(parsed(f'm.contribution_bound["user"] {when}'), FACTS)
+        assert holds(parsed(f'!(m.contribution_bound["user"] {when})'), FACTS)
+    for when in (">= 3", "> 2", "!= 3", "> 9000000"):
+        assert holds(parsed(f'm.contribution_bound["user"] {when}'), FACTS)
+
+
 #: Text, code, and where the caret belongs: the column within the text, from 1.
 REFUSED = [
-    # Cost, unit and contribution bounds are withheld.
+    # Cost and unit are withheld.
     ('m.cost == "x"', Code.CEL_TYPE, 3),
     ('m.unit == "user"', Code.CEL_TYPE, 3),
-    ('"user" in m.contribution_bound', Code.CEL_TYPE, 13),
+    ("size(m.cost) > 1", Code.CEL_TYPE, 8),
+    ("has(m.cost)", Code.CEL_TYPE, 7),
     # Numbers and arithmetic.
     ("1", Code.CEL_TYPE, 1),
-    ("1 == 1", Code.CEL_SUBSET, 1),
+    ('1 == "1"', Code.CEL_TYPE, 6),
     ("m.ml == 1", Code.CEL_TYPE, 9),
     ("m.ml == 1.5", Code.CEL_TYPE, 9),
     ('m.ml in ["none", 2]', Code.CEL_TYPE, 18),
     ('m.name + "x" == "y"', Code.CEL_SUBSET, 1),
     ("-true", Code.CEL_SUBSET, 1),
-    # Functions, macros, indexing, ternaries.
-    ('m.attributes.exists(a, a == "age")', Code.CEL_SUBSET, 1),
-    ('["age"].all(a, a in m.attributes)', Code.CEL_SUBSET, None),
-    ('m.name.startsWith("c")', Code.CEL_SUBSET, 1),
-    ("has(m.ml)", Code.CEL_SUBSET, 1),
+    # Functions, macros, indexing.
+    ('m.attributes.exists_one(a, a == "age")', Code.CEL_SUBSET, 1),
+    ('m.attributes.map(a, a) == ["age"]', Code.CEL_SUBSET, 1),
+    ('m.attributes.filter(a, a == "age").size() == 1', Code.CEL_SUBSET, 1),
+    ('m.attributes.exists(a, a == "agee")', Code.UNKNOWN_ATTRIBUTE, 29),
+    ("m.attributes.exists(a, a)", Code.CEL_TYPE, 24),
+    ('m.attributes.exists("a", true)', Code.CEL_SUBSET, 1),
+    ("m.attributes.exists(m, true)", Code.CEL_TYPE, 21),
+    ('["age"].all(a, ["age"].all(a, true))', Code.CEL_TYPE, 28),
+    ('["age"].all(a, b in m.attributes)', Code.CEL_TYPE, 16),
+    ('["agee"].all(a, a in m.attributes)', Code.UNKNOWN_ATTRIBUTE, 17),
+    ('m.contribution_bound.all(u, u == "user")', Code.CEL_SUBSET, 1),
+    ("m.name.exists(a, true)", Code.CEL_SUBSET, 1),
+    ("exists(a, true)", Code.CEL_SUBSET, 1),
+    ("m.name.startsWith(m.name)", Code.CEL_TYPE, 19),
+    ('m.name.startsWith("a", "b")', Code.CEL_SUBSET, 1),
+    ('startsWith(m.name, "c")', Code.CEL_SUBSET, 1),
+    ('m.ml.startsWith("n")', Code.CEL_SUBSET, 1),
+    ('m.attributes.contains("age")', Code.CEL_TYPE, 1),
+    ("has(m.ml)", Code.CEL_TYPE, 5),
+    ("has(release.id)", Code.CEL_TYPE, 5),
+    ("has(m.attributes)", Code.CEL_TYPE, 5),
+    ("has(m)", Code.CEL_SUBSET, 1),
+    ("m.attributes", Code.CEL_TYPE, 1),
+    ("size(m.attributes)", Code.CEL_TYPE, 1),
+    ('size(m.attributes) == "2"', Code.CEL_TYPE, 23),
+    ("size(m.attributes) > 1.5", Code.CEL_TYPE, 22),
+    ("size(m.attributes) > size(m.attributes)", Code.CEL_TYPE, 22),
+    ("size(m.ml) > 2", Code.CEL_SUBSET, 1),
+    ("size(m.contribution_bound) > 0", Code.CEL_SUBSET, 1),
+    ("size(release.purpose) > 1", Code.CEL_SUBSET, 1),
+    ("size(m) > 1", Code.CEL_TYPE, 6),
     ('matches(m.name, "c.*")', Code.CEL_SUBSET, 1),
+    ('m.name.matches("c.*")', Code.CEL_SUBSET, 1),
     ('m["ml"] == "none"', Code.CEL_SUBSET, 1),
-    ("true ? true : false", Code.CEL_SUBSET, 1),
+    ('m.attributes["age"] == "x"', Code.CEL_SUBSET, 1),
+    ('m.contribution_bound["users"] <= 1', Code.UNKNOWN_UNIT, 22),
+    ("m.contribution_bound[1] <= 1", Code.CEL_TYPE, 22),
+    ('m.contribution_bound["user"] <= "1"', Code.CEL_TYPE, 33),
+    ('m.contribution_bound["user"] <= 0.5', Code.CEL_TYPE, 33),
+    ("m.contribution_bound <= 1", Code.CEL_SUBSET, 1),
+    ('m.contribution_bound == "user"', Code.CEL_TYPE, 1),
+    ('"day" in m.contribution_bound', Code.UNKNOWN_UNIT, 1),
+    ("1 in m.contribution_bound", Code.CEL_TYPE, 1),
+    ("m.contribution_bound.user <= 1", Code.CEL_SUBSET, 1),
+    ("size(m.attributes) > 99999999999999999999", Code.CEL_SUBSET, 22),
+    ("1 ? true : false", Code.CEL_TYPE, 1),
+    ('true ? m.ml : "none"', Code.CEL_TYPE, 8),
     ("{}", Code.CEL_SUBSET, 1),
     # Comparisons of other things.
-    ('"a" == "a"', Code.CEL_SUBSET, 1),
-    ('"age" in ["age"]', Code.CEL_SUBSET, None),
+    ("true == true", Code.CEL_TYPE, 1),
+    ('(m.ml == "none") == true', Code.CEL_SUBSET, 2),
+    ("[1] == [1]", Code.CEL_TYPE, 8),
+    ('m.ml in [["none"]]', Code.CEL_TYPE, 10),
+    ('m.ml < "none"', Code.CEL_SUBSET, 1),
     ('"none" in m.ml', Code.CEL_SUBSET, 11),
     ('m.ml in "none"', Code.CEL_SUBSET, 9),
-    ("m.ml in m.attributes", Code.CEL_SUBSET, 9),
-    ("m.ml == release.ml", Code.CEL_TYPE, 9),
+    ("m.ml in m.attributes", Code.CEL_TYPE, 1),
+    ("m.ml == release.ml", Code.CEL_SUBSET, 9),
+    ("release.id == m.name", Code.CEL_SUBSET, 15),
     ('m.attributes == "age"', Code.CEL_TYPE, 1),
     ('m.attributes in ["age"]', Code.CEL_TYPE, 1),
     ("m.ml == null", Code.CEL_TYPE, 9),
@@ -174,6 +319,8 @@ REFUSED = [
     ('release.name == "x"', Code.CEL_TYPE, 9),
     ('"age" in release.attributes', Code.CEL_TYPE, 18),
     ('rel.ml == "none"', Code.CEL_TYPE, 1),
+    ('m.mechanism == "gauss"', Code.UNKNOWN_MECHANISM, 16),
+    ('m.mechanism in ["laplace", "x"]', Code.UNKNOWN_MECHANISM, 28),
     ('m.ml == "grey-box"', Code.UNKNOWN_LABEL_VALUE, 9),
     ('m.ml != "None"', Code.UNKNOWN_LABEL_VALUE, 9),
     ('m.ml in ["none", "grey"]', Code.UNKNOWN_LABEL_VALUE, 18),
@@ -185,7 +332,7 @@ REFUSED = [
     ("m.ml", Code.CEL_TYPE, 1),
     ('"none"', Code.CEL_TYPE, 1),
     ("null", Code.CEL_TYPE, 1),
-    ("[true]", Code.CEL_TYPE, 1),
+    ("[true]", Code.CEL_TYPE, 2),
     ('m.ml == "none" && m.audience', Code.CEL_TYPE, 19),
     ("!m.ml", Code.CEL_TYPE, 2),
     # Syntax.
@@ -203,11 +350,16 @@ REFUSED = [
     ("m.ml === 'none'", Code.CEL_SYNTAX, 8),
     ("größe", Code.CEL_SYNTAX, 3),
     ("💥", Code.CEL_SYNTAX, 1),
-    # Texts that need an escape, a prefix or three quotes.
-    (r'm.name == "a\"b"', Code.CEL_SUBSET, 11),
-    (r'm.name == "\u0061"', Code.CEL_SUBSET, 11),
+    # Texts with another escape, a prefix or three quotes.
+    (r'm.name == "a\qb"', Code.CEL_SUBSET, 11),
+    (r'm.name == "\x61"', Code.CEL_SUBSET, 11),
+    (r'm.name == "\101"', Code.CEL_SUBSET, 11),
+    (r'm.name == "\ud800"', Code.CEL_SUBSET, 11),
+    (r'm.name == "\U00110000"', Code.CEL_SUBSET, 11),
+    (r'm.name == "\u61"', Code.CEL_SUBSET, 11),
+    ('m.name == "a\\"', Code.CEL_SUBSET, 11),
     ('m.name == """a"""', Code.CEL_SUBSET, 11),
-    ('m.name == r"a"', Code.CEL_TYPE, 11),
+    ('m.name == r"a"', Code.CEL_SUBSET, 11),
     ('m.name == b"a"', Code.CEL_TYPE, 11),
 ]
 
@@ -238,8 +390,9 @@ def test_what_is_refused_and_where(when: str, code: Code, column: int | None) ->
     [
         ("m.ml == true", 9),
         ('m.ml == "none" && m.name == true', 29),
-        ('["age"].all(a, a in m.attributes)', 1),
-        ('"age" in ["age"]', 10),
+        ('["age"].exists_one(a, a in m.attributes)', 1),
+        ('"true" == m.name && m.ml == true', 29),
+        ('true && ["age"] == "x"', 9),
         ("m.ml == []", 9),
         ("m.ml == {}", 9),
         ('m.ml == "none" && []', 19),
@@ -258,7 +411,7 @@ def test_the_caret_finds_words_and_brackets_too(when: str, column: int) -> None:
     ("when", "operator"),
     [
         ('m.attributes > "x"', ">"),
-        ("size(m.attributes) >= 1", ">="),
+        ("size(m.contribution_bound) >= 1", ">="),
         ('m.name < "x"', "<"),
         ("m.cost.eps <= 1", "<="),
     ],
@@ -283,6 +436,8 @@ def test_looking_at_the_cost_is_explained() -> None:
         ('m.mll == "none"', 'did you mean "ml"?'),
         ('m.ml == "blackbox"', 'did you mean "black-box"?'),
         ('"diagnoses" in m.attributes', 'did you mean "diagnosis"?'),
+        ('m.mechanism == "gauss"', 'did you mean "gaussian"?'),
+        ('m.contribution_bound["user_day"] < 2', 'did you mean "user-day"?'),
         ('m.ml = "none"', 'expected an operator; "=" is not CEL'),
         ('m.ml == "zzzzzzz"', ""),
     ],
@@ -325,6 +480,32 @@ def test_a_long_list_of_alternatives_is_not_deep(operator: str) -> None:
     """Fifty names in a row nest nowhere; a reviewer reads them as a list."""
     names = [f'm.name == "{n}"' for n in range(50)]
     assert not holds(parsed(f" {operator} ".join(names)), FACTS)
+
+
+def test_quantifiers_that_unfold_too_far_are_refused() -> None:
+    each = " ".join(f"m.attributes.all(a{n}," for n in range(7))
+    with pytest.raises(InputError) as caught:
+        parsed(f"{each} true{')' * 7}")
+    assert caught.value.code is Code.CEL_LIMIT
+    assert "unfolds" in caught.value.problems[0].message
+    assert holds(parsed(f"m.attributes.all(a, {'true && ' * 20} true)"), FACTS)
+
+
+def test_chains_are_nesting_too() -> None:
+    for when in (
+        "m" + ".a" * 300,
+        "true ? true : " * 100 + "true",
+        " == ".join(["m.ml"] * 100),
+        "size(" * 100 + "m.attributes" + ")" * 100,
+    ):
+        with pytest.raises(InputError) as caught:
+            parsed(when)
+        assert caught.value.code is Code.CEL_LIMIT
+
+
+def test_a_pattern_is_refused_with_the_reason() -> None:
+    for when in ("m.name.matches('c.*')", "matches(m.name, 'c.*')"):
+        assert "covers another" in " ".join(refusal(when).notes)
 
 
 def test_a_value_may_be_compared_on_either_side() -> None:

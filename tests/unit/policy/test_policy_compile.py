@@ -19,9 +19,8 @@ from modicum.accounting import (
 from modicum.core.errors import Code, InputError
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.compile import RULES_MAX, compile_text
-from modicum.policy.match import rule_holds
 from modicum.policy.predicates import Facts, Scope
-from modicum.policy.rules import Stage
+from modicum.policy.rules import Stage, rule_holds
 
 HEAD = """\
 modicum: policy/v1

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
+
 import pytest
 
+import modicum
 from modicum.core.errors import InputError
+from modicum.core.yaml_reader import read_document
 from modicum.policy.compile import compile_text
+from modicum.policy.document.canonical_form import formatted
 
 POLICY = """\
 modicum: policy/v1
@@ -38,6 +44,52 @@ def test_the_digest_is_64_hexadecimal_digits_and_does_not_know_the_file() -> Non
     assert len(found) == 64
     assert set(found) <= set("0123456789abcdef")
     assert compile_text(POLICY.encode(), "other.yaml").policy.digest == found
+
+
+@pytest.mark.spec("POL-6")
+def test_the_digest_is_the_hash_of_the_canonical_text() -> None:
+    text = formatted(read_document(POLICY.encode(), "policy.yaml"))
+    assert digest(POLICY) == hashlib.sha256(text.encode()).hexdigest()
+    assert digest(text) == digest(POLICY)
+
+
+@pytest.mark.spec("POL-6")
+def test_the_digests_that_stand_in_ledgers_stay() -> None:
+    """A change here makes every ledger that holds a policy unreadable."""
+    example = Path(modicum.__file__).parent / "shell/examples/acme-health/policy.yaml"
+    assert digest(example.read_text()) == (
+        "73573a1b86d1ca536074e71030b6622a284c1a9f756b74f8e13eb78fc6e18d5c"
+    )
+    assert digest(POLICY) == (
+        "ecd44faf49a64f8c4eb38b97e6e46d26365c916c1fac3c75a9424eb751ac38d7"
+    )
+
+
+@pytest.mark.spec("POL-6")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("modicum: policy/v1\nname: digest", "name: digest\nmodicum: policy/v1"),
+        ("{type: approx-dp, delta: 1e-7}", "{delta: 1e-7, type: approx-dp}"),
+        ("{values: [none, black-box], default: none}",
+         "{default: none, values: [none, black-box]}"),
+        ('name: all, when: "true"', 'when: "true", name: all'),
+        ("name: attr, for_each: attribute", "for_each: attribute, name: attr"),
+        ("budget: same, within: black-box", "within: black-box, budget: same"),
+        ("map: {1: 2, 2: 5}, between: linear", "between: linear, map: {1: 2, 2: 5}"),
+        ("{eps: 1.5, delta: 1e-7}", "{delta: 1e-7, eps: 1.5}"),
+    ],
+)  # fmt: skip
+def test_the_order_of_the_keys_of_the_format_does_not_count(old: str, new: str) -> None:
+    changed = POLICY.replace(old, new, 1)
+    assert changed != POLICY
+    assert digest(changed) == digest(POLICY)
+
+
+@pytest.mark.spec("POL-6")
+def test_the_order_of_the_sections_does_not_count() -> None:
+    head, per_release = POLICY.split("per_release:")
+    assert digest(f"per_release:{per_release}{head}") == digest(POLICY)
 
 
 @pytest.mark.spec("POL-6")
@@ -96,6 +148,8 @@ def test_layout_and_spelling_do_not_change_the_digest(old: str, new: str) -> Non
         (", within: black-box", ""),
         ("between: linear", "between: floor"),
         ("{1: 2, 2: 5}", "{2: 5, 1: 2}"),
+        ("{low: 2, high: 1}", "{high: 1, low: 2}"),
+        ("{health: weak, location: member}", "{location: member, health: weak}"),
         ('when: "true", unit', 'when: "true ", unit'),
         ("dp: {", "dp: {filter: combined-v1, "),
         ("name: cap", "name: cab"),

@@ -6,7 +6,7 @@ import pytest
 
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError, Problem
-from modicum.policy.cel import parse_predicate
+from modicum.policy.cel.lowering import parse_predicate
 from modicum.policy.compile import compile_text
 from modicum.policy.predicates import Facts, Scope, holds
 
@@ -237,15 +237,26 @@ def test_an_extension_without_settings_is_refused() -> None:
     assert caught.value.code is Code.NO_CATCH_ALL
 
 
-def test_too_many_label_combinations_are_refused_rather_than_guessed() -> None:
+def many_labels() -> str:
     labels = "".join(f"  l{n}: {{values: [a, b], default: a}}\n" for n in range(20))
     same = " && ".join(f'm.l{n} == "a"' for n in range(20))
-    text = POLICY.replace("schema:", labels + "schema:") + (
+    return POLICY.replace("schema:", labels + "schema:") + (
         "  - name: one\n    settings:\n"
-        f"      a: {{when: '{same}', budget: same}}\n"
+        f"      a: {{when: '{same}', budget: same, within: b}}\n"
         "      b: {when: 'true', budget: same}\n"
     )
+
+
+@pytest.mark.spec("POL-4")
+def test_a_million_label_combinations_are_decided() -> None:
+    assert compile_text(many_labels().encode(), "policy.yaml").rules
+
+
+@pytest.mark.spec("POL-4")
+def test_what_is_not_decided_in_time_is_refused_rather_than_guessed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("modicum.policy.implication.search.STEPS_MAX", 5)
     with pytest.raises(InputError) as caught:
-        compile_text(text.encode(), "policy.yaml")
+        compile_text(many_labels().encode(), "policy.yaml")
     assert caught.value.code is Code.CEL_LIMIT
-    assert "1048576" in caught.value.problems[0].message

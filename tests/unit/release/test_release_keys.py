@@ -143,9 +143,6 @@ def test_an_unknown_key_is_an_error_at_its_place(path: Path) -> None:
             for place in range(4)
             for key in ("where", "periods", "sampling", "noise")
         ),
-        (("mechanisms", 0), "contribution_bound"),
-        (("mechanisms", 1), "contribution_bound"),
-        (("mechanisms", 3), "contribution_bound"),
     ],
 )
 def test_a_key_of_a_later_version_is_refused_as_such(path: Path, key: str) -> None:

@@ -1,0 +1,217 @@
+"""`modicum policy diff`, `simulate` and `explain`: the life of a policy."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.exits import Exit
+from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
+from modicum.cli.output import console, note, print_json, reporting
+
+if TYPE_CHECKING:
+    from modicum.cli.policy_diff import Met
+    from modicum.policy import CompiledPolicy
+    from modicum.workspace.past import History
+
+#: What stands for the ledger's active policy.
+ACTIVE = "active"
+
+All = Annotated[bool, typer.Option("--all", help="Every line, not only the first.")]
+MaybeLedger = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger",
+        envvar="MODICUM_LEDGER",
+        help="The ledger file whose history is held against it.",
+        metavar="FILE",
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to those about policies."""
+    app.command("diff")(diff)
+    app.command("simulate")(simulate)
+    app.command("explain")(explain)
+
+
+def diff(
+    old: Annotated[
+        str,
+        typer.Argument(
+            help="A policy file, or the word `active` for the ledger's active policy.",
+            metavar="OLD",
+        ),
+    ],
+    new: Annotated[Path, typer.Argument(help="A policy file.", metavar="NEW")],
+    ledger: MaybeLedger = None,
+    show_all: All = False,
+    as_json: Json = False,
+) -> None:
+    """Show what a new policy tightens and loosens; with a ledger, what that meets.
+
+    Leaves with 4 if the releases already made exceed a rule of the new policy.
+    """
+    from modicum.cli.policy_diff import diff_to_dict, print_diff
+    from modicum.policy.changes.differences import differences
+
+    if old == ACTIVE and ledger is None:
+        raise typer.BadParameter("the active policy is that of a ledger: add --ledger")
+    with reporting(as_json=as_json):
+        before, after = _old_policy(old, ledger), _load(new)
+        found = differences(before, after)
+        met = None if ledger is None else _met(ledger, before, after, as_json=as_json)
+        problems = met.problems if met else []
+        if as_json:
+            print_json(diff_to_dict(before, after, found, met))
+        else:
+            several = _several(before) or _several(after)
+            print_diff(found, met, several_units=several, whole=show_all)
+            for problem in problems:
+                note("\n" + problem.render())
+        if problems:
+            raise typer.Exit(Exit.INVALID)
+
+
+def _met(
+    ledger: Path, before: CompiledPolicy, after: CompiledPolicy, *, as_json: bool
+) -> Met:
+    from modicum.cli.policy_diff import Met
+    from modicum.workspace.conflicts import conflicts
+    from modicum.workspace.what_if import what_if
+
+    history = read_history(ledger)
+    with progress("deciding release", as_json=as_json) as on_attempt:
+        found = what_if(history, after, on_attempt)
+    exceeded = conflicts(history.counted, before) if found.conflicts else ()
+    return Met(found, frozenset(one.rule.id for one in exceeded))
+
+
+def simulate(
+    policy: Annotated[Path, typer.Argument(help="The policy file.", metavar="POLICY")],
+    ledger: Ledger = DEFAULT_LEDGER,
+    show_all: All = False,
+    as_json: Json = False,
+) -> None:
+    """Show what a policy would have decided, release by release. Writes nothing."""
+    from modicum.cli.policy_simulation import print_simulation, simulation_to_dict
+    from modicum.workspace.what_if import what_if
+
+    with reporting(as_json=as_json):
+        compiled = _load(policy)
+        history = read_history(ledger)
+        with progress("deciding release", as_json=as_json) as on_attempt:
+            found = what_if(history, compiled, on_attempt)
+        if as_json:
+            print_json(simulation_to_dict(compiled, history, found))
+        else:
+            print_simulation(found, whole=show_all)
+
+
+def explain(
+    policy: Annotated[Path, typer.Argument(help="The policy file.", metavar="POLICY")],
+    rule: Annotated[
+        str,
+        typer.Argument(
+            help="The id of a rule, or its scope, which means all its contexts.",
+            metavar="RULE",
+        ),
+    ],
+    context: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--context", help="A setting that the rule has.", metavar="SETTING"
+        ),
+    ] = None,
+    ledger: MaybeLedger = None,
+    as_json: Json = False,
+) -> None:
+    """Explain a rule: what it promises, where it comes from, and what is left of it."""
+    from modicum.cli.policy_explain import SHOWN, print_rule, rule_to_dict
+    from modicum.policy.rule_lookup import find_rules
+    from modicum.policy.rule_profile import rule_profiles
+    from modicum.policy.rules import Stage
+    from modicum.workspace.rule_standing import rule_standing
+
+    with reporting(as_json=as_json):
+        compiled = _load(policy)
+        places = find_rules(compiled, rule, context or ())
+        history = None if ledger is None else read_history(ledger)
+        told = []
+        for profile in rule_profiles(compiled, places[:SHOWN]):
+            over_history = profile.rule.stage is Stage.HISTORY
+            told.append(
+                (
+                    profile,
+                    rule_standing(profile.rule, history, compiled)
+                    if history is not None and over_history
+                    else None,
+                )
+            )
+        if as_json:
+            left = len(places) - len(told)
+            print_json({"rules": [rule_to_dict(*one) for one in told], "left": left})
+            return
+        for number, one in enumerate(told):
+            print("\n" * bool(number), end="")
+            print_rule(*one)
+        if len(places) > len(told):
+            print(f"\n… {len(places) - len(told)} more contexts: choose by --context")
+
+
+def _old_policy(old: str, ledger: Path | None) -> CompiledPolicy:
+    from modicum.shell.wiring import open_workspace
+
+    if old == ACTIVE and ledger is not None:
+        return open_workspace(ledger).policy()
+    return _load(Path(old))
+
+
+def _load(file: Path) -> CompiledPolicy:
+    from modicum.shell.files import load_policy
+
+    return load_policy(file)
+
+
+def _several(compiled: CompiledPolicy) -> bool:
+    return len(compiled.policy.vocabulary.units) > 1
+
+
+def read_history(ledger: Path) -> History:
+    """Return what a ledger tells, as of now.
+
+    Raises:
+        UsageError: If there is no ledger.
+        VerificationError: If its log contradicts itself.
+    """
+    from modicum.shell.clock import SystemClock
+    from modicum.shell.wiring import open_workspace
+    from modicum.workspace.past import history_of
+
+    return history_of(open_workspace(ledger).records(), SystemClock().now())
+
+
+@contextmanager
+def progress(
+    what: str, *, as_json: bool
+) -> Iterator[Callable[[int, int], None] | None]:
+    """Yield something to call with how far one is; draws only on a terminal."""
+    if as_json or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what)
+
+        def on_step(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield on_step

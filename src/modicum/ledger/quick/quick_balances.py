@@ -1,0 +1,84 @@
+"""Balances under one policy, for one decision after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from modicum.core.errors import check
+from modicum.ledger.decide import allows_alone
+from modicum.ledger.events import RecordedRelease
+from modicum.ledger.quick.engines import Engine, EngineOf
+from modicum.ledger.quick.layout import Asked, layout_of
+from modicum.ledger.quick.numbering import Numbering
+from modicum.ledger.quick.with_numpy import NumpyEngine
+from modicum.policy import CompiledPolicy
+
+
+class QuickBalances:
+    """What `Balances` and `decide` say, in microseconds, without the reasons.
+
+    Mutable, and owned by one caller; not for several threads at once.
+
+    Args:
+        compiled: The policy.
+        releases: What was charged before.
+        pruned: Whether to leave out the rules that others imply. The answers are the
+            same.
+        kernel: What goes through the rules: `numba_engine()`, or None for NumPy.
+
+    Attributes:
+        compiled: The policy.
+        engine: The sums.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledPolicy,
+        releases: Iterable[RecordedRelease] = (),
+        *,
+        pruned: bool = True,
+        kernel: EngineOf | None = None,
+    ) -> None:
+        self.compiled = compiled
+        self._pruned = pruned
+        numbers = compiled.pruned.kept if pruned else range(len(compiled.rules))
+        layout = layout_of(compiled, numbers)
+        self._numbering = Numbering(compiled, layout)
+        self.engine: Engine = (kernel or NumpyEngine)(layout.rows, layout.caps)
+        for release in releases:
+            self.charge(release)
+
+    def asked(self, release: RecordedRelease) -> Asked:
+        """Return a release in the numbers of these balances, to ask about it often.
+
+        Args:
+            release: The priced release.
+        """
+        return self._numbering.asked(release)
+
+    def allows(self, release: RecordedRelease) -> bool:
+        """Return whether every rule lets the release pass: `decide(…).allowed`.
+
+        Args:
+            release: The priced release.
+        """
+        alone = not self.compiled.release_rules or allows_alone(
+            self.compiled, release, pruned=self._pruned
+        )
+        return alone and self.engine.admits(self.asked(release))
+
+    def charge(self, release: RecordedRelease) -> None:
+        """Add a release to every rule that it falls under."""
+        self.engine.move(self.asked(release), 1)
+
+    def take_back(self, release: RecordedRelease) -> None:
+        """Undo `charge` for a release that was given up before it started.
+
+        Raises:
+            InvariantError: If it was never charged; nothing is changed then.
+        """
+        asked = self.asked(release)
+        covered = self.engine.move(asked, -1)
+        if not covered:
+            self.engine.move(asked, 1)
+        check(covered, "ACC-3: only what was added is taken back")

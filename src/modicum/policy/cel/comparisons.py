@@ -1,0 +1,319 @@
+"""What comparisons of fields and constants mean, once both sides are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import assert_never
+
+from modicum.core.errors import Code
+from modicum.policy.cel.fields import (
+    AttributeName,
+    Attributes,
+    Bound,
+    Bounds,
+    KindField,
+    LabelField,
+    Operand,
+    SizeOf,
+    TextField,
+    field_meant,
+    unknown,
+)
+from modicum.policy.cel.tree import CelError, Field, Listing, Part, outside
+from modicum.policy.implication.normal_form import all_of, any_of, negation
+from modicum.policy.implication.worlds import MECHANISM_KINDS
+from modicum.policy.predicates import (
+    BoundAtMost,
+    Constant,
+    LabelIn,
+    Predicate,
+    ReadsAny,
+    ReadsAtLeast,
+    Scope,
+    TextIn,
+    TextPasses,
+    TextTest,
+)
+from modicum.release import Vocabulary
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison: what it stands for, and where that is written."""
+
+    value: Operand
+    part: Part
+
+    def text(self) -> str:
+        """Return the constant text that this side must be.
+
+        Raises:
+            CelError: If it is something else.
+        """
+        if isinstance(self.value, str):
+            return self.value
+        raise needs_text(self.part)
+
+    def elements(self) -> list[Side]:
+        """Return the elements of a list, each with its place, if it has its own."""
+        values = self.value if isinstance(self.value, tuple) else ()
+        written = self.part.items if isinstance(self.part, Listing) else ()
+        parts = written or (self.part,) * len(values)
+        return [Side(*pair) for pair in zip(values, parts, strict=True)]
+
+
+def needs_text(part: Part) -> CelError:
+    """Return the error for something that should be a text."""
+    return CelError(
+        Code.CEL_TYPE,
+        "only a text can stand here",
+        part.at,
+        help='write it in quotes: "…"',
+    )
+
+
+def _needs_number(part: Part) -> CelError:
+    return CelError(
+        Code.CEL_TYPE,
+        "only a whole number can stand here",
+        part.at,
+        help="write it without quotes, point and exponent",
+    )
+
+
+class Comparisons:
+    """Lowers comparisons, and checks every word in them against a vocabulary."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+
+    # --- equality and membership ---
+
+    def same(self, left: Side, right: Side) -> Predicate:
+        """Return what is meant by ``left == right``.
+
+        Raises:
+            CelError: If they cannot be compared, or a word is not known.
+        """
+        if isinstance(left.value, str | int | AttributeName) and not isinstance(
+            right.value, str
+        ):
+            left, right = right, left  # The constant stands on the right.
+        match left.value, right.value:
+            case (str(), str()) | (int(), int()) | (AttributeName(), AttributeName()):
+                return Constant(value=left.value == right.value)
+            case (SizeOf() | Bound()) as field, int(number):
+                return self._number("==", field, number, left.part)
+            case ((SizeOf() | Bound() | int()), _):
+                raise _needs_number(right.part)
+            case _, str(value):
+                return self._equals_text(left, value, right.part)
+            case (
+                (LabelField() | TextField() | KindField()),
+                (LabelField() | TextField() | KindField() | AttributeName()),
+            ):
+                raise outside(
+                    right.part.at,
+                    "a field is compared with texts, not with a field",
+                    help="compare each of them with the same text",
+                )
+            case _:
+                raise needs_text(right.part)
+
+    def _equals_text(self, side: Side, value: str, part: Part) -> Predicate:
+        match side.value:
+            case LabelField(scope=scope, name=name):
+                known = self._vocabulary.labels[name].values
+                what = f"value of label `{name}`"
+                _check_known(Code.UNKNOWN_LABEL_VALUE, what, value, known, part)
+                return LabelIn(scope, name, frozenset({value}))
+            case TextField(scope=scope, name=name):
+                return TextIn(scope, name, frozenset({value}))
+            case KindField():
+                _check_known(
+                    Code.UNKNOWN_MECHANISM, "mechanism", value, MECHANISM_KINDS, part
+                )
+                return _kind_in([value])
+            case AttributeName(name=name):
+                return Constant(value=name == self._attribute(value, part))
+            case Attributes() | Bounds():
+                raise CelError(
+                    Code.CEL_TYPE,
+                    "a list cannot be compared with a text",
+                    side.part.at,
+                    help='write  "age" in m.attributes',
+                )
+            case _:
+                raise needs_text(side.part)
+
+    def within(self, left: Side, right: Side) -> Predicate:
+        """Return what is meant by ``left in right``.
+
+        Raises:
+            CelError: If there is nothing to look into, or a word is not known.
+        """
+        match right.value:
+            case tuple():
+                return any_of([self.same(left, one) for one in right.elements()])
+            case Attributes() if isinstance(left.value, AttributeName):
+                return ReadsAny(frozenset({left.value.name}))
+            case Attributes():
+                return ReadsAny(frozenset({self._attribute(left.text(), left.part)}))
+            case Bounds():
+                return BoundAtMost(self.unit(left), None)
+            case _:
+                raise outside(
+                    right.part.at,
+                    "`in` looks into a list, m.attributes or m.contribution_bound",
+                    help='write  ["a", "b"]  for a list',
+                )
+
+    # --- numbers ---
+
+    def ordered(self, operator: str, left: Side, right: Side) -> Predicate:
+        """Return what is meant by ``left <= right`` and the like.
+
+        Raises:
+            CelError: If the sides are no numbers.
+        """
+        match left.value, right.value:
+            case int(one), int(other):
+                found = {
+                    "<": one < other,
+                    "<=": one <= other,
+                    ">": one > other,
+                    ">=": one >= other,
+                }
+                return Constant(value=found[operator])
+            case (SizeOf() | Bound()) as field, int(number):
+                return self._number(operator, field, number, left.part)
+            case int(number), (SizeOf() | Bound()) as field:
+                return self._number(_MIRRORED[operator], field, number, right.part)
+            case ((SizeOf() | Bound() | int()), _):
+                raise _needs_number(right.part)
+            case _:
+                raise outside(
+                    left.part.at,
+                    "only a size or a contribution bound is more or less than a number",
+                    help="compare texts and labels with ==, != and in",
+                )
+
+    def _number(
+        self, operator: str, field: SizeOf | Bound, number: int, part: Part
+    ) -> Predicate:
+        def at_least(least: int) -> Predicate:
+            return self._at_least(field, least, part)
+
+        match operator:
+            case ">=":
+                return at_least(number)
+            case ">":
+                return at_least(number + 1)
+            case "<":
+                return negation(at_least(number))
+            case "<=":
+                return negation(at_least(number + 1))
+            case _:
+                return all_of([at_least(number), negation(at_least(number + 1))])
+
+    def _at_least(self, field: SizeOf | Bound, least: int, part: Part) -> Predicate:
+        if isinstance(field, Bound):
+            # No bound is more than every number.
+            below = any_of([BoundAtMost(field.unit, least - 1)])
+            return negation(below)
+        match field.of:
+            case Attributes():
+                if least > len(self._vocabulary.attributes):
+                    return Constant(value=False)
+                return any_of([ReadsAtLeast(least)])
+            case TextField(scope=scope, name=name):
+                if least > 1:
+                    raise outside(
+                        part.at,
+                        "the size of a text is compared with 0 only",
+                        help="ask whether it is 0, or more than 0",
+                    )
+                empty = TextIn(scope, name, frozenset({""}))
+                return negation(empty) if least == 1 else Constant(value=True)
+            case _:
+                assert_never(field.of)
+
+    # --- texts ---
+
+    def passes(self, whole: Side, test: TextTest, part: str) -> Predicate:
+        """Return what is meant by ``whole.startsWith(part)`` and the like.
+
+        Raises:
+            CelError: If `whole` is not an open text.
+        """
+        match whole.value:
+            case str(known) | AttributeName(name=known):
+                return Constant(value=test.passes(known, part))
+            case KindField():
+                return _kind_in(
+                    kind for kind in MECHANISM_KINDS if test.passes(kind, part)
+                )
+            case TextField(scope=scope, name=name):
+                return any_of([TextPasses(scope, name, test, part)])
+            case LabelField(name=name):
+                raise outside(
+                    whole.part.at,
+                    "the values of a label are known",
+                    help=f"list them:  {name} in […]",
+                )
+            case _:
+                raise needs_text(whole.part)
+
+    def has(self, field: Field) -> Predicate:
+        """Return what is meant by ``has(release.purpose)``.
+
+        Raises:
+            CelError: If the field is not one that may be absent.
+        """
+        match field_meant(field, self._vocabulary):
+            case TextField(scope=Scope.RELEASE as scope, name=name) if name != "id":
+                return negation(TextIn(scope, name, frozenset({""})))
+            case LabelField():
+                reason = "a label always has a value: its own, or the default"
+            case Bounds() | Attributes():
+                reason = "ask with `in`, or for the size"
+            case _:
+                reason = "it is always there"
+        raise CelError(
+            Code.CEL_TYPE,
+            f"`has` does not fit `{field.name}`",
+            field.at,
+            notes=(reason,),
+        )
+
+    # --- words that must be known ---
+
+    def unit(self, side: Side) -> str:
+        """Return the unit that this side must name.
+
+        Raises:
+            CelError: If there is no such unit.
+        """
+        name = side.text()
+        _check_known(Code.UNKNOWN_UNIT, "unit", name, self._vocabulary.units, side.part)
+        return name
+
+    def _attribute(self, name: str, part: Part) -> str:
+        known = self._vocabulary.attributes
+        _check_known(Code.UNKNOWN_ATTRIBUTE, "attribute", name, known, part)
+        return name
+
+
+def _check_known(
+    code: Code, what: str, word: str, known: Iterable[str], part: Part
+) -> None:
+    if word not in known:
+        raise unknown(code, what, word, known, part.at)
+
+
+def _kind_in(kinds: Iterable[str]) -> Predicate:
+    """Return that the mechanism is of one of the kinds, or a constant."""
+    return any_of([TextIn(Scope.MECHANISM, "mechanism", frozenset(kinds))])

@@ -1,0 +1,158 @@
+"""What the parts of a predicate that are not true or false stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from modicum.core.errors import Code
+from modicum.core.reading import nearest
+from modicum.policy.cel.tree import CelError, Field, Name, Place, outside
+from modicum.policy.predicates import Scope
+from modicum.release import Vocabulary
+from modicum.release.vocabulary import METADATA
+
+_MECHANISM_FIELDS = ("attributes", "contribution_bound", "mechanism", "name")
+_RELEASE_FIELDS = ("id", *METADATA)
+_WITHHELD = {
+    "cost": "a rule that depends on the cost would make losses incomparable",
+    "unit": "every rule names its unit with the key `unit`",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LabelField:
+    """``m.ml``: a closed label."""
+
+    scope: Scope
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextField:
+    """``release.purpose``: an open text."""
+
+    scope: Scope
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class KindField:
+    """``m.mechanism``: the kind of mechanism."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """``m.attributes``: the attributes that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """``m.contribution_bound``: the bounds by unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """``m.contribution_bound["user"]``: the bound of one unit."""
+
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeName:
+    """One attribute, while a quantifier goes through ``m.attributes``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SizeOf:
+    """``size(m.attributes)``, or the length of an open text."""
+
+    of: Attributes | TextField
+
+
+Operand: TypeAlias = (
+    str
+    | int
+    | LabelField
+    | TextField
+    | KindField
+    | Attributes
+    | Bounds
+    | Bound
+    | AttributeName
+    | SizeOf
+    | tuple["Operand", ...]
+)
+
+
+def field_meant(field: Field, vocabulary: Vocabulary) -> Operand:
+    """Return what ``m.x`` or ``release.x`` stands for.
+
+    Args:
+        field: The field; its owner is checked too.
+        vocabulary: The labels that there are.
+
+    Raises:
+        CelError: If there is no such field, or predicates may not see it.
+    """
+    owner = field.owner
+    if isinstance(owner, Field):
+        field_meant(owner, vocabulary)  # `m.cost.rho` is refused for `m.cost`.
+        raise outside(field.at, f"`{owner.name}` has no fields")
+    if not isinstance(owner, Name):
+        raise outside(owner.at)
+    known = {
+        "m": (Scope.MECHANISM, _MECHANISM_FIELDS),
+        "release": (Scope.RELEASE, _RELEASE_FIELDS),
+    }
+    if owner.name not in known:
+        raise unknown(Code.CEL_TYPE, "variable", owner.name, known, owner.at)
+    scope, fields = known[owner.name]
+    if field.name in _WITHHELD:
+        raise CelError(
+            Code.CEL_TYPE,
+            f"predicates do not see `{owner.name}.{field.name}`",
+            field.name_at,
+            notes=(_WITHHELD[field.name],),
+        )
+    available = (*fields, *vocabulary.labels)
+    if field.name not in available:
+        raise unknown(
+            Code.CEL_TYPE,
+            f"field of `{owner.name}`",
+            field.name,
+            available,
+            field.name_at,
+        )
+    return _available(scope, field.name, vocabulary)
+
+
+def _available(scope: Scope, name: str, vocabulary: Vocabulary) -> Operand:
+    if name in vocabulary.labels:
+        return LabelField(scope, name)
+    match scope, name:
+        case Scope.MECHANISM, "attributes":
+            return Attributes()
+        case Scope.MECHANISM, "contribution_bound":
+            return Bounds()
+        case Scope.MECHANISM, "mechanism":
+            return KindField()
+        case _:
+            return TextField(scope, name)
+
+
+def unknown(
+    code: Code, what: str, word: str, known: Iterable[str], at: Place
+) -> CelError:
+    """Return the error for a word that is not among the known ones."""
+    options = sorted(known)
+    return CelError(
+        code,
+        f'unknown {what} "{word[:60]}" in the predicate',
+        at,
+        label=nearest(word, options),
+        help="known: " + (", ".join(options[:20]) or "none"),
+    )

@@ -1,0 +1,299 @@
+"""From CEL text to a checked predicate.
+
+`cel_syntax` reads the text; here its tree is checked against the vocabulary and
+lowered to `predicates`. What is outside the subset is refused with its place: a policy
+that this module accepts is decided about, never run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from modicum.core.document import Node, Scalar
+from modicum.core.errors import Code, InputError, Mark, Problem
+from modicum.core.reading import text
+from modicum.policy.cel import tree as cel
+from modicum.policy.cel.comparisons import Comparisons, Side, needs_text
+from modicum.policy.cel.fields import (
+    AttributeName,
+    Attributes,
+    Bound,
+    Bounds,
+    Operand,
+    SizeOf,
+    TextField,
+    field_meant,
+    unknown,
+)
+from modicum.policy.cel.syntax import NESTING_MAX, read_cel
+from modicum.policy.cel.tree import CelError, Part, outside
+from modicum.policy.implication.normal_form import all_of, any_of, negation, simplified
+from modicum.policy.predicates import (
+    All,
+    Any,
+    Constant,
+    Not,
+    Predicate,
+    ReadsAny,
+    TextTest,
+)
+from modicum.release import Vocabulary
+
+__all__ = ["CHARACTERS_MAX", "NESTING_MAX", "PARTS_MAX", "parse_predicate"]
+
+#: Longer predicates are refused: a reviewer could not read them.
+CHARACTERS_MAX = 2000
+#: A predicate whose quantifiers unfold to more parts is refused.
+PARTS_MAX = 20_000
+
+_TEXT_TESTS = {test.value: test for test in TextTest}
+_SCOPES = ("m", "release")
+
+#: What the variables of quantifiers stand for.
+_Variables: TypeAlias = Mapping[str, Operand]
+
+
+def parse_predicate(node: Node, what: str, vocabulary: Vocabulary) -> Predicate:
+    """Return the predicate that a CEL text means.
+
+    Args:
+        node: The text, at most `CHARACTERS_MAX` characters.
+        what: What it is, for messages.
+        vocabulary: Labels, label values, attributes and units that it may name.
+
+    Returns:
+        The predicate as written; only what a quantifier unfolds to is simplified.
+
+    Raises:
+        InputError: With file, line and column *inside* the text: bad syntax, an
+            unknown field, label value, attribute, unit or mechanism, a type that does
+            not fit, something outside the subset, or too much of it.
+    """
+    source = text(node, what)
+    assert isinstance(node, Scalar)
+    try:
+        return _lowered(source, vocabulary)
+    except CelError as error:
+        problem = Problem(
+            error.code,
+            error.message,
+            _mark(node, source, error.at),
+            error.label,
+            error.notes,
+            error.help,
+        )
+        raise InputError(problem) from error
+
+
+def _lowered(source: str, vocabulary: Vocabulary) -> Predicate:
+    if len(source) > CHARACTERS_MAX:
+        message = f"the predicate has more than {CHARACTERS_MAX} characters"
+        raise CelError(Code.CEL_LIMIT, message)
+    return _Lowering(vocabulary).boolean(read_cel(source), {})
+
+
+def _mark(node: Scalar, source: str, at: cel.Place) -> Mark | None:
+    """Return the place in the file of a place in the predicate."""
+    mark = node.mark
+    if mark is None:
+        return None
+    line, column = at
+    inside = mark.source[mark.column - 1 :].find(source)
+    if line != 1 or inside < 0:
+        return mark  # A block or escaped text: point at its beginning.
+    return replace(mark, column=mark.column + inside + column - 1, length=1)
+
+
+class _Lowering:
+    """Lowers the tree of one predicate, and counts what it unfolds to."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._comparisons = Comparisons(vocabulary)
+        self._parts = 0
+
+    # --- what is true or false ---
+
+    def boolean(self, part: Part, variables: _Variables) -> Predicate:
+        """Return the predicate that a part means, which must be true or false."""
+        self._count(1)
+        match part:
+            case cel.Literal(value=bool() as value):
+                return Constant(value=value)
+            case cel.Negation(part=inner):
+                return Not(self.boolean(inner, variables))
+            case cel.Junction(operator=operator, parts=parts):
+                lowered = tuple(self.boolean(one, variables) for one in parts)
+                return All(lowered) if operator == "&&" else Any(lowered)
+            case cel.Choice(condition=condition, yes=yes, no=no):
+                asked = self.boolean(condition, variables)
+                then = All((asked, self.boolean(yes, variables)))
+                other = All((Not(asked), self.boolean(no, variables)))
+                return Any((then, other))
+            case cel.Comparison():
+                return self._comparison(part, variables)
+            case cel.Call(owner=None):
+                return self._call(part, variables)
+            case cel.Call(owner=owner) if owner is not None:
+                return self._method(part, owner, variables)
+            case _:
+                raise self._not_boolean(part, variables)
+
+    def _count(self, parts: int) -> None:
+        self._parts += parts
+        if self._parts > PARTS_MAX:
+            raise CelError(
+                Code.CEL_LIMIT,
+                f"the predicate unfolds to more than {PARTS_MAX} parts",
+                notes=("`exists` and `all` repeat their body for each element",),
+                help="nest fewer of them",
+            )
+
+    def _not_boolean(self, part: Part, variables: _Variables) -> CelError:
+        if not (isinstance(part, cel.Literal) or _is_scope(part)):
+            self._operand(part, variables)  # A mistake inside is said first.
+        return CelError(
+            Code.CEL_TYPE,
+            "a predicate must be true or false",
+            part.at,
+            help='compare with "==" or "in"',
+        )
+
+    def _comparison(self, part: cel.Comparison, variables: _Variables) -> Predicate:
+        left = self._side(part.left, variables)
+        right = self._side(part.right, variables)
+        match part.operator:
+            case "==":
+                return self._comparisons.same(left, right)
+            case "!=":
+                return negation(self._comparisons.same(left, right))
+            case "in":
+                self._count(len(right.elements()))
+                return self._comparisons.within(left, right)
+            case operator:
+                return self._comparisons.ordered(operator, left, right)
+
+    def _side(self, part: Part, variables: _Variables) -> Side:
+        return Side(self._operand(part, variables), part)
+
+    # --- calls ---
+
+    def _call(self, part: cel.Call, variables: _Variables) -> Predicate:
+        """Lower ``function(…)``."""
+        match part.function, part.arguments:
+            case "has", [cel.Field() as field]:
+                return self._comparisons.has(field)
+            case "matches", _:
+                raise _pattern(part)
+            case _:
+                raise self._not_boolean(part, variables)
+
+    def _method(self, part: cel.Call, owner: Part, variables: _Variables) -> Predicate:
+        """Lower ``owner.function(…)``."""
+        match part.function, part.arguments:
+            case ("exists" | "all") as quantifier, [cel.Name(name=name, at=at), body]:
+                if name in _SCOPES or name in variables:
+                    message = f"`{name}` has a meaning already"
+                    raise CelError(Code.CEL_TYPE, message, at, help="choose another")
+                found = [
+                    (
+                        there,
+                        simplified(self.boolean(body, {**variables, name: element})),
+                    )
+                    for there, element in self._elements(owner, variables)
+                ]
+                return _every(found) if quantifier == "all" else _some(found)
+            case function, [given] if function in _TEXT_TESTS:
+                passed = self._side(given, variables).text()
+                whole = self._side(owner, variables)
+                return self._comparisons.passes(whole, _TEXT_TESTS[function], passed)
+            case "matches", _:
+                raise _pattern(part)
+            case _:
+                raise self._not_boolean(part, variables)
+
+    def _elements(
+        self, owner: Part, variables: _Variables
+    ) -> list[tuple[Predicate, Operand]]:
+        """Return what a quantifier goes through, each with whether it is there."""
+        match self._operand(owner, variables):
+            case tuple() as elements:
+                return [(Constant(value=True), element) for element in elements]
+            case Attributes():
+                return [
+                    (ReadsAny(frozenset({name})), AttributeName(name))
+                    for name in sorted(self._vocabulary.attributes)
+                ]
+            case _:
+                raise outside(owner.at, "only a list and m.attributes have elements")
+
+    # --- what is neither true nor false ---
+
+    def _operand(self, part: Part, variables: _Variables) -> Operand:
+        match part:
+            case cel.Literal(value=value) if not isinstance(value, bool | None):
+                return value
+            case cel.Literal():
+                raise needs_text(part)
+            case cel.Listing(items=items):
+                return tuple(self._operand(one, variables) for one in items)
+            case cel.Name():
+                return self._variable(part, variables)
+            case cel.Field():
+                return field_meant(part, self._vocabulary)
+            case cel.Item():
+                return self._item(part, variables)
+            case cel.Call():
+                return self._size(part, variables)
+            case _:
+                raise outside(part.at, "what is true or false is not compared")
+
+    def _variable(self, part: cel.Name, variables: _Variables) -> Operand:
+        if part.name in variables:
+            return variables[part.name]
+        if _is_scope(part):
+            message = "one of its fields is needed here"
+            raise CelError(Code.CEL_TYPE, message, part.at)
+        known = (*_SCOPES, *variables)
+        raise unknown(Code.CEL_TYPE, "variable", part.name, known, part.at)
+
+    def _item(self, part: cel.Item, variables: _Variables) -> Operand:
+        """Return what ``m.contribution_bound["user"]`` stands for."""
+        if _is_scope(part.owner) or self._operand(part.owner, variables) != Bounds():
+            raise outside(part.at, "only m.contribution_bound has entries")
+        return Bound(self._comparisons.unit(self._side(part.key, variables)))
+
+    def _size(self, part: cel.Call, variables: _Variables) -> Operand:
+        """Return what ``size(x)`` and ``x.size()`` stand for."""
+        given = [*([part.owner] if part.owner else []), *part.arguments]
+        if part.function != "size" or len(given) != 1:
+            raise outside(part.at)
+        match self._operand(given[0], variables):
+            case str() | tuple() as known:
+                return len(known)
+            case Attributes() | TextField() as field:
+                return SizeOf(field)
+            case _:
+                raise outside(part.at, "only m.attributes and open texts have a size")
+
+
+def _pattern(part: Part) -> CelError:
+    return outside(
+        part.at,
+        "whether one pattern covers another cannot be decided fast",
+        help="compare with texts, or use startsWith, endsWith or contains",
+    )
+
+
+def _is_scope(part: Part) -> bool:
+    return isinstance(part, cel.Name) and part.name in _SCOPES
+
+
+def _some(found: list[tuple[Predicate, Predicate]]) -> Predicate:
+    return any_of([all_of(pair) for pair in found])
+
+
+def _every(found: list[tuple[Predicate, Predicate]]) -> Predicate:
+    return all_of([any_of([negation(there), body]) for there, body in found])

@@ -1,0 +1,161 @@
+"""The tree of a predicate: what CEL wrote, each part with its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from modicum.core.errors import Code
+
+#: Line and column within the predicate, both from 1.
+Place: TypeAlias = tuple[int, int]
+
+
+class CelError(Exception):
+    """What is wrong with a predicate, and where in it."""
+
+    def __init__(
+        self,
+        code: Code,
+        message: str,
+        at: Place = (1, 1),
+        *,
+        label: str = "",
+        notes: tuple[str, ...] = (),
+        help: str = "",  # noqa: A002 - the word users see
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.at = at
+        self.label = label
+        self.notes = notes
+        self.help = help
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant; None is one of a kind that nothing can be compared with."""
+
+    value: str | int | bool | None
+    at: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """``[a, b]``."""
+
+    items: tuple[Part, ...]
+    at: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """``m``."""
+
+    name: str
+    at: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """``owner.name``."""
+
+    owner: Part
+    name: str
+    name_at: Place
+    at: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """``owner[key]``."""
+
+    owner: Part
+    key: Part
+    at: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``function(arguments)``, or ``owner.function(arguments)``."""
+
+    owner: Part | None
+    function: str
+    arguments: tuple[Part, ...]
+    at: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """``!part``."""
+
+    part: Part
+    at: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Junction:
+    """``a && b && c``, or with ``||``."""
+
+    operator: str
+    parts: tuple[Part, ...]
+    at: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``left == right``, with any operator that relates."""
+
+    operator: str
+    left: Part
+    right: Part
+    at: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """``condition ? yes : no``."""
+
+    condition: Part
+    yes: Part
+    no: Part
+    at: Place
+
+
+Part: TypeAlias = (
+    Literal
+    | Listing
+    | Name
+    | Field
+    | Item
+    | Call
+    | Negation
+    | Junction
+    | Comparison
+    | Choice
+)
+
+
+#: What to write instead, where there is nothing better to say.
+_SUBSET = (
+    "use ==, !=, <, <=, >, >=, in, &&, ||, !, ?:, exists, all, size, has, startsWith,"
+    " endsWith, contains"
+)
+
+
+def outside(at: Place, reason: str = "", *, help: str = _SUBSET) -> CelError:  # noqa: A002
+    """Return the error for CEL that the subset leaves out.
+
+    Args:
+        at: Where it stands.
+        reason: Why it is left out; may be empty.
+        help: What to write instead.
+    """
+    return CelError(
+        Code.CEL_SUBSET,
+        "this is outside the CEL subset of this version",
+        at,
+        notes=(reason,) if reason else (),
+        help=help,
+    )

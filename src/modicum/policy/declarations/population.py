@@ -1,0 +1,141 @@
+"""Reading how the population is divided: public attributes, and periods told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from modicum.core.document import Entries, Node, Scalar
+from modicum.core.errors import Code
+from modicum.core.reading import (
+    Fields,
+    Problems,
+    choice,
+    count,
+    fail,
+    items,
+    name,
+)
+from modicum.policy.model import Partition
+from modicum.release import Unit
+
+#: A larger domain of a partitioning attribute is refused.
+DOMAIN_MAX = 10**9
+#: More recent periods than this are not told apart.
+DETAIL_MAX = 100_000
+
+
+def read_population(
+    node: Node | None, units: Mapping[str, Unit]
+) -> tuple[dict[str, Partition], dict[str, int]]:
+    """Return the partitioning attributes, and how many periods are told apart.
+
+    Args:
+        node: The `population` block; None if there is none.
+        units: The privacy units by name.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    if node is None:
+        return {}, {}
+    found = Problems()
+    fields = Fields(node, "`population`")
+    partitions: dict[str, Partition] = {}
+    listed = fields.take_optional("partition_by")
+    if listed is not None:
+        for key, value in Fields(listed, "`partition_by`").rest():
+            with found.guard():
+                own_name = name(key, "a partitioning attribute")
+                partitions[own_name] = _partition(own_name, key, value, units)
+    detail: dict[str, int] = {}
+    timed = fields.take_optional("time_detail")
+    if timed is not None:
+        for key, value in Fields(timed, "`time_detail`").rest():
+            with found.guard():
+                unit = _timed_unit(key, units)
+                detail[unit] = count(
+                    value, f"`time_detail` of `{unit}`", at_least=1, at_most=DETAIL_MAX
+                )
+    with found.guard():
+        fields.finish()
+    found.raise_any()
+    return partitions, detail
+
+
+def _partition(
+    own_name: str, key: Scalar, node: Node, units: Mapping[str, Unit]
+) -> Partition:
+    what = f"partitioning attribute `{own_name}`"
+    if not isinstance(node, Entries):  # A count is short for the numbers from 0 on.
+        size = count(node, f"the domain of {what}", at_least=1, at_most=DOMAIN_MAX)
+        return Partition(own_name, None, 0, size - 1, (), key.mark)
+    fields = Fields(node, what)
+    if "values" in fields and "range" in fields:
+        raise fail(Code.KEYS_CONFLICT, f"{what} has either `values` or a `range`", node)
+    values: tuple[str, ...] | None = None
+    low, high = 0, 0
+    if "range" in fields:
+        low, high = _range(fields.take("range"), what)
+    elif "values" not in fields:
+        raise fail(
+            Code.MISSING_KEY,
+            f"{what} needs its domain: `values` or a `range`",
+            node,
+            help="write values: [CH, DE], range: [1900, 2030], or a count alone",
+        )
+    else:
+        values = _values(fields.take("values"), what)
+        high = len(values) - 1
+    immutable = fields.take_optional("immutable")
+    fields.finish()
+    frozen = () if immutable is None else _units_of(immutable, units)
+    return Partition(own_name, values, low, high, frozen, key.mark)
+
+
+def _range(node: Node, what: str) -> tuple[int, int]:
+    ends = items(node, f"the range of {what}")
+    if len(ends) != 2:
+        raise fail(Code.WRONG_TYPE, f"the range of {what} must be [low, high]", node)
+    low, high = (
+        count(end, f"an end of {what}", at_least=-DOMAIN_MAX, at_most=DOMAIN_MAX)
+        for end in ends
+    )
+    if low > high:
+        raise fail(Code.OUT_OF_RANGE, f"the range of {what} is empty", node)
+    return low, high
+
+
+def _values(node: Node, what: str) -> tuple[str, ...]:
+    values: dict[str, None] = {}
+    for item in items(node, f"the values of {what}"):
+        value = name(item, f"a value of {what}")
+        if value in values:
+            raise fail(
+                Code.DUPLICATE_NAME, f"value `{value}` of {what} stands twice", item
+            )
+        values[value] = None
+    if not values:
+        raise fail(Code.MISSING_KEY, f"{what} needs at least one value", node)
+    return tuple(values)
+
+
+def _units_of(node: Node, units: Mapping[str, Unit]) -> tuple[str, ...]:
+    return tuple(
+        dict.fromkeys(
+            choice(item, "privacy unit", units, Code.UNKNOWN_UNIT)
+            for item in items(node, "`immutable`")
+        )
+    )
+
+
+def _timed_unit(key: Scalar, units: Mapping[str, Unit]) -> str:
+    unit = choice(key, "privacy unit", units, Code.UNKNOWN_UNIT)
+    if units[unit].period is None:
+        raise fail(
+            Code.KEYS_CONFLICT,
+            f"`{unit}` has no time: it has one period only",
+            key,
+            help=f"give the unit `time: {{column: …, period: …}}`, or leave `{unit}`"
+            " out of `time_detail`",
+        )
+    return unit

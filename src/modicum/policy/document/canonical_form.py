@@ -1,0 +1,289 @@
+"""The canonical text of a policy: what says the same is the same, byte for byte.
+
+Its SHA-256 names the version of a policy, so no rule here may ever change; nor may one
+depend on tables that grow, such as those of Unicode. The rules:
+
+- Keys of the format stand in one order; names that the author gave stay in the
+  author's. Lists keep their order.
+- A number is written as a plain decimal from 0.001 to below 1e9, and as `1.5e-7`
+  beyond.
+- A text is written without quotes if it is a word that begins with a letter; else,
+  and always if it is a predicate, in single quotes. Only a text with line breaks or
+  other controls takes double quotes, for their escapes.
+- A mapping or list stands on one line where it fits 88 columns and holds no comment;
+  sections, attributes and settings take a line for each entry.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+
+from modicum.core.document import Entries, Items, Kind, Node, Scalar
+from modicum.core.errors import check
+from modicum.core.exact import number_text, parse_number
+from modicum.core.yaml_reader import read_document
+from modicum.policy.document.comments import (
+    NO_COMMENTS,
+    Comments,
+    comments_of,
+    place_of,
+)
+from modicum.policy.document.shapes import POLICY, VALUE, Shape
+
+#: No mapping or list is written on one line that is longer.
+COLUMNS = 88
+
+#: Top-level keys that stand together, without an empty line before them.
+_HEAD = frozenset({"modicum", "include", "name"})
+
+# Characters from U+00A1 are taken as letters here, whatever they are.
+_WORD = re.compile(r"[A-Za-z_\u00a1-\U0010ffff][A-Za-z0-9_.+/@\u00a1-\U0010ffff-]*")
+# What YAML reads, or once read, as something else than text.
+_TAKEN = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+# Controls, line breaks, marks of byte order, and what changes the direction of text.
+_ESCAPED = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+    r"\ufeff\ufffe\uffff]"
+)
+
+
+def formatted(node: Node, comments: Comments = NO_COMMENTS) -> str:
+    """Return the canonical text of a policy.
+
+    Args:
+        node: The tree of the policy.
+        comments: What the author remarked, to stand above what it is about. The
+            text that names a version has none.
+    """
+    return _Writer(comments).text(node)
+
+
+def reformatted(data: bytes, file: str) -> str:
+    """Return a policy's text in canonical layout, with its comments.
+
+    Args:
+        data: The bytes of the file.
+        file: Its name, for messages.
+
+    Raises:
+        InputError: If the bytes are not one YAML document.
+    """
+    node = read_document(data, file)
+    comments = comments_of(data.decode("utf-8-sig"), node)
+    text = formatted(node, comments)
+    again = read_document(text.encode(), file)
+    check(
+        formatted(again) == formatted(node)
+        and comments_of(text, again).texts() == comments.texts(),
+        "POL-6: a new layout says the same",
+    )
+    return text
+
+
+class _Writer:
+    """Writes one tree; every comment is written once."""
+
+    def __init__(self, comments: Comments) -> None:
+        self._comments = comments
+        self._above = dict(comments.above)
+
+    def text(self, node: Node) -> str:
+        lines = [*self._comments.header]
+        if isinstance(node, Entries) and node.entries:
+            for place, (key, value) in enumerate(POLICY.ordered(node)):
+                if place and key.text not in _HEAD:
+                    lines.append("")
+                lines += self._entry(key, value, POLICY.below(key.text), COLUMNS)
+        else:
+            lines.append(_on_one_line(node, POLICY))
+        footer = self._comments.footer
+        lines.extend(("", *footer) if footer else ())
+        return "\n".join(lines) + "\n"
+
+    def _entry(self, key: Scalar, value: Node, shape: Shape, columns: int) -> list[str]:
+        lines = self._take_above(key)
+        head = f"{_spelled(key)}:"
+        if self._is_short(value, shape, columns - len(head) - 1):
+            return [*lines, f"{head} {_on_one_line(value, shape)}"]
+        below = self._block(value, shape, columns - 2)
+        return [*lines, head, *_indented(below)]
+
+    def _item(self, node: Node, shape: Shape, columns: int) -> list[str]:
+        lines = self._take_above_item(node, shape)
+        if self._is_short(node, shape, columns - 2):
+            return [*lines, f"- {_on_one_line(node, shape)}"]
+        below = self._block(node, shape, columns - 2)
+        return [*lines, f"- {below[0]}", *_indented(below[1:])]
+
+    def _block(self, node: Node, shape: Shape, columns: int) -> list[str]:
+        shape = shape.at(node)
+        lines: list[str] = []
+        if isinstance(node, Entries):
+            for key, value in shape.ordered(node):
+                lines.extend(self._entry(key, value, shape.below(key.text), columns))
+        elif isinstance(node, Items):
+            each = shape.each or VALUE
+            items = [self._item(item, each, columns) for item in node.items]
+            spaced = shape.open and any(len(item) > 1 for item in items)
+            for place, item in enumerate(items):
+                lines.extend(("", *item) if spaced and place else item)
+        return lines
+
+    def _is_short(self, node: Node, shape: Shape, columns: int) -> bool:
+        if isinstance(node, Scalar) or not _parts(node):
+            return True
+        return (
+            not _has_open_part(node, shape)
+            and not (self._above and self._is_remarked(node))
+            and len(_on_one_line(node, shape)) <= columns
+        )
+
+    def _is_remarked(self, node: Node) -> bool:
+        """Return whether a comment is waiting for a part of a node."""
+        if isinstance(node, Entries):
+            return any(
+                place_of(key) in self._above or self._is_remarked(value)
+                for key, value in node.entries
+            )
+        return isinstance(node, Items) and any(
+            place_of(item) in self._above or self._is_remarked(item)
+            for item in node.items
+        )
+
+    def _take_above_item(self, node: Node, shape: Shape) -> list[str]:
+        """Take what stands above an item and above what is behind its dash."""
+        lines = self._take_above(node)
+        if isinstance(node, Entries) and node.entries:
+            lines += self._take_above(shape.at(node).ordered(node)[0][0])
+        elif isinstance(node, Items) and node.items:
+            lines += self._take_above_item(node.items[0], shape.each or VALUE)
+        return lines
+
+    def _take_above(self, node: Node) -> list[str]:
+        place = place_of(node)
+        return [] if place is None else list(self._above.pop(place, ()))
+
+
+def _indented(lines: list[str]) -> Iterator[str]:
+    return (f"  {line}" if line else "" for line in lines)
+
+
+def _parts(node: Node) -> tuple[object, ...]:
+    match node:
+        case Items(items=items):
+            return items
+        case Entries(entries=entries):
+            return entries
+        case Scalar():
+            return ()
+
+
+def _has_open_part(node: Node, shape: Shape) -> bool:
+    shape = shape.at(node)
+    if shape.open and _parts(node):
+        return True
+    if isinstance(node, Entries):
+        return any(
+            _has_open_part(value, shape.below(key.text)) for key, value in node.entries
+        )
+    if isinstance(node, Items):
+        return any(_has_open_part(item, shape.each or VALUE) for item in node.items)
+    return False
+
+
+def _on_one_line(node: Node, shape: Shape) -> str:
+    shape = shape.at(node)
+    match node:
+        case Scalar():
+            return _spelled(node, predicate=shape.predicate)
+        case Items(items=items):
+            each = shape.each or VALUE
+            return f"[{', '.join(_on_one_line(item, each) for item in items)}]"
+        case Entries():
+            pairs = (
+                f"{_spelled(key)}: {_on_one_line(value, shape.below(key.text))}"
+                for key, value in shape.ordered(node)
+            )
+            return f"{{{', '.join(pairs)}}}"
+
+
+# --- scalars -----------------------------------------------------------------
+
+
+def _spelled(scalar: Scalar, *, predicate: bool = False) -> str:
+    match scalar.kind:
+        case Kind.NUMBER:
+            value = parse_number(scalar.text)
+            return scalar.text if value is None else number_spelled(value)
+        case Kind.BOOLEAN:
+            return scalar.text.lower()
+        case Kind.NULL:
+            return "null"
+        case Kind.TEXT:
+            return scalar.text if _is_plain(scalar, predicate) else _quoted(scalar.text)
+
+
+def _is_plain(scalar: Scalar, predicate: bool) -> bool:  # noqa: FBT001 - private
+    return (
+        not predicate
+        and _WORD.fullmatch(scalar.text) is not None
+        and _ESCAPED.search(scalar.text) is None
+        and scalar.text.lower() not in _TAKEN
+    )
+
+
+def _quoted(text: str) -> str:
+    if _ESCAPED.search(text) is None:
+        return "'" + text.replace("'", "''") + "'"
+    # JSON's escapes are YAML's, too.
+    return _ESCAPED.sub(
+        lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False)
+    )
+
+
+def number_spelled(value: Fraction) -> str:
+    """Return the one spelling of a number in a policy.
+
+    Args:
+        value: The number; one that no file can hold, such as a third, is written as
+            a fraction.
+
+    Examples:
+        >>> number_spelled(Fraction("0.0010")), number_spelled(Fraction("0.00015"))
+        ('0.001', '1.5e-4')
+        >>> number_spelled(Fraction(10**9 - 1)), number_spelled(Fraction(10**9))
+        ('999999999', '1e9')
+    """
+    spellings = _spellings(value)
+    return next(
+        (text for text in spellings if parse_number(text) == value), number_text(value)
+    )
+
+
+def _spellings(value: Fraction) -> Iterator[str]:
+    """Yield spellings, the best first; the later ones are for freaks of 64 digits."""
+    plain = number_text(value)
+    if "/" in plain:
+        return
+    digits = plain.replace(".", "").lstrip("-0").rstrip("0") or "0"
+    sign = "-" if value < 0 else ""
+    exponent = _exponent(abs(value)) if value else 0
+    fraction = f".{digits[1:]}" if digits[1:] else ""
+    scientific = f"{sign}{digits[0]}{fraction}e{exponent}"
+    usual = value == 0 or Fraction(1, 1000) <= abs(value) < 10**9
+    yield from (plain, scientific) if usual else (scientific, plain)
+    yield plain.replace("0.", ".", 1)
+    yield f"{sign}{digits}e{exponent - len(digits) + 1}"
+    yield number_text(value * 10**400).replace("0.", ".", 1) + "e-400"
+    yield number_text(value / 10**400).replace("0.", ".", 1) + "e400"
+
+
+def _exponent(value: Fraction) -> int:
+    """Return the power of ten of a positive number's first digit."""
+    whole, _, places = number_text(value).partition(".")
+    if whole != "0":
+        return len(whole) - 1
+    return -1 - (len(places) - len(places.lstrip("0")))

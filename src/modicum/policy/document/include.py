@@ -1,0 +1,233 @@
+"""A policy in several files: the parts that a file includes become one tree.
+
+Every name and rule keeps the place where it stands, so that mistakes are shown there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from modicum.core.document import Entries, Items, Node, Scalar
+from modicum.core.errors import Code
+from modicum.core.reading import (
+    Fields,
+    Problems,
+    fail,
+    line,
+    name,
+    nearest,
+    place,
+    placed,
+    text,
+)
+from modicum.policy.document.joining import joined
+from modicum.policy.document.shapes import POLICY
+
+#: A policy of more files is refused.
+FILES_MAX = 100
+#: Files that include files that include files … no deeper than this.
+DEPTH_MAX = 8
+
+
+def has_include(node: Node) -> bool:
+    """Return whether a policy names other files that belong to it."""
+    return isinstance(node, Entries) and any(
+        key.text == "include" for key, _ in node.entries
+    )
+
+
+def refuse_include(node: Node) -> None:
+    """Refuse a policy that names other files, where only one text was given.
+
+    Raises:
+        InputError: If it names any.
+    """
+    if isinstance(node, Entries):
+        for key, _ in node.entries:
+            if key.text == "include":
+                raise fail(
+                    Code.INCLUDE,
+                    "a policy that includes files must be loaded as a file",
+                    key,
+                    notes=("a text has no folder in which they could be found",),
+                    help="give its path, or the one text that `policy fmt` prints",
+                )
+
+
+def merged(root: Node, file: str, read: Callable[[str], Node]) -> Node:
+    """Return the one tree of a policy and all that it includes.
+
+    What is included comes before what stands in the file itself, in the order of
+    the list. The result has no key `include`.
+
+    Args:
+        root: The tree of the policy's own file.
+        file: Its name within its folder.
+        read: Returns the tree of a file, by its path from that folder.
+
+    Raises:
+        InputError: If a file cannot be read or included, or two files say the same
+            thing; with every mistake found.
+    """
+    if not has_include(root):
+        return root
+    search = _Search(read)
+    search.take(root, file, (file,))
+    search.found.raise_any()
+    return joined(root, search.files)
+
+
+def check_part(node: Node) -> None:
+    """Check what can be checked of a part by itself: its sections.
+
+    Args:
+        node: The tree of a file that others include.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    found = Problems()
+    with found.guard():
+        _refuse_unknown_keys(node)
+        joined(node, [node])
+    found.raise_any()
+
+
+@dataclass
+class _Search:
+    """Follows includes, depth first, and keeps what was found."""
+
+    read: Callable[[str], Node]
+    files: list[Entries] = field(default_factory=list)
+    seen: dict[str, Scalar | None] = field(default_factory=dict)
+    found: Problems = field(default_factory=Problems)
+    version: str | None = None
+
+    def take(self, node: Node, path: str, chain: tuple[str, ...]) -> None:
+        """Add a file, after all that it includes.
+
+        Args:
+            node: Its tree.
+            path: Its path from the folder of the policy.
+            chain: The files that led here, this one last.
+        """
+        self.seen.setdefault(path, None)
+        with self.found.guard():
+            _refuse_unknown_keys(node)
+            fields = Fields(node, "an included file")
+            self._check_version(fields.take_optional("modicum"))
+            own_name = fields.take_optional("name")
+            if own_name is not None:
+                name(own_name, "the policy's name")
+            for inner in _included(fields.take_optional("include")):
+                with self.found.guard():
+                    self._follow(inner, path, chain)
+            assert isinstance(node, Entries)
+            self.files.append(node)
+
+    def _follow(self, node: Scalar, path: str, chain: tuple[str, ...]) -> None:
+        target = _resolved(node, path)
+        if target in chain:
+            circle = " -> ".join((*chain[chain.index(target) :], target))
+            raise fail(
+                Code.INCLUDE,
+                f"`{target[:60]}` includes itself",
+                node,
+                notes=(circle,),
+                help="include each file once, from one place",
+            )
+        if target in self.seen:
+            first = self.seen[target]
+            raise fail(
+                Code.INCLUDE,
+                f"`{target[:60]}` is included twice",
+                node,
+                notes=(f"first at {place(first.mark if first else None)}",),
+                help="include each file once, from one place",
+            )
+        if len(chain) > DEPTH_MAX:
+            raise fail(
+                Code.INCLUDE, f"files include files deeper than {DEPTH_MAX}", node
+            )
+        if len(self.seen) >= FILES_MAX:
+            raise fail(Code.INCLUDE, f"a policy of more than {FILES_MAX} files", node)
+        self.seen[target] = node
+        with placed(node):
+            tree = self.read(target)
+        self.take(tree, target, (*chain, target))
+
+    def _check_version(self, node: Node | None) -> None:
+        """Check that a file is written in the format of the first one."""
+        if node is None:
+            return
+        version = text(node, "`modicum`")
+        if self.version is None:
+            self.version = version
+        elif version != self.version:
+            raise fail(
+                Code.UNKNOWN_VERSION,
+                f"`{version[:40]}` is another format than that of the including file",
+                node,
+                help=f"write  modicum: {self.version}  or leave it out",
+            )
+
+
+def _included(node: Node | None) -> list[Scalar]:
+    """Return the paths of an `include`: one text, or a list of texts."""
+    if node is None:
+        return []
+    listed = node.items if isinstance(node, Items) else (node,)
+    paths: list[Scalar] = []
+    for item in listed:
+        line(item, "`include`")
+        assert isinstance(item, Scalar)
+        paths.append(item)
+    return paths
+
+
+def _resolved(node: Scalar, path: str) -> str:
+    """Return a path from the policy's folder, given one from an including file.
+
+    Raises:
+        InputError: If it leaves the folder, or is no such path at all.
+    """
+    parts = path.split("/")[:-1]
+    if node.text.startswith("/") or "\\" in node.text or ":" in node.text:
+        raise fail(
+            Code.INCLUDE,
+            f"`{node.text[:60]}` is not a path from the including file",
+            node,
+            help="write it from the folder of this file, such as parts/units.yaml",
+        )
+    for part in node.text.split("/"):
+        if part == ".." and not parts:
+            raise fail(
+                Code.INCLUDE,
+                f"`{node.text[:60]}` leads out of the folder of the policy",
+                node,
+                notes=("a policy may not read files outside its folder",),
+                help="move the file into the folder",
+            )
+        if part == "..":
+            parts.pop()
+        elif part not in (".", ""):
+            parts.append(part)
+    if not parts or node.text.endswith("/"):
+        raise fail(Code.INCLUDE, f"`{node.text[:60]}` names no file", node)
+    return "/".join(parts)
+
+
+def _refuse_unknown_keys(node: Node) -> None:
+    found = Problems()
+    for key, _ in Fields(node, "an included file").rest():
+        with found.guard():
+            if key.text not in POLICY.keys:
+                raise fail(
+                    Code.UNKNOWN_KEY,
+                    f"unknown key `{key.text[:60]}` in the policy",
+                    key,
+                    label=nearest(key.text, POLICY.keys),
+                    help="known keys: " + ", ".join(POLICY.keys),
+                )
+    found.raise_any()

@@ -1,0 +1,149 @@
+"""What stands where in a policy, as far as its layout depends on it.
+
+A mapping either has fixed keys, which have one order, or its keys are names that the
+author gave, which stay in the author's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from modicum.core.document import Entries, Node, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a place of a policy holds.
+
+    Attributes:
+        keys: The fixed keys in canonical order, each with what it holds.
+        each: What every item of a list holds, or every value under a given name.
+        open: Whether it takes a line for each part even where one line would do.
+        predicate: Whether it is a text that is always quoted.
+        with_for_each: What it holds instead when it has the key ``for_each``.
+    """
+
+    keys: Mapping[str, Shape] = field(default_factory=dict)
+    each: Shape | None = None
+    open: bool = False
+    predicate: bool = False
+    with_for_each: Shape | None = None
+
+    def at(self, node: Node) -> Shape:
+        """Return the shape of a node at this place."""
+        if self.with_for_each is None or not isinstance(node, Entries):
+            return self
+        expands = any(key.text == "for_each" for key, _ in node.entries)
+        return self.with_for_each if expands else self
+
+    def below(self, key: str) -> Shape:
+        """Return what the value of a key holds."""
+        return self.keys.get(key) or self.each or VALUE
+
+    def ordered(self, node: Entries) -> list[tuple[Scalar, Node]]:
+        """Return the entries in canonical order: known keys first, in theirs."""
+        order = {key: place for place, key in enumerate(self.keys)}
+        # Sorting is stable: names that the author gave stay as they are.
+        return sorted(
+            node.entries, key=lambda entry: order.get(entry[0].text, len(order))
+        )
+
+
+def _fixed(**keys: Shape) -> Shape:
+    return Shape(MappingProxyType(keys))
+
+
+def _named(each: Shape, *, opened: bool = False) -> Shape:
+    return Shape(each=each, open=opened)
+
+
+VALUE = Shape()
+_PREDICATE = Shape(predicate=True)
+_BUDGET = _fixed(eps=VALUE, delta=VALUE, rho=VALUE, mu=VALUE, rdp=VALUE)
+_MAP = _fixed(
+    scale=VALUE,
+    add=_BUDGET,
+    to=_BUDGET,
+    map=VALUE,
+    between=VALUE,
+    below=VALUE,
+    above=VALUE,
+)
+
+
+def _base_policy(budget: Shape, with_for_each: Shape | None = None) -> Shape:
+    keys = {
+        "name": VALUE,
+        "for_each": VALUE,
+        "when": _PREDICATE,
+        "unit": VALUE,
+        "budget": budget,
+        "override": _named(_BUDGET),
+        "levels": _named(_MAP),
+    }
+    return Shape(MappingProxyType(keys), with_for_each=with_for_each)
+
+
+_BASE_POLICIES = Shape(
+    each=_base_policy(_BUDGET, with_for_each=_base_policy(_named(_BUDGET))), open=True
+)
+_UNIT = _fixed(
+    id=VALUE,
+    time=_fixed(column=VALUE, period=VALUE),
+    within=VALUE,
+    groups=VALUE,
+    neighbors=VALUE,
+)
+_SETTING = _fixed(when=_PREDICATE, budget=_MAP, within=VALUE)
+_PARTITION = _fixed(values=VALUE, range=VALUE, immutable=VALUE)
+_APPROVAL = Shape(
+    MappingProxyType(
+        {
+            "name": VALUE,
+            "when": _PREDICATE,
+            "need": VALUE,
+            "from": VALUE,
+            "requester_may_approve": VALUE,
+        }
+    )
+)
+
+#: A whole policy. The order of its keys is the order of the canonical text.
+POLICY = Shape(
+    MappingProxyType(
+        {
+            "modicum": VALUE,
+            "include": VALUE,
+            "name": VALUE,
+            "dp": _fixed(
+                neighbors=VALUE,
+                filter=VALUE,
+                accountant=VALUE,
+                bare_budget=_fixed(type=VALUE, delta=VALUE),
+            ),
+            "units": _named(_UNIT, opened=True),
+            "labels": _named(_fixed(values=VALUE, default=VALUE), opened=True),
+            "schema": Shape(
+                MappingProxyType(
+                    {"categories": VALUE, "attributes": _named(VALUE, opened=True)}
+                ),
+                open=True,
+            ),
+            "population": _fixed(partition_by=_named(_PARTITION), time_detail=VALUE),
+            "policies": _BASE_POLICIES,
+            "extensions": Shape(
+                each=_fixed(name=VALUE, settings=_named(_SETTING, opened=True)),
+                open=True,
+            ),
+            "per_release": _BASE_POLICIES,
+            "guards": Shape(
+                each=_fixed(name=VALUE, unless=_PREDICATE, message=VALUE), open=True
+            ),
+            "approvals": Shape(each=_APPROVAL, open=True),
+            "disclosed_invariants": VALUE,
+        }
+    ),
+    open=True,
+)

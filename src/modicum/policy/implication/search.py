@@ -1,0 +1,292 @@
+"""Does one predicate imply another? Decided exactly, with a counterexample if not.
+
+The question is whether "narrow and not wide" can be true of any mechanism. It is
+searched for by splitting on one variable at a time; after every split, what has
+become certain is simplified away. Nothing is brought into a normal form that could
+be larger than the question.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+
+from modicum.policy.implication.formulas import (
+    FALSE,
+    TRUE,
+    Both,
+    Domains,
+    Either,
+    Formula,
+    Literal,
+    both_of,
+    either_of,
+)
+from modicum.policy.implication.normal_form import simplified, substituted
+from modicum.policy.implication.worlds import Worlds
+from modicum.policy.predicates import (
+    Atom,
+    BoundAtMost,
+    Constant,
+    Facts,
+    LabelIn,
+    Predicate,
+    ReadsAny,
+    ReadsAtLeast,
+    TextIn,
+    TextPasses,
+    atoms,
+    quoted,
+)
+from modicum.release import Vocabulary
+
+__all__ = [
+    "STEPS_MAX",
+    "UndecidedError",
+    "counterexample",
+    "implies",
+    "satisfiable",
+    "simplified",
+    "substituted",
+    "witness",
+]
+
+#: A question that takes more steps (parts of formulas looked at) stays undecided.
+STEPS_MAX = 200_000
+
+
+class UndecidedError(ValueError):
+    """The search took too many steps; nothing is known."""
+
+
+def implies(narrow: Predicate, wide: Predicate, vocabulary: Vocabulary) -> bool:
+    """Return whether every mechanism that `narrow` holds of, `wide` holds of too.
+
+    Args:
+        narrow: A predicate.
+        wide: A predicate.
+        vocabulary: The words that mechanisms may use.
+
+    Returns:
+        True only if it is proven; False also where the search took too long.
+    """
+    try:
+        return witness(narrow, wide, vocabulary) is None
+    except UndecidedError:
+        return False
+
+
+def satisfiable(predicate: Predicate, vocabulary: Vocabulary) -> bool:
+    """Return whether a predicate holds of any mechanism.
+
+    Args:
+        predicate: A predicate.
+        vocabulary: The words that mechanisms may use.
+
+    Returns:
+        False only if it is proven; True also where the search took too long.
+    """
+    return not implies(predicate, Constant(value=False), vocabulary)
+
+
+def counterexample(
+    narrow: Predicate, wide: Predicate, vocabulary: Vocabulary
+) -> Mapping[str, str] | None:
+    """Return what a mechanism is like that `narrow` holds of and `wide` does not.
+
+    Args:
+        narrow: A predicate.
+        wide: A predicate that `narrow` is claimed to imply.
+        vocabulary: The words that mechanisms may use.
+
+    Returns:
+        By CEL path, the values of whatever either predicate looks at; None if the
+        claim is true.
+
+    Raises:
+        UndecidedError: If the search takes more than `STEPS_MAX` steps.
+    """
+    facts = witness(narrow, wide, vocabulary)
+    if facts is None:
+        return None
+    looked_at = [atom for one in (narrow, wide) for atom in atoms(one)]
+    return dict(sorted(_in_words(looked_at, facts)))
+
+
+def witness(narrow: Predicate, wide: Predicate, vocabulary: Vocabulary) -> Facts | None:
+    """Return facts of which `narrow` holds and `wide` does not, or None.
+
+    Args:
+        narrow: A predicate.
+        wide: A predicate that `narrow` is claimed to imply.
+        vocabulary: The words that mechanisms may use.
+
+    Raises:
+        UndecidedError: If the search takes more than `STEPS_MAX` steps.
+    """
+    worlds = Worlds((narrow, wide), vocabulary)
+    claim_broken = both_of(
+        [worlds.formula(narrow), worlds.formula(wide, positive=False)]
+    )
+    domains = _Search(worlds).solve(claim_broken)
+    return None if domains is None else worlds.facts(domains)
+
+
+class _Search:
+    """Looks for values that make a formula true, and counts its steps."""
+
+    def __init__(self, worlds: Worlds) -> None:
+        self._worlds = worlds
+        self._left = dict(worlds.full)
+        self._undo: list[tuple[Hashable, int]] = []
+        self._steps = 0
+
+    def solve(self, formula: Formula) -> Domains | None:
+        """Return what may be left of every variable, or None if nothing may."""
+        rest = self._propagated(formula)
+        if rest == FALSE:
+            return None
+        # What one part finds cannot be in the way of another: they share nothing.
+        parts = _independent(rest, self._worlds.tied())
+        return self._left if all(self._split(part) for part in parts) else None
+
+    def _split(self, formula: Formula) -> bool:
+        """Narrow the variables so that the formula is true; return if that works."""
+        waiting: list[tuple[int, Literal | None, Formula]]
+        waiting = [(len(self._undo), None, formula)]
+        while waiting:
+            known, choice, rest = waiting.pop()
+            self._forget(known)
+            if choice is not None:
+                self._narrow(choice.variable, choice.mask)
+            rest = self._propagated(rest)
+            if rest == TRUE:
+                return True
+            if rest != FALSE:
+                literal = _next(rest)
+                for mask in (~literal.mask, literal.mask):
+                    choice = Literal(literal.variable, mask)
+                    waiting.append((len(self._undo), choice, rest))
+        return False
+
+    def _narrow(self, variable: Hashable, mask: int) -> None:
+        self._undo.append((variable, self._left[variable]))
+        self._left[variable] &= mask
+
+    def _forget(self, known: int) -> None:
+        """Take back what was narrowed since so many were known."""
+        while len(self._undo) > known:
+            variable, mask = self._undo.pop()
+            self._left[variable] = mask
+
+    def _propagated(self, formula: Formula) -> Formula:
+        """Return what is left of a formula once all that follows is narrowed.
+
+        False is returned also where the values left are impossible together.
+        """
+        while True:
+            formula = self._reduced(formula)
+            certain = [one for one in _conjuncts(formula) if isinstance(one, Literal)]
+            for literal in certain:
+                self._narrow(literal.variable, literal.mask)
+                if not self._left[literal.variable]:
+                    return FALSE
+            if not certain:
+                break
+        return formula if self._worlds.possible(self._left) else FALSE
+
+    def _reduced(self, formula: Formula) -> Formula:
+        """Return the formula without what is decided already."""
+        self._steps += 1
+        if self._steps > STEPS_MAX:
+            message = f"not decided in {STEPS_MAX} steps"
+            raise UndecidedError(message)
+        match formula:
+            case Literal(variable=variable, mask=mask):
+                left = self._left[variable]
+                if not left & ~mask:
+                    return TRUE
+                return formula if left & mask else FALSE
+            case Both(parts=parts):
+                return both_of(self._until(FALSE, parts))
+            case Either(parts=parts):
+                return either_of(self._until(TRUE, parts))
+
+    def _until(self, decisive: Formula, parts: Iterable[Formula]) -> Iterator[Formula]:
+        """Yield the reduced parts up to one that decides the whole."""
+        for part in parts:
+            reduced = self._reduced(part)
+            yield reduced
+            if reduced == decisive:
+                return
+
+
+def _conjuncts(formula: Formula) -> tuple[Formula, ...]:
+    return formula.parts if isinstance(formula, Both) else (formula,)
+
+
+def _next(formula: Formula) -> Literal:
+    """Return the literal to split on: in the part with the fewest ways out."""
+    while not isinstance(formula, Literal):
+        if isinstance(formula, Both):
+            formula = min(formula.parts, key=_ways_out)
+        else:
+            formula = formula.parts[0]
+    return formula
+
+
+def _ways_out(formula: Formula) -> int:
+    return len(formula.parts) if isinstance(formula, Either) else 1
+
+
+def _independent(formula: Formula, tied: list[list[Hashable]]) -> list[Formula]:
+    """Return parts, all of which must be true, that have no variable in common.
+
+    Args:
+        formula: The formula.
+        tied: Lists of variables, each of which counts as one.
+    """
+    parts = _conjuncts(formula)
+    same: dict[Hashable, Hashable] = {}
+    for variables in (*tied, *map(_variables, parts)):
+        first, *others = [_root(same, one) for one in variables]
+        same.update({other: first for other in others if other != first})
+    by_root: dict[Hashable, list[Formula]] = defaultdict(list)
+    for part in parts:
+        by_root[_root(same, next(_variables(part)))].append(part)
+    return [both_of(group) for group in by_root.values()]
+
+
+def _root(same: dict[Hashable, Hashable], variable: Hashable) -> Hashable:
+    """Return what stands for all that are the same, and shorten the way to it."""
+    while variable in same:
+        above = same[variable]
+        same[variable] = same.get(above, above)
+        variable = same[variable]
+    return variable
+
+
+def _variables(formula: Formula) -> Iterator[Hashable]:
+    if isinstance(formula, Literal):
+        yield formula.variable
+    else:
+        for part in formula.parts:
+            yield from _variables(part)
+
+
+def _in_words(looked_at: Iterable[Atom], facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield path and value of what atoms look at, as texts."""
+    for atom in looked_at:
+        match atom:
+            case LabelIn(scope=scope, label=name):
+                yield f"{scope.value}.{name}", facts.labels[scope, name]
+            case TextIn(scope=scope, field=name) | TextPasses(scope=scope, field=name):
+                yield f"{scope.value}.{name}", facts.texts.get((scope, name), "")
+            case ReadsAny() | ReadsAtLeast():
+                yield "m.attributes", ", ".join(sorted(facts.attributes)) or "none"
+            case BoundAtMost(unit=unit):
+                bound = facts.bounds.get(unit)
+                path = f"m.contribution_bound[{quoted(unit)}]"
+                yield path, "absent" if bound is None else str(bound)
+            case Constant():
+                pass

@@ -1,0 +1,334 @@
+"""All that can be true of a mechanism, as far as some predicates can tell.
+
+A world gives each *variable* one of finitely many values: a label one of its closed
+values, an open text one that is mentioned or "another one", a bound one of the
+intervals between the numbers it is compared with. A predicate becomes a *formula*
+whose literals say: this variable has one of these values, given as bits of a mask.
+
+Two things tie variables together, and `Worlds.possible` knows both: how many
+attributes are read in all, and what another text can start with, end with and contain
+at once. So a formula that is true of a possible choice of values is true of some
+mechanism, and the other way round.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import assert_never
+
+from modicum.policy.implication.formulas import (
+    FALSE,
+    TRUE,
+    Both,
+    Domains,
+    Either,
+    Formula,
+    Literal,
+    both_of,
+    either_of,
+    lowest,
+)
+from modicum.policy.implication.other_texts import another_text
+from modicum.policy.predicates import (
+    All,
+    Any,
+    Atom,
+    BoundAtMost,
+    Constant,
+    Facts,
+    LabelIn,
+    Not,
+    Predicate,
+    ReadsAny,
+    ReadsAtLeast,
+    Scope,
+    TextIn,
+    TextPasses,
+    atoms,
+)
+from modicum.release import Vocabulary
+from modicum.release.parse import KINDS, PLANNED_KINDS
+
+#: The values of ``m.mechanism``.
+MECHANISM_KINDS = tuple(sorted({*KINDS, *PLANNED_KINDS}))
+
+_NO, _YES = 0b01, 0b10
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    scope: Scope
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """An open text; the value None is any text that no predicate mentions."""
+
+    scope: Scope
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A bound; a number stands for all from the one before, None for no bound."""
+
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Attributes that no predicate tells apart; the variable says if one is read."""
+
+    attributes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """How many attributes are read; a value begins at each number asked about."""
+
+
+class Worlds:
+    """The variables that some predicates look at, and their values.
+
+    Attributes:
+        full: By variable, all its values.
+    """
+
+    def __init__(self, predicates: Iterable[Predicate], vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        looked_at = list(
+            dict.fromkeys(atom for one in predicates for atom in atoms(one))
+        )
+        self._values: dict[Hashable, tuple[object, ...]] = {}
+        self._passing: dict[_Text, list[TextPasses]] = defaultdict(list)
+        self._groups: dict[frozenset[str], list[_Group]] = {}
+        self._rest: tuple[str, ...] = ()
+        self._label_values(looked_at)
+        self._text_values(looked_at)
+        self._bound_values(looked_at)
+        self._attribute_values(looked_at)
+        self.full: Domains = {
+            variable: (1 << len(values)) - 1
+            for variable, values in self._values.items()
+        }
+
+    # --- variables and their values ---
+
+    def _label_values(self, looked_at: list[Atom]) -> None:
+        for atom in looked_at:
+            if isinstance(atom, LabelIn):
+                key = _Label(atom.scope, atom.label)
+                self._values[key] = self._vocabulary.labels[atom.label].values
+
+    def _text_values(self, looked_at: list[Atom]) -> None:
+        mentioned: dict[_Text, set[str]] = defaultdict(set)
+        for atom in looked_at:
+            if isinstance(atom, TextIn):
+                mentioned[_Text(atom.scope, atom.field)] |= atom.values
+            elif isinstance(atom, TextPasses):
+                key = _Text(atom.scope, atom.field)
+                mentioned[key] |= set()
+                self._passing[key].append(atom)
+                self._values[atom] = (False, True)
+        for key, texts in mentioned.items():
+            closed = key == _Text(Scope.MECHANISM, "mechanism")
+            self._values[key] = MECHANISM_KINDS if closed else (*sorted(texts), None)
+
+    def _bound_values(self, looked_at: list[Atom]) -> None:
+        limits: dict[str, set[int]] = defaultdict(set)
+        for atom in looked_at:
+            if isinstance(atom, BoundAtMost):
+                limits[atom.unit] |= {max(atom.limit or 0, 0)}
+        for unit, numbers in limits.items():
+            ends = sorted({*numbers, max(numbers) + 1} - {0})
+            self._values[_Bound(unit)] = (*ends, None)
+
+    def _attribute_values(self, looked_at: list[Atom]) -> None:
+        sets = [atom.attributes for atom in looked_at if isinstance(atom, ReadsAny)]
+        signatures: dict[str, list[int]] = defaultdict(list)
+        for number, attributes in enumerate(sets):
+            for attribute in attributes:
+                signatures[attribute].append(number)
+        alike: dict[tuple[int, ...], list[str]] = defaultdict(list)
+        for attribute, signature in sorted(signatures.items()):
+            alike[tuple(signature)].append(attribute)
+        self._groups = {attributes: [] for attributes in sets}
+        for signed, members in alike.items():
+            group = _Group(tuple(members))
+            self._values[group] = (False, True)
+            for number in signed:
+                self._groups[sets[number]].append(group)
+        self._rest = tuple(sorted(self._vocabulary.attributes - signatures.keys()))
+        counts = {atom.count for atom in looked_at if isinstance(atom, ReadsAtLeast)}
+        if counts:
+            begins = sorted({0, *(count for count in counts if count > 0)})
+            self._values[_Size()] = tuple(begins)
+
+    # --- formulas ---
+
+    def formula(self, predicate: Predicate, *, positive: bool = True) -> Formula:
+        """Return the formula that says what a predicate says, or denies it.
+
+        Args:
+            predicate: One whose atoms were given to the constructor.
+            positive: Whether the formula agrees with the predicate.
+        """
+        match predicate:
+            case Not(part=part):
+                return self.formula(part, positive=not positive)
+            case All(parts=parts) | Any(parts=parts):
+                inner = [self.formula(part, positive=positive) for part in parts]
+                both = isinstance(predicate, All) == positive
+                return both_of(inner) if both else either_of(inner)
+            case atom:
+                meant = self._atom(atom)
+                return meant if positive else self._denied(meant)
+
+    def _atom(self, atom: Atom) -> Formula:
+        match atom:
+            case Constant(value=value):
+                return TRUE if value else FALSE
+            case LabelIn(scope=scope, label=name, values=values):
+                return self._literal(_Label(scope, name), values.__contains__)
+            case TextIn(scope=scope, field=name, values=values):
+                return self._literal(_Text(scope, name), values.__contains__)
+            case TextPasses():
+                return self._passes(atom)
+            case ReadsAny(attributes=attributes):
+                groups = self._groups[attributes]
+                return either_of(Literal(group, _YES) for group in groups)
+            case ReadsAtLeast(count=count):
+                return self._literal(
+                    _Size(), lambda begin: isinstance(begin, int) and begin >= count
+                )
+            case BoundAtMost(unit=unit, limit=limit):
+                return self._literal(
+                    _Bound(unit),
+                    lambda end: (
+                        isinstance(end, int) and (limit is None or end <= limit)
+                    ),
+                )
+            case _:
+                assert_never(atom)
+
+    def _passes(self, atom: TextPasses) -> Formula:
+        key = _Text(atom.scope, atom.field)
+        mentioned = self._literal(
+            key,
+            lambda text: isinstance(text, str) and atom.test.passes(text, atom.part),
+        )
+        another = self._literal(key, lambda text: text is None)
+        return either_of([mentioned, both_of([another, Literal(atom, _YES)])])
+
+    def _literal(self, variable: Hashable, fits: Callable[[object], bool]) -> Literal:
+        values = self._values[variable]
+        return Literal(
+            variable, sum(1 << bit for bit, value in enumerate(values) if fits(value))
+        )
+
+    def _denied(self, formula: Formula) -> Formula:
+        match formula:
+            case Literal(variable=variable, mask=mask):
+                return Literal(variable, self.full[variable] & ~mask)
+            case Both(parts=parts):
+                return either_of(map(self._denied, parts))
+            case Either(parts=parts):
+                return both_of(map(self._denied, parts))
+
+    # --- what is possible together ---
+
+    def tied(self) -> list[list[Hashable]]:
+        """Return lists of variables that limit each other beyond any formula."""
+        found = [[key, *passing] for key, passing in self._passing.items()]
+        if _Size() in self._values:
+            groups = [one for one in self._values if isinstance(one, _Group)]
+            found.append([_Size(), *groups])
+        return found
+
+    def possible(self, domains: Domains) -> bool:
+        """Return whether the values that are left can be those of one mechanism.
+
+        Args:
+            domains: For every variable the values that are left; at least one.
+
+        Returns:
+            False only if no choice among them is possible. True means that some
+            choice is, for each variable's values that a formula distinguishes.
+        """
+        return self._size(domains) is not None and all(
+            self._another_text(key, domains) is not None for key in self._passing
+        )
+
+    def _size(self, domains: Domains) -> int | None:
+        """Return how many attributes may be read, the fewest; None if no number."""
+        fewest, most = self._reads_possible(domains)
+        if _Size() not in domains:
+            return fewest
+        begins = [begin for begin in self._values[_Size()] if isinstance(begin, int)]
+        ends = [*(begin - 1 for begin in begins[1:]), most]
+        # What is left need not hang together: "none, or more than two".
+        for bit, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+            size = max(begin, fewest)
+            if domains[_Size()] >> bit & 1 and size <= min(end, most):
+                return size
+        return None
+
+    def _reads_possible(self, domains: Domains) -> tuple[int, int]:
+        """Return the smallest and largest number of attributes that can be read."""
+        fewest, most = 0, len(self._rest)
+        for variable, mask in domains.items():
+            if isinstance(variable, _Group):
+                fewest += mask == _YES
+                most += len(variable.attributes) if mask & _YES else 0
+        return fewest, most
+
+    def _another_text(self, key: _Text, domains: Domains) -> str | None:
+        """Return a text for "another one", or None if it cannot be what it must."""
+        texts = [text for text in self._values[key] if isinstance(text, str)]
+        if domains[key] != 1 << len(texts):
+            return ""  # A text that is mentioned will do, or the kind is closed.
+        must = [one for one in self._passing[key] if domains[one] == _YES]
+        may_not = [one for one in self._passing[key] if domains[one] == _NO]
+        return another_text(texts, must, may_not)
+
+    # --- back to facts ---
+
+    def facts(self, domains: Domains) -> Facts:
+        """Return one mechanism among those that are left.
+
+        Args:
+            domains: Values that are possible together.
+        """
+        labels = {
+            (scope, name): label.default
+            for scope in Scope
+            for name, label in self._vocabulary.labels.items()
+        }
+        texts: dict[tuple[Scope, str], str] = {}
+        bounds: dict[str, int] = {}
+        for variable, mask in domains.items():
+            value = self._values[variable][lowest(mask)]
+            match variable:
+                case _Label(scope=scope, name=name):
+                    labels[scope, name] = str(value)
+                case _Text(scope=scope, name=name):
+                    another = self._another_text(variable, domains) or ""
+                    texts[scope, name] = value if isinstance(value, str) else another
+                case _Bound(unit=unit) if isinstance(value, int):
+                    bounds[unit] = value
+        return Facts(self._attributes(domains), labels, texts, bounds)
+
+    def _attributes(self, domains: Domains) -> frozenset[str]:
+        read: list[str] = []
+        more: list[str] = list(self._rest)
+        for variable, mask in domains.items():
+            if isinstance(variable, _Group):
+                first, *others = variable.attributes
+                read.extend([first] if mask == _YES else [])
+                more.extend(others if mask == _YES else ())
+                more.extend(variable.attributes if mask == _NO | _YES else ())
+        size = self._size(domains) or 0
+        return frozenset(read + more[: size - len(read)])

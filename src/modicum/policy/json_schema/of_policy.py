@@ -1,0 +1,254 @@
+"""The JSON Schema of policy files, for completion and first checks in editors.
+
+The compiler stays the authority: what it accepts, the schema accepts.
+"""
+
+from __future__ import annotations
+
+from modicum.accounting import FILTERS
+from modicum.policy.declarations.governance import APPROVERS_MAX
+from modicum.policy.declarations.population import DETAIL_MAX, DOMAIN_MAX
+from modicum.policy.declarations.units import GROUP_MAX, UNITS_MAX
+from modicum.policy.json_schema.limits import LEVELS, definitions
+from modicum.policy.json_schema.parts import (
+    DIALECT,
+    Schema,
+    closed,
+    identifiers,
+    limit_delta,
+    line,
+    listed,
+    name,
+    named,
+    ref,
+    whole,
+    words,
+)
+from modicum.policy.parse import FORMAT
+from modicum.release.units import PERIODS, RELATIONS
+
+_ACCOUNTANTS = ("rdp", "zcdp", "basic")
+
+
+def policy_schema(*, part: bool = False) -> Schema:
+    """Return the JSON Schema of policy files.
+
+    Args:
+        part: Whether it is for files that a policy includes: these need no key.
+    """
+    schema: Schema = {
+        "$schema": DIALECT,
+        "title": "A part of a modicum policy" if part else "A modicum policy",
+        "type": "object",
+        "properties": _sections(),
+        "additionalProperties": False,
+        "$defs": definitions(),
+    }
+    return schema if part else {**schema, **_requirements()}
+
+
+def _requirements() -> Schema:
+    """Return what a whole policy must have, here or in what it includes."""
+    return {
+        "required": ["modicum", "name"],
+        "anyOf": [
+            {"required": ["include"]},
+            {
+                "required": ["units", "schema"],
+                "anyOf": [{"required": ["policies"]}, {"required": ["per_release"]}],
+            },
+        ],
+    }
+
+
+def _sections() -> dict[str, Schema]:
+    return {
+        "modicum": {"const": FORMAT, "description": "the version of the format"},
+        "include": {
+            "description": "other files whose contents come first; paths from this one",
+            "anyOf": [line("one path"), listed(line("a path"), "paths")],
+        },
+        "name": name("what the policy is called"),
+        "dp": _dp(),
+        "units": {
+            **named(_unit(), "privacy units: whose loss is limited"),
+            "minProperties": 1,
+            "maxProperties": UNITS_MAX,
+        },
+        "labels": identifiers(_label(), "closed vocabularies for contexts"),
+        "schema": closed(
+            {
+                "categories": named(
+                    name("a risk level"), "categories, each with its risk level"
+                ),
+                "attributes": named(_attribute(), "attributes of the data"),
+            },
+            [],
+            "what the data hold",
+        ),
+        "population": _population(),
+        "policies": listed(ref("base_policy"), "limits on everything released"),
+        "extensions": listed(_extension(), "contexts that multiply the policies"),
+        "per_release": listed(ref("base_policy"), "limits on each release alone"),
+        "guards": listed(_guard(), "what descriptions of releases must say"),
+        "approvals": listed(_approval(), "who must agree to which releases"),
+        "disclosed_invariants": listed(
+            name("an invariant"), "facts that are published outside DP"
+        ),
+    }
+
+
+def _dp() -> Schema:
+    kinds = ("pure-dp", "zcdp", "gdp")
+    delta = limit_delta("the delta of a bare number")
+    approximate = closed(
+        {"type": {"const": "approx-dp"}, "delta": delta}, ["type", "delta"]
+    )
+    others = closed({"type": words(kinds, "its measure")}, ["type"])
+    schema = closed(
+        {
+            "neighbors": words(RELATIONS, "which two tables are neighbors"),
+            "filter": words(FILTERS, "how a budget is enforced over history"),
+            "accountant": words(_ACCOUNTANTS, "an older word for the filter"),
+            "bare_budget": {
+                "description": "what a budget that is only a number means",
+                "oneOf": [approximate, others],
+            },
+        },
+        [],
+        "how losses are added up",
+    )
+    return {**schema, "not": {"required": ["filter", "accountant"]}}
+
+
+def _unit() -> Schema:
+    time = closed(
+        {
+            "column": line("the column that tells when a row happened"),
+            "period": words(PERIODS, "how long one instance lasts"),
+        },
+        ["column", "period"],
+        "the period of time of one instance; without it, all of time",
+    )
+    count = whole(1, GROUP_MAX, "how many")
+    return closed(
+        {
+            "id": line("the column that tells whose a row is"),
+            "time": time,
+            "within": {
+                "description": "units that cover this one",
+                "anyOf": [name("a unit"), listed(name("a unit"), "units")],
+            },
+            "groups": named(
+                count, "by larger unit: how many of this one it has at most"
+            ),
+            "neighbors": words(RELATIONS, "which two tables are neighbors"),
+        },
+        ["id"],
+        "a privacy unit",
+    )
+
+
+def _label() -> Schema:
+    return closed(
+        {
+            "values": {
+                **listed(name("a value"), "all values", at_least=1),
+                "uniqueItems": True,
+            },
+            "default": name("the value of a mechanism that gives none"),
+        },
+        ["values", "default"],
+        "a closed label",
+    )
+
+
+def _attribute() -> Schema:
+    risk = name("a risk level")
+    memberships = named(words(LEVELS, "how closely it belongs"), "by category")
+    return {
+        "description": "a risk level, or [risk level, {category: membership}, static]",
+        "anyOf": [
+            risk,
+            {
+                "type": "array",
+                "prefixItems": [
+                    risk,
+                    memberships,
+                    {"const": "static", "description": "its values have no time"},
+                ],
+                "minItems": 1,
+                "maxItems": 3,
+            },
+        ],
+    }
+
+
+def _population() -> Schema:
+    end = whole(-DOMAIN_MAX, DOMAIN_MAX, "an end of the range")
+    immutable = listed(name("a unit"), "units whose instances never change it")
+    values = listed(name("a value"), "all values", at_least=1)
+    ends: Schema = {"type": "array", "items": end, "minItems": 2, "maxItems": 2}
+    partition: Schema = {
+        "description": "a count of values, or the values themselves",
+        "oneOf": [
+            whole(1, DOMAIN_MAX, "how many values"),
+            closed({"values": values, "immutable": immutable}, ["values"]),
+            closed({"range": ends, "immutable": immutable}, ["range"]),
+        ],
+    }
+    count = whole(1, DETAIL_MAX, "how many periods")
+    return closed(
+        {
+            "partition_by": named(partition, "public attributes"),
+            "time_detail": named(count, "recent periods told apart, by unit"),
+        },
+        [],
+        "how the population is divided",
+    )
+
+
+def _extension() -> Schema:
+    setting = closed(
+        {
+            "when": ref("predicate"),
+            "budget": ref("budget_map"),
+            "within": name("a setting that covers this one"),
+        },
+        ["when", "budget"],
+        "one context",
+    )
+    settings = {**named(setting, "the contexts, in order"), "minProperties": 1}
+    return closed(
+        {"name": name("its name"), "settings": settings},
+        ["name", "settings"],
+        "contexts",
+    )
+
+
+def _guard() -> Schema:
+    return closed(
+        {
+            "name": name("its name"),
+            "unless": ref("predicate"),
+            "message": line("what to tell who wrote the description"),
+        },
+        ["name", "unless", "message"],
+        "refuses mechanisms for which `unless` does not hold",
+    )
+
+
+def _approval() -> Schema:
+    return closed(
+        {
+            "when": ref("predicate"),
+            "need": whole(1, APPROVERS_MAX, "how many people"),
+            "from": listed(name("a role"), "the roles they may have", at_least=1),
+            "requester_may_approve": {
+                "type": "boolean",
+                "description": "whether who asks may be one of them",
+            },
+        },
+        ["when", "need", "from"],
+        "people who must agree",
+    )

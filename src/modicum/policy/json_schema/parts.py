@@ -1,0 +1,148 @@
+"""What the JSON Schemas of policies and releases have in common.
+
+A schema accepts everything that the parser accepts. The parser also checks what no
+schema can say: names that must be declared, claims, predicates, exact numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from modicum.accounting.grid import ORDERS
+from modicum.core.exact import number_text
+
+Schema: TypeAlias = dict[str, object]
+
+#: The dialect of JSON Schema.
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+# Letters beyond ASCII cannot be told from other characters in every dialect of
+# patterns; the parser is stricter.
+_NAME = r"^[^\x00-/:-@\[-^`{-\x7f][^\x00-*,/:-@\[-^`{-\x7f]*$"
+_RELEASE_ID = r"^[^\x00-/:-@\[-^`{-\x7f][^\x00-*,;-?\[-^`{-\x7f]*$"
+_IDENTIFIER = r"^[^\x00-@\[-^`{-\x7f][^\x00-/:-@\[-^`{-\x7f]*$"
+# A key that is a number is a text in JSON.
+_NUMBER_KEY = r"^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+
+
+def name(description: str) -> Schema:
+    """Return the schema of a name."""
+    return {
+        "type": "string",
+        "pattern": _NAME,
+        "maxLength": 128,
+        "description": description,
+    }
+
+
+def release_id(description: str) -> Schema:
+    """Return the schema of a release id."""
+    return {
+        "type": "string",
+        "pattern": _RELEASE_ID,
+        "maxLength": 200,
+        "description": description,
+    }
+
+
+def words(known: Iterable[str], description: str) -> Schema:
+    """Return the schema of one of a closed set of words."""
+    return {"enum": list(known), "description": description}
+
+
+def line(description: str) -> Schema:
+    """Return the schema of a text."""
+    return {"type": "string", "maxLength": 2000, "description": description}
+
+
+def positive(description: str) -> Schema:
+    """Return the schema of a number greater than 0."""
+    return {"type": "number", "exclusiveMinimum": 0, "description": description}
+
+
+def probability(description: str) -> Schema:
+    """Return the schema of a number strictly between 0 and 1."""
+    return {**positive(description), "exclusiveMaximum": 1}
+
+
+def whole(at_least: int, at_most: int, description: str) -> Schema:
+    """Return the schema of a whole number, both ends included."""
+    return {
+        "type": "integer",
+        "minimum": at_least,
+        "maximum": at_most,
+        "description": description,
+    }
+
+
+def closed(
+    properties: Mapping[str, Schema], required: Iterable[str], description: str = ""
+) -> Schema:
+    """Return the schema of a mapping with fixed keys."""
+    schema: Schema = {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(required),
+        "additionalProperties": False,
+    }
+    return {**schema, "description": description} if description else schema
+
+
+def named(each: Schema, description: str, *, key: Schema | None = None) -> Schema:
+    """Return the schema of a mapping whose keys are names."""
+    return {
+        "type": "object",
+        "propertyNames": {"pattern": _NAME, "maxLength": 128} if key is None else key,
+        "additionalProperties": each,
+        "description": description,
+    }
+
+
+def identifiers(each: Schema, description: str) -> Schema:
+    """Return the schema of a mapping whose keys are names without `. + -`."""
+    key: Schema = {"pattern": _IDENTIFIER, "maxLength": 128}
+    return named(each, description, key=key)
+
+
+def numbered(each: Schema, description: str) -> Schema:
+    """Return the schema of a mapping whose keys are numbers, at least one."""
+    return {
+        **named(each, description, key={"pattern": _NUMBER_KEY}),
+        "minProperties": 1,
+    }
+
+
+def listed(each: Schema, description: str, *, at_least: int = 0) -> Schema:
+    """Return the schema of a list."""
+    schema: Schema = {"type": "array", "items": each, "description": description}
+    return {**schema, "minItems": at_least} if at_least else schema
+
+
+def ref(definition: str) -> Schema:
+    """Return a reference to one of the definitions."""
+    return {"$ref": f"#/$defs/{definition}"}
+
+
+def limit_delta(description: str) -> Schema:
+    """Return the schema of the delta of a limit: the ledger counts in 1e-18."""
+    return {**probability(description), "minimum": 1e-18}
+
+
+def measured(what: str, delta: Schema) -> Schema:
+    """Return the schema of a guarantee or limit: the key names the measure."""
+    orders = ", ".join(number_text(order) for order in ORDERS)
+    divergences = numbered(positive("a divergence"), f"by Renyi order: {orders}")
+    return {
+        "title": what,
+        "oneOf": [
+            closed(
+                {"eps": positive("epsilon"), "delta": delta},
+                ["eps"],
+                f"{what} in epsilon and delta",
+            ),
+            closed({"rho": positive("rho")}, ["rho"], f"{what} in rho-zCDP"),
+            closed({"mu": positive("mu")}, ["mu"], f"{what} in mu-GDP"),
+            closed({"rdp": divergences}, ["rdp"], f"{what} by Renyi orders"),
+        ],
+    }

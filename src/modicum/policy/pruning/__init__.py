@@ -1,0 +1,10 @@
+"""Pruning: which rules can never be the only one to deny a release, and why.
+
+`prune` is for the rules over history, `prune_alone` for those that look at one
+release alone. Both apply theorem 5.1 of DPolicy to every pair of rules, exactly, by
+way of chains of budgets: see docs/explanation/pruning.md.
+"""
+
+from modicum.policy.pruning.pruned import Pruned, prune, prune_alone
+
+__all__ = ["Pruned", "prune", "prune_alone"]

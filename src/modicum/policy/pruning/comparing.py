@@ -1,0 +1,221 @@
+"""Compares the predicates of a rule set, and makes its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+import numpy as np
+
+from modicum.policy.predicates import Predicate, ReadsAny
+from modicum.policy.pruning.lists import Integers, Lists, Pairs
+from modicum.policy.pruning.logic import Logic, Parts
+from modicum.policy.pruning.readers import Readers
+from modicum.policy.pruning.scopes import NOWHERE, Scopes
+from modicum.policy.rules import RuleSet
+
+#: With more tied nodes than this, predicates are all treated as plain ones: what is
+#: found then is true, but an implication may be missed.
+TIED_MAX = 4000
+
+
+def scopes_of(rules: RuleSet, logic: Logic) -> Scopes:
+    """Return the nodes of the rules and their order.
+
+    Args:
+        rules: The rules.
+        logic: Decides implications.
+    """
+    return _Comparison(rules, logic).scopes()
+
+
+class _Comparison:
+    """Sorts the distinct predicates of a rule set into plain and tied ones."""
+
+    def __init__(self, rules: RuleSet, logic: Logic) -> None:
+        self._logic = logic
+        self._contexts: list[Parts] = [one.predicates for one in rules.contexts]
+        self._possible = [logic.satisfiable(parts) for parts in self._contexts]
+        self._context_order = [
+            self._wider_contexts(parts) if possible else [place]
+            for place, (parts, possible) in enumerate(
+                zip(self._contexts, self._possible, strict=True)
+            )
+        ]
+        self._predicates: list[Predicate] = []
+        self._kinds = self._distinct(rules)
+        tied = self._tied_kinds()
+        self._plain = [
+            kind
+            for kind, predicate in enumerate(self._predicates)
+            if kind not in tied and self._can_be_true(predicate)
+        ]
+        self._tied = [
+            (kind, context)
+            for kind in sorted(tied)
+            for context, parts in enumerate(self._contexts)
+            if self._possible[context]
+            and logic.satisfiable((self._predicates[kind], *parts))
+        ]
+        self._others = {
+            place: self._predicates[kind]
+            for place, kind in enumerate(self._plain)
+            if not isinstance(self._predicates[kind], ReadsAny)
+        }
+        self._readers = Readers(dict(self._sets()), logic)
+
+    def scopes(self) -> Scopes:
+        """Return the nodes and their order."""
+        return Scopes(
+            node=self._nodes()[self._kinds],
+            size=self._plain_nodes + len(self._tied),
+            plain=len(self._plain),
+            contexts=tuple(map(tuple, self._context_order)),
+            wider=self._wider(),
+            ties=self._ties(),
+        )
+
+    # --- predicates and nodes ---
+
+    def _distinct(self, rules: RuleSet) -> Integers:
+        """Number the distinct predicates; return the number for each base rule."""
+        known: dict[Hashable, int] = {}
+        kinds = np.empty(len(rules.bases), dtype=np.int64)
+        for place, base in enumerate(rules.bases):
+            predicate = base.predicate
+            # A set remembers its hash, a predicate does not.
+            key = predicate.attributes if isinstance(predicate, ReadsAny) else predicate
+            kind = known.setdefault(key, len(known))
+            if kind == len(self._predicates):
+                self._predicates.append(predicate)
+            kinds[place] = kind
+        return kinds
+
+    def _tied_kinds(self) -> frozenset[int]:
+        """Return the predicates that look at something that a context looks at."""
+        looked_at = frozenset[Hashable]().union(
+            *(
+                self._logic.looks(one).variables
+                for parts in self._contexts
+                for one in parts
+            )
+        )
+        if not looked_at:
+            return frozenset()
+        tied = frozenset(
+            kind
+            for kind, predicate in enumerate(self._predicates)
+            if not looked_at.isdisjoint(self._looked_at(predicate))
+        )
+        return tied if len(tied) * len(self._contexts) <= TIED_MAX else frozenset()
+
+    def _looked_at(self, predicate: Predicate) -> frozenset[Hashable]:
+        if isinstance(predicate, ReadsAny):
+            return predicate.attributes
+        return self._logic.looks(predicate).variables
+
+    def _can_be_true(self, predicate: Predicate) -> bool:
+        if isinstance(predicate, ReadsAny):
+            return bool(predicate.attributes)
+        return self._logic.satisfiable((predicate,))
+
+    @property
+    def _plain_nodes(self) -> int:
+        return len(self._plain) * len(self._contexts)
+
+    def _nodes(self) -> Integers:
+        """Return the node of each predicate in each context."""
+        nodes = np.full(
+            (len(self._predicates), len(self._contexts)), NOWHERE, dtype=np.int64
+        )
+        if self._plain:
+            count = len(self._plain)
+            steps = np.arange(len(self._contexts)) * count
+            nodes[self._plain] = np.arange(count)[:, None] + steps
+        nodes[:, [not possible for possible in self._possible]] = NOWHERE
+        for number, place in enumerate(self._tied, self._plain_nodes):
+            nodes[place] = number
+        return nodes
+
+    def _sets(self) -> Iterator[tuple[int, frozenset[str]]]:
+        for place, kind in enumerate(self._plain):
+            predicate = self._predicates[kind]
+            if isinstance(predicate, ReadsAny):
+                yield place, predicate.attributes
+
+    # --- the order ---
+
+    def _wider_contexts(self, parts: Parts) -> list[int]:
+        """Return the contexts that a conjunction which can be true implies."""
+        return [
+            place
+            for place, context in enumerate(self._contexts)
+            if self._possible[place]
+            and all(self._logic.implies(parts, one) for one in context)
+        ]
+
+    def _wider_others(self, parts: Parts) -> list[int]:
+        """Return the plain predicates, readers aside, that a conjunction implies."""
+        return [
+            place
+            for place, wide in self._others.items()
+            if self._logic.implies(parts, wide)
+        ]
+
+    def _narrower(self, given: Parts, wide: Predicate) -> list[int]:
+        """Return the plain predicates that imply a predicate in a given context."""
+        return self._readers.implying(given, wide) + [
+            place
+            for place, narrow in self._others.items()
+            if self._logic.implies((narrow, *given), wide)
+        ]
+
+    def _wider(self) -> Lists:
+        pairs = Pairs([self._readers.subsets()])
+        for place, predicate in self._others.items():
+            pairs.add(self._readers.implying((), predicate), [place])
+            parts = (predicate,)
+            pairs.add([place], self._readers.implied_by(parts))
+            pairs.add([place], self._wider_others(parts))
+        return pairs.lists()
+
+    def _ties(self) -> Lists:
+        numbers = {at: n for n, at in enumerate(self._tied, self._plain_nodes)}
+        pairs = Pairs([])
+        for place, number in numbers.items():
+            pairs.add([number], self._implied_by_tied(place, numbers))
+        for kind in {kind: None for kind, _ in self._tied}:
+            self._add_implying(pairs, kind, numbers)
+        return pairs.lists()
+
+    def _implied_by_tied(
+        self, place: tuple[int, int], numbers: dict[tuple[int, int], int]
+    ) -> list[int]:
+        """Return the nodes that a tied node implies."""
+        parts = (self._predicates[place[0]], *self._contexts[place[1]])
+        contexts = self._wider_contexts(parts)
+        plain = self._readers.implied_by(parts) + self._wider_others(parts)
+        kinds = [
+            kind
+            for kind in {kind: None for kind, _ in self._tied}
+            if self._logic.implies(parts, self._predicates[kind])
+        ]
+        found = [e * len(self._plain) + p for e in contexts for p in plain]
+        tied = [(kind, e) for e in contexts for kind in kinds]
+        return found + [numbers[one] for one in tied if one in numbers]
+
+    def _add_implying(
+        self, pairs: Pairs, kind: int, numbers: dict[tuple[int, int], int]
+    ) -> None:
+        """Add the plain nodes that imply the nodes of a tied predicate.
+
+        A plain predicate looks at nothing that contexts look at, so in a context it
+        implies another context exactly if its own context does.
+        """
+        for place, parts in enumerate(self._contexts):
+            if self._possible[place]:
+                wide = [(kind, e) for e in self._context_order[place]]
+                narrow = self._narrower(parts, self._predicates[kind])
+                pairs.add(
+                    [place * len(self._plain) + p for p in narrow],
+                    [numbers[one] for one in wide if one in numbers],
+                )

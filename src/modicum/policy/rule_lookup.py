@@ -1,0 +1,79 @@
+"""Finding rules by what people call them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.policy.changes.comparison import stage_rules
+from modicum.policy.compile import CompiledPolicy
+from modicum.policy.rules import RuleSet, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of a rule: its stage, and its number in the rules of that stage."""
+
+    stage: Stage
+    number: int
+
+
+def find_rules(
+    compiled: CompiledPolicy, named: str, context: Iterable[str] = ()
+) -> tuple[Place, ...]:
+    """Return the rules that a name and some settings mean, in the policy's order.
+
+    Args:
+        compiled: The policy.
+        named: The id of a rule, or its scope; settings in any order.
+        context: Further settings.
+
+    Returns:
+        At least one place; a scope means its rules in all contexts that have the
+        settings.
+
+    Raises:
+        InputError: If there is no such rule.
+    """
+    scope, *inside = (part.strip() for part in named.split("@"))
+    settings = {*inside, *context} - {""}
+    found = [
+        Place(stage, number)
+        for stage in (Stage.HISTORY, Stage.RELEASE)
+        for number in _numbers(stage_rules(compiled, stage), scope, settings)
+    ]
+    if not found:
+        raise _unknown(compiled, scope, settings)
+    return tuple(found)
+
+
+def _numbers(rules: RuleSet, scope: str, settings: set[str]) -> Iterator[int]:
+    for base, one in enumerate(rules.bases):
+        if one.scope == scope:
+            for place, context in enumerate(rules.contexts):
+                if settings <= set(context.names):
+                    yield base * len(rules.contexts) + place
+
+
+def _unknown(compiled: CompiledPolicy, scope: str, settings: set[str]) -> InputError:
+    rules, alone = compiled.rules, compiled.release_rules
+    scopes = list(dict.fromkeys(base.scope for base in (*rules.bases, *alone.bases)))
+    known = [setting.name for settings in rules.extensions for setting in settings]
+    strange = sorted(settings - set(known))
+    if scope not in scopes:
+        message, near = f"no rule is about `{scope[:80]}`", _nearest(scope, scopes)
+    elif strange:
+        message = f"no extension has a setting `{strange[0][:80]}`"
+        near = _nearest(strange[0], known) or known
+    else:
+        message = f"`{scope}` has no rule in the context {' '.join(sorted(settings))}"
+        near = [setting.name for setting in rules.contexts[0].settings]
+    notes = ("nearest: " + ", ".join(near),) if near else ()
+    remedy = "list the rules with  modicum policy compile"
+    return InputError(Problem(Code.UNKNOWN_CHOICE, message, notes=notes, help=remedy))
+
+
+def _nearest(word: str, known: Sequence[str]) -> list[str]:
+    return difflib.get_close_matches(word, known, n=3, cutoff=0.5)

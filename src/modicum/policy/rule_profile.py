@@ -1,0 +1,257 @@
+"""One rule, told in full: what it promises, where it comes from, what it allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from modicum.accounting import Budget, Filter
+from modicum.accounting.budgets import budget_text
+from modicum.accounting.grid import EPS, FIRST_ORDER, MU2, ORDERS, RHO
+from modicum.core.errors import Mark
+from modicum.core.exact import number_text
+from modicum.policy.changes.comparison import stage_rules
+from modicum.policy.compile import CompiledPolicy
+from modicum.policy.hasse.order import RuleOrder
+from modicum.policy.model import (
+    AttributePolicy,
+    BasePolicy,
+    CategoryPolicy,
+    CustomPolicy,
+    Level,
+    Policy,
+)
+from modicum.policy.predicates import Constant, words
+from modicum.policy.rule_lookup import Place
+from modicum.policy.rules import Rule, RuleSet, Stage
+
+#: How many of the rules above and below are named.
+NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Something that made a rule what it is, and where it stands."""
+
+    what: str
+    mark: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbors:
+    """Rules directly above or below one in the order of predicates and units.
+
+    Attributes:
+        count: How many there are in the same context or of the same scope, direct
+            or not.
+        direct: Ids of some that have no other one in between.
+    """
+
+    count: int
+    direct: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleProfile:
+    """A rule in full.
+
+    Attributes:
+        rule: The rule.
+        promise: What it promises, in words.
+        origins: Where it comes from.
+        filter_name: The policy's filter.
+        own_filter: What the budget admits; None for a rule on each release alone.
+        implied_by: A rule that denies whatever this one denies, with its budget;
+            None if this one can be the only one to deny.
+        above: Rules about more.
+        below: Rules about less.
+    """
+
+    rule: Rule
+    promise: str
+    origins: tuple[Origin, ...]
+    filter_name: str
+    own_filter: Filter | None
+    implied_by: tuple[str, Budget] | None
+    above: Neighbors
+    below: Neighbors
+
+
+def rule_profiles(
+    compiled: CompiledPolicy, places: Iterable[Place]
+) -> Iterator[RuleProfile]:
+    """Yield each rule in full.
+
+    Args:
+        compiled: The policy.
+        places: The rules.
+    """
+    orders = {
+        stage: RuleOrder(stage_rules(compiled, stage), compiled.policy.vocabulary)
+        for stage in Stage
+    }
+    for place in places:
+        rules = stage_rules(compiled, place.stage)
+        rule = rules[place.number]
+        over_history = place.stage is Stage.HISTORY
+        yield RuleProfile(
+            rule=rule,
+            promise=_promise(rule, compiled.policy),
+            origins=tuple(_origins(rule, compiled.policy)),
+            filter_name=compiled.policy.filter_name,
+            own_filter=compiled.filter_of(rule.budget) if over_history else None,
+            implied_by=_implied_by(compiled, place),
+            above=_neighbors(rules, place.number, orders[place.stage], up=True),
+            below=_neighbors(rules, place.number, orders[place.stage], up=False),
+        )
+
+
+def _implied_by(compiled: CompiledPolicy, place: Place) -> tuple[str, Budget] | None:
+    over_history = place.stage is Stage.HISTORY
+    pruned = compiled.pruned if over_history else compiled.pruned_alone
+    witness = int(pruned.witness[place.number])
+    if witness < 0:
+        return None
+    rules = stage_rules(compiled, place.stage)
+    return rules.rule_id(witness), rules[witness].budget
+
+
+def _neighbors(rules: RuleSet, number: int, order: RuleOrder, *, up: bool) -> Neighbors:
+    """Return the rules above or below one, among those that share a part with it.
+
+    The order is a product: one step up changes the scope or the context, not both.
+    """
+    base, context = divmod(number, len(rules.contexts))
+    first = base * len(rules.contexts)
+    same_scope = range(first, first + len(rules.contexts))
+    same_context = range(context, len(rules), len(rules.contexts))
+
+    def below(lower: int, upper: int) -> bool:
+        return order.is_below(lower, upper) and not order.is_below(upper, lower)
+
+    def beyond(one: int, other: int) -> bool:
+        return below(one, other) if up else below(other, one)
+
+    found = [
+        other
+        for other in sorted({*same_scope, *same_context} - {number})
+        if beyond(number, other)
+    ]
+    direct: list[str] = []
+    for one in found:
+        if not any(beyond(between, one) for between in found if between != one):
+            direct.append(rules.rule_id(one))
+            if len(direct) == NAMED:
+                break
+    return Neighbors(len(found), tuple(direct))
+
+
+def _promise(rule: Rule, policy: Policy) -> str:
+    about = _about(rule, policy)
+    context = [words(s) for s in rule.settings if s != Constant(value=True)]
+    where = f", with {' and '.join(context)}" if context else ""
+    limit = f"{budget_text(rule.budget)} for each {rule.unit}"
+    if rule.stage is Stage.RELEASE:
+        return f"{about}{where}, in each release by itself, stays within {limit}"
+    return (
+        f"{about}{where}, in all releases taken together, stays within {limit};"
+        " all other releases are held fixed"
+    )
+
+
+def _about(rule: Rule, policy: Policy) -> str:
+    base, name = base_policy_of(rule, policy)
+    match base:
+        case AttributePolicy():
+            return f"all that reads `{name}`"
+        case CategoryPolicy():
+            category, level = _category(name)
+            members = " or ".join(_members(policy, category, level))
+            return f"all that reads {members}" if members else "nothing"
+        case _:
+            everything = rule.predicate == Constant(value=True)
+            return "everything" if everything else f"all with {words(rule.predicate)}"
+
+
+def base_policy_of(rule: Rule, policy: Policy) -> tuple[BasePolicy | None, str]:
+    """Return the base policy of a rule, and the rest of the rule's scope.
+
+    Args:
+        rule: The rule.
+        policy: The policy that it comes from.
+    """
+    stage = policy.base_policies if rule.stage is Stage.HISTORY else policy.per_release
+    name, _, rest = rule.scope.partition(":")
+    return next((one for one in stage if one.name == name), None), rest
+
+
+def _category(name: str) -> tuple[str, Level]:
+    category, _, level = name.rpartition("/")
+    return category, Level(level)
+
+
+def _members(policy: Policy, category: str, level: Level) -> list[str]:
+    return [
+        attribute.name
+        for attribute in policy.attributes.values()
+        if attribute.level(category) in level.includes()
+    ]
+
+
+def _origins(rule: Rule, policy: Policy) -> Iterator[Origin]:
+    base, name = base_policy_of(rule, policy)
+    if base is not None:
+        yield Origin(f"policy `{base.name}`", base.mark)
+    match base:
+        case AttributePolicy():
+            attribute = policy.attributes[name]
+            yield Origin(f"attribute `{name}`, risk {attribute.risk}", attribute.mark)
+            if name in base.override:
+                yield Origin(f"its budget overrides that of {attribute.risk}", None)
+        case CategoryPolicy():
+            category, level = _category(name)
+            risk = policy.categories[category]
+            yield Origin(f"category `{category}`, risk {risk}", base.budget_mark)
+            level_map = base.levels[level]
+            yield Origin(f"level {level.value}", level_map.mark)
+        case CustomPolicy() | None:
+            pass
+        case _:
+            assert_never(base)
+    extensions = policy.extensions if rule.context else ()
+    for extension, setting, mark in zip(
+        extensions, rule.context, rule.marks[1:], strict=True
+    ):
+        yield Origin(f"setting `{setting}` of `{extension.name}`", mark)
+
+
+def budget_place(rule: Rule, policy: Policy) -> Mark | None:
+    """Return where the budget of a rule stands, or as near to it as is known.
+
+    Args:
+        rule: The rule.
+        policy: The policy that it comes from.
+    """
+    base, _ = base_policy_of(rule, policy)
+    if isinstance(base, AttributePolicy | CategoryPolicy):
+        return base.budget_mark
+    return rule.marks[0]
+
+
+def coordinate_words(index: int) -> str:
+    """Return what a coordinate of a filter sums, in words.
+
+    Examples:
+        >>> coordinate_words(RHO)
+        'rho, of zero-concentrated differential privacy'
+    """
+    fixed = {
+        EPS: "pure eps",
+        RHO: "rho, of zero-concentrated differential privacy",
+        MU2: "mu squared, of Gaussian differential privacy",
+    }
+    if index in fixed:
+        return fixed[index]
+    order = number_text(ORDERS[index - FIRST_ORDER])
+    return f"the Renyi divergence of order {order}"

@@ -1,0 +1,62 @@
+"""Where one rule stands in a ledger: what is spent, what is left, and by whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modicum.accounting import Total
+from modicum.ledger import Balances, RuleLoss
+from modicum.ledger.amounts import Amounts, amounts
+from modicum.ledger.decide import over_history
+from modicum.policy import CompiledPolicy, Rule
+from modicum.workspace.conflicts import Contributor, contributors, decisive, shares
+from modicum.workspace.fitting import largest_rho
+from modicum.workspace.past import History
+
+
+@dataclass(frozen=True, slots=True)
+class RuleStanding:
+    """Where a rule over history stands.
+
+    Attributes:
+        loss: What it was charged, and what it admits.
+        spent: The same on the filter's own scale: `together` and `limit`.
+        rho_left: How much rho of Gaussian noise it still admits, in ledger units;
+            None if it enforces nothing.
+        coordinate: What its spenders are measured by.
+        spenders: The releases that it is about, largest first.
+    """
+
+    loss: RuleLoss
+    spent: Amounts
+    rho_left: int | None
+    coordinate: int
+    spenders: tuple[Contributor, ...]
+
+    @property
+    def left(self) -> int:
+        """How far it is from its limit on its own scale, in that scale's units."""
+        return max(self.spent.limit - self.spent.together, 0)
+
+
+def rule_standing(
+    rule: Rule, history: History, compiled: CompiledPolicy
+) -> RuleStanding:
+    """Return where a rule over history stands.
+
+    Args:
+        rule: The rule.
+        history: What happened.
+        compiled: The policy of the rule.
+    """
+    balances = Balances(compiled, history.counted)
+    loss = over_history(balances, rule, Total())
+    coordinate = decisive(loss)
+    charged = contributors([rule], history.counted, compiled)[rule.id]
+    return RuleStanding(
+        loss=loss,
+        spent=amounts(loss),
+        rho_left=largest_rho(loss.own_filter, loss.before),
+        coordinate=coordinate,
+        spenders=shares(charged, coordinate),
+    )

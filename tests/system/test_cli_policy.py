@@ -1,0 +1,289 @@
+"""`modicum policy`: lint, compile, prune, graph and test, as people call them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from samples.small import POLICY, compiled
+from typer.testing import CliRunner
+
+import modicum
+from modicum.cli.main import app
+from modicum.cli.policy_rules import IMPLIED_SHOWN, RULES_SHOWN
+
+EXAMPLE = Path(modicum.__file__).parent / "shell" / "examples" / "acme-health"
+WARNED = POLICY.replace(
+    '{name: global, when: "true"', "{name: most, when: 'm.ml == \"none\"'"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    (tmp_path / "warned.yaml").write_text(WARNED)
+    (tmp_path / "broken.yaml").write_text(POLICY.replace("health: high", "health: hi"))
+    return tmp_path
+
+
+def run(*words: str, exit_code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["policy", *words])
+    assert result.exit_code == exit_code, (result.output, result.exception)
+    return str(result.output)
+
+
+def document(*words: str, exit_code: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(*words, "--json", exit_code=exit_code))
+    return found
+
+
+# --- lint -----------------------------------------------------------------------
+
+
+def test_lint_looks_at_several_files(folder: Path) -> None:
+    told = run("lint", "policy.yaml", "warned.yaml")
+    assert "policy.yaml: ok (14 rules, 1 per release)\n" in told
+    assert "warned.yaml: ok (14 rules, 1 per release, 1 warning)\n" in told
+    assert told.count("warning[MOD") == 1
+    assert "error[" not in told
+    both = document("lint", "policy.yaml", "warned.yaml")
+    assert both["ok"] is True
+    assert [one["file"] for one in both["files"]] == ["policy.yaml", "warned.yaml"]
+    assert [len(one["warnings"]) for one in both["files"]] == [0, 1]
+    alone = document("lint", "warned.yaml")
+    assert both["files"][1] == {"file": "warned.yaml", **alone}
+
+
+def test_lint_tells_of_all_files_and_fails_if_one_is_wrong(folder: Path) -> None:
+    told = run("lint", "broken.yaml", "policy.yaml", "none.yaml", exit_code=4)
+    assert "policy.yaml: ok" in told
+    assert "--> broken.yaml:" in told
+    assert "cannot read none.yaml" in told
+    mistakes = document("lint", "broken.yaml", "policy.yaml", "none.yaml", exit_code=4)
+    assert {one["file"] for one in mistakes["problems"]} == {None, "broken.yaml"}
+
+
+def test_strict_lint_fails_on_warnings(folder: Path) -> None:
+    run("lint", "--strict", "policy.yaml")
+    assert "warning[" in run(
+        "lint", "--strict", "policy.yaml", "warned.yaml", exit_code=4
+    )
+    assert document("lint", "--strict", "policy.yaml")["ok"] is True
+    assert document("lint", "--strict", "warned.yaml", exit_code=4)["ok"] is False
+    both = document("lint", "--strict", "policy.yaml", "warned.yaml", exit_code=4)
+    assert [both["ok"], *(one["ok"] for one in both["files"])] == [False, True, False]
+
+
+# --- compile and prune ----------------------------------------------------------
+
+
+def test_compile_says_which_rules_constrain(folder: Path) -> None:
+    policy = compiled()
+    found = document("compile", "policy.yaml")
+    rules = [*policy.rules, *policy.release_rules]
+    witness = [
+        *(policy.rules[w].id if w >= 0 else None for w in policy.pruned.witness),
+        *(None for _ in policy.release_rules),
+    ]
+    assert [one["id"] for one in found["list"]] == [rule.id for rule in rules]
+    assert [one["witness"] for one in found["list"]] == witness
+    assert len(set(witness)) > 2
+    for one, rule in zip(found["list"], rules, strict=True):
+        assert one["status"] == ("implied" if one["witness"] else "constraining")
+        assert one["source"] == [str(mark) for mark in rule.marks]
+        assert one["source"][0].startswith(f"policy.yaml:{one['line']}:")
+    implied = sum(1 for one in witness if one is not None)
+    assert (found["constraining"], found["implied"]) == (14 - implied, implied)
+    assert (found["release_constraining"], found["release_implied"]) == (1, 0)
+    assert found["units"] == {
+        "user": {"constraining": 14 - implied, "implied": implied}
+    }
+    told = run("compile", "policy.yaml")
+    assert (
+        f"= rules        14   constraining {14 - implied}   implied {implied}\n" in told
+    )
+    assert told.count(" implied  ") == implied
+    brief = run("compile", "policy.yaml", "--brief")
+    assert told.startswith(brief)
+    assert "RULE" not in brief
+
+
+def test_counts_are_shown_by_unit() -> None:
+    pageviews = Path(__file__).parents[2] / "examples" / "pageviews" / "policy.yaml"
+    assert "by unit             1 user-day, 3 user-month\n" in run(
+        "compile", str(pageviews), "--brief"
+    )
+
+
+def test_prune_names_a_rule_for_each_implied_one(folder: Path) -> None:
+    compiled_list = document("compile", "policy.yaml")
+    by_id = {one["id"]: one for one in compiled_list["list"]}
+    found = document("prune", "policy.yaml")
+    assert found["implied"] == len(found["list"]) == compiled_list["implied"] > 0
+    for one in found["list"]:
+        rule, witness = by_id[one["rule"]], by_id[one["witness"]]
+        assert rule["witness"] == one["witness"]
+        assert witness["status"] == "constraining"
+        assert (one["budget"], one["unit"]) == (rule["budget"], rule["unit"])
+        assert one["witness_budget"] == witness["budget"]
+        assert one["witness_unit"] == witness["unit"]
+    told = run("prune", "policy.yaml")
+    for one in found["list"]:
+        assert f"\n{one['rule']} " in told
+    assert "still appear in reports" in told
+    single = POLICY.replace(
+        "budget: 2.0}\n  - {name: attr", "budget: 0.1}\n  - {name: attr"
+    )
+    (folder / "policy.yaml").write_text(single.partition("  - {name: attr")[0])
+    assert run("prune", "policy.yaml") == "no rule is implied by another\n"
+    assert document("prune", "policy.yaml")["list"] == []
+
+
+def large(attributes: int) -> str:
+    names = ", ".join(f"a{n}: [low, {{}}]" for n in range(attributes))
+    head, _, rest = POLICY.partition("  attributes:\n")
+    _, _, tail = rest.partition("policies:\n")
+    tail = "\n".join(
+        line for line in tail.splitlines() if "cat" not in line and "levels" not in line
+    )
+    return f"{head}  attributes: {{{names}}}\npolicies:\n{tail}\n"
+
+
+def test_a_large_policy_is_not_poured_out(folder: Path) -> None:
+    (folder / "large.yaml").write_text(large(150))
+    told = run("compile", "large.yaml").splitlines()
+    assert told[-1] == f"… {303 - RULES_SHOWN} more (--all)"
+    assert (
+        sum(" constraining  " in line or " implied  " in line for line in told)
+        == RULES_SHOWN
+    )
+    every = run("compile", "large.yaml", "--all").splitlines()
+    assert len(every) == len(told) - 1 + 303 - RULES_SHOWN
+    assert len(document("compile", "large.yaml")["list"]) == 303
+    implied = document("prune", "large.yaml")["implied"]
+    assert implied > IMPLIED_SHOWN
+    pruned = run("prune", "large.yaml")
+    assert f"… {implied - IMPLIED_SHOWN} more (--all)\n" in pruned
+    assert "more (--all)" not in run("prune", "large.yaml", "--all")
+
+
+# --- graph ----------------------------------------------------------------------
+
+
+def test_graph_draws(folder: Path) -> None:
+    svg = run("graph", "policy.yaml")
+    assert svg == run("graph", "policy.yaml", "--svg")
+    root = ElementTree.fromstring(svg)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert run("graph", "policy.yaml", "--dot").startswith('digraph "Rules of small" {')
+    told = run("graph", "policy.yaml", "-o", "rules.svg")
+    assert told.startswith("rules.svg: 14 rules: ")
+    assert (folder / "rules.svg").read_text() == svg
+    told = run("graph", "policy.yaml", "-o", "none/rules.svg", exit_code=4)
+    assert "cannot write none/rules.svg" in told
+    run("graph", "policy.yaml", "--dot", "--svg", exit_code=2)
+
+
+def test_graph_draws_a_part(folder: Path) -> None:
+    standard = run("graph", "policy.yaml", "--context", "standard", "--dot")
+    assert "@standard" in standard
+    assert "@black-box" not in standard
+    kept = run("graph", "policy.yaml", "--constraining", "--dot")
+    assert "constraining" in kept
+    assert "implied by" not in kept
+    near = run("graph", "policy.yaml", "--rule", "attr:steps @standard", "--dot")
+    assert 'digraph "Rules of small around attr:steps @standard"' in near
+    assert "attr:age @" not in near
+    # What is asked for is drawn, whatever is left out.
+    some = run("graph", "policy.yaml", "--rule", "attr:age @standard", "--context",
+               "black-box", "--dot")  # fmt: skip
+    assert "attr:age @standard: " in some
+    assert "cap: " in run("graph", "policy.yaml", "--per-release", "--dot")
+    assert "cap: " in run("graph", "policy.yaml", "--rule", "cap", "--dot")
+    for words, says in (
+        (("--rule", "attr:stepz @standard"), 'did you mean "attr:steps @standard"?'),
+        (("--context", "std"), 'unknown setting "std"'),
+        (("--unit", "usr"), 'did you mean "user"?'),
+    ):
+        assert says in run("graph", "policy.yaml", *words, exit_code=4)
+
+
+def test_graph_refuses_what_nobody_could_read(folder: Path) -> None:
+    (folder / "large.yaml").write_text(large(150))
+    told = run("graph", "large.yaml", exit_code=4)
+    assert "302 nodes, more than 200" in told
+    assert "--rule" in told
+    assert "<svg" in run("graph", "large.yaml", "--context", "standard")
+    assert "<svg" in run("graph", "large.yaml", "--rule", "attr:a9 @standard")
+
+
+# --- test -----------------------------------------------------------------------
+
+
+def test_the_example_passes_its_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "acme")
+    monkeypatch.chdir(tmp_path / "acme")
+    told = run("test")
+    assert "8 tests passed\n" in told
+    assert told.count("  ok    ") == 8
+    assert "policy.yaml: tests touched 35 of 43 rules  (--coverage lists" in told
+    assert not list(Path().glob("ledger*"))
+    listed = run("test", "policy.yaml", "--coverage")
+    assert "  untouched: rule attr:clinic @standard\n" in listed
+    found = document("test")
+    assert (found["ok"], found["passed"], found["failed"]) == (True, 8, 0)
+    assert all(one["passed"] for one in found["tests"])
+    coverage = found["coverage"][0]
+    assert coverage["rules"] == 43
+    assert len(coverage["untouched_rules"]) == 8
+
+
+def test_a_failing_test_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "acme")
+    monkeypatch.chdir(tmp_path / "acme")
+    text = Path("policy.yaml").read_text()
+    Path("policy.yaml").write_text(text.replace("high: 1.0", "high: 2.0"))
+    told = run("test", exit_code=8)
+    assert "  FAIL  a second cohort of the same size is denied\n" in told
+    assert "--> policy.test.yaml:10:5\n" in told
+    assert "expected deny by attr:diagnosis @standard\n" in told
+    assert "found    allow\n" in told
+    assert "ALLOW cohort-again: " in told
+    assert "2 of 8 tests failed\n" in told
+    found = document("test", exit_code=8)
+    assert (found["ok"], found["passed"], found["failed"]) == (False, 6, 2)
+    failed = [one for one in found["tests"] if not one["passed"]]
+    assert failed[0]["line"] == 10
+    assert failed[0]["expected"]["blocking"] == ["attr:diagnosis @standard"]
+    assert failed[0]["found"] == {"outcome": "allow", "blocking": [], "problems": []}
+
+
+def test_a_mistake_in_a_release_is_shown_where_it_stands(folder: Path) -> None:
+    (folder / "policy.test.yaml").write_text(
+        "format: policy-test/v1\npolicy: policy.yaml\ntests:\n"
+        "  - name: fine\n    release: {release: r, mechanisms: [{mechanism: declared,"
+        " attributes: [ages], cost: {user: {eps: 0.1}}}]}\n    expect: allow\n"
+    )
+    told = run("test", exit_code=8)
+    assert "expected allow\n        found    invalid with MOD117\n" in told
+    assert 'did you mean "age"?' in told
+    assert "1 of 1 test failed\n" in told
+
+
+def test_no_tests_and_broken_tests(folder: Path) -> None:
+    assert "there are no policy tests" in run("test", exit_code=2)
+    run("test", "policy.yaml", exit_code=2)
+    (folder / "a.test.yaml").write_text("format: policy-test/v1\npolicy: p.yaml\n")
+    told = run("test", exit_code=4)
+    assert "error[MOD103]" in told
+    assert "a.test.yaml:1:1" in told
+    assert document("test", exit_code=4)["error"]["code"] == "MOD103"

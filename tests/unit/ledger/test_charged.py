@@ -1,0 +1,323 @@
+"""What units are charged under a later policy: proven, and never above what covers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+import pytest
+from budget import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modicum.accounting import COORDINATES, INFINITE, ORDERS, Loss, mechanisms
+from modicum.accounting.curves import Curve
+from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, MU2, RHO
+from modicum.accounting.groups import group
+from modicum.core.document import from_python
+from modicum.core.exact import DELTA_UNIT
+from modicum.ledger.charged import UNKNOWN, charged, charged_by_unit, doubled
+from modicum.ledger.event_format import from_plain, to_plain
+from modicum.ledger.events import (
+    Event,
+    PastRecorded,
+    RecordedMechanism,
+    RecordedRelease,
+    record_release,
+)
+from modicum.release import Relation, Unit, Vocabulary, parse_release, price
+from modicum.release.units import RELATIONS
+
+
+def vocabulary(*units: Unit) -> Vocabulary:
+    names = tuple(unit.name for unit in units)
+    facts = {unit.name: unit for unit in units}
+    return Vocabulary(frozenset(), {}, names, "add-remove", facts)
+
+
+def recorded(
+    losses: Mapping[str, Loss], neighbors: Mapping[str, Relation] | None = None
+) -> RecordedMechanism:
+    return RecordedMechanism({}, (), {}, losses, neighbors=neighbors or {})
+
+
+def loss_of(**measures: int) -> Loss:
+    """Return a loss with some finite measures."""
+    values = [INFINITE] * COORDINATES
+    values[DELTA] = 0
+    for name, value in measures.items():
+        values[{"eps": EPS, "rho": RHO, "mu2": MU2, "delta": DELTA}[name]] = value
+    return Loss(tuple(values))
+
+
+# --- one unit, two relations ----------------------------------------------------------
+
+SAME_LOSS, TWICE, NOTHING = "the same", "twice", "nothing"
+
+#: Written out: recorded under, wanted under, what that makes of the loss.
+CONVERTED: dict[tuple[Relation, Relation], str] = {
+    ("add-remove", "add-remove"): SAME_LOSS,
+    ("add-remove", "substitute"): TWICE,
+    ("add-remove", "any-change"): TWICE,
+    ("substitute", "add-remove"): NOTHING,
+    ("substitute", "substitute"): SAME_LOSS,
+    ("substitute", "any-change"): NOTHING,
+    ("any-change", "add-remove"): SAME_LOSS,
+    ("any-change", "substitute"): SAME_LOSS,
+    ("any-change", "any-change"): SAME_LOSS,
+}
+#: The same for what a larger unit recorded, wanted for one that lies in it.
+INHERITED = {**CONVERTED, ("add-remove", "add-remove"): TWICE}
+
+
+def outcome(word: str, loss: Loss) -> Loss:
+    return {SAME_LOSS: loss, TWICE: doubled(loss), NOTHING: UNKNOWN}[word]
+
+
+@pytest.mark.spec("REL-9")
+@pytest.mark.parametrize(("before", "now"), list(CONVERTED))
+def test_a_loss_under_another_relation(before: Relation, now: Relation) -> None:
+    loss = mechanisms.gaussian(rho=Fraction(1, 162)).loss()
+    one = recorded({"user": loss}, {"user": before})
+    own = vocabulary(Unit("user", "u", neighbors=now))
+    assert charged(one, "user", own) == outcome(CONVERTED[before, now], loss)
+    below = vocabulary(
+        Unit("user", "u"), Unit("day", "u", "day", "at", ("user",), {}, now)
+    )
+    assert charged(one, "day", below) == outcome(INHERITED[before, now], loss)
+
+
+CURVES = [
+    *(mechanisms.gaussian(rho=Fraction(rho)) for rho in ("0.5", "0.01", "0.00005")),
+    *(mechanisms.declared_pure(eps=Fraction(eps)) for eps in (1, 3)),
+    mechanisms.declared_renyi({Fraction(8): Fraction(1, 2)}),
+    mechanisms.laplace(sensitivity_l1=Fraction(1), scale=Fraction(2)),
+]
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_twice_is_never_below_two_changes_of_the_curve(curve: Curve) -> None:
+    # A single order says more to `group`, which may look between and beyond orders.
+    twice, exact = doubled(curve.loss()), group(curve, 2).loss()
+    assert nowhere_above(exact, twice)
+    assert twice.coordinates[EPS] == min(2 * curve.loss().coordinates[EPS], INFINITE)
+
+
+def test_twice_on_integers() -> None:
+    known = doubled(loss_of(eps=10**12, rho=10**11, mu2=3))
+    assert known.coordinates[:FIRST_ORDER] == (2 * 10**12, 4 * 10**11, 12)
+    for place, order in enumerate(ORDERS):
+        assert known.coordinates[FIRST_ORDER + place] == min(
+            2 * 10**12, -(-order * 12 // 2)
+        )
+    assert doubled(loss_of(rho=1)).coordinates[FIRST_ORDER] == 5  # 5/4 * 4
+    assert doubled(loss_of(mu2=1)).coordinates[FIRST_ORDER] == 3  # 5/8 * 4, rounded up
+    assert doubled(loss_of(rho=INFINITE - 1)).coordinates[RHO] == INFINITE
+    assert doubled(loss_of()) == loss_of()
+    assert doubled(loss_of(eps=1, delta=1)) == UNKNOWN
+    assert doubled(UNKNOWN) == UNKNOWN
+
+
+# --- units that cover each other ------------------------------------------------------
+
+
+@pytest.mark.spec("REL-9")
+def test_units_without_an_order_are_charged_what_was_recorded() -> None:
+    loss = loss_of(eps=5)
+    one = recorded({"user": loss})
+    words = vocabulary(Unit("user", "u"), Unit("house", "h"))
+    assert words.independent
+    assert charged(one, "user", words) is loss
+    assert charged(one, "house", words) is UNKNOWN
+    # A policy that says nothing about its units has independent ones.
+    assert Vocabulary(frozenset(), {}, ("user",), "add-remove").independent
+    assert not Vocabulary(frozenset(), {}, ("user",), "substitute").independent
+
+
+def ordered(user: Relation, day: Relation = "add-remove") -> Vocabulary:
+    return vocabulary(
+        Unit("day", "u", "day", "at", ("user",), {}, day),
+        Unit("user", "u", neighbors=user),
+    )
+
+
+@pytest.mark.spec("REL-9")
+def test_a_day_is_charged_no_more_than_any_change_of_the_user() -> None:
+    changed: dict[str, Relation] = {"user": "any-change"}
+    one = recorded(
+        {"day": loss_of(eps=9, rho=2), "user": loss_of(eps=5, rho=3)}, changed
+    )
+    assert charged(one, "day", ordered("any-change")) == loss_of(eps=5, rho=2)
+    # A whole user is another matter: a day's change is not one of the user's.
+    assert charged(one, "day", ordered("add-remove")) == loss_of(eps=9, rho=2)
+    # With a delta nothing is mixed.
+    fine = loss_of(eps=5, delta=7)
+    one = recorded({"day": loss_of(eps=9), "user": fine}, changed)
+    assert charged(one, "day", ordered("any-change")) == fine
+    low = loss_of(eps=4, delta=7)
+    one = recorded({"day": low, "user": fine}, changed)
+    assert charged(one, "day", ordered("any-change")) == low
+
+
+@pytest.mark.spec("REL-9")
+def test_two_covers_with_a_delta_each_are_raised_rather_than_mixed() -> None:
+    words = vocabulary(
+        Unit("day", "u", "day", "at", ("week", "month")),
+        Unit("week", "u", "week", "at", neighbors="any-change"),
+        Unit("month", "u", "month", "at", neighbors="any-change"),
+    )
+    week, month = loss_of(eps=1, delta=9), loss_of(eps=2, delta=5)
+    relations: dict[str, Relation] = {"week": "any-change", "month": "any-change"}
+    found = charged_by_unit(recorded({"week": week, "month": month}, relations), words)
+    assert found["day"] in (week, month)
+    for cover in ("week", "month"):
+        assert nowhere_above(found["day"], found[cover])
+    assert not nowhere_above(found["day"], loss_of(eps=1, delta=5))
+
+
+def nowhere_above(loss: Loss, other: Loss) -> bool:
+    pairs = zip(loss.coordinates, other.coordinates, strict=True)
+    return all(mine <= theirs for mine, theirs in pairs)
+
+
+# --- generated ------------------------------------------------------------------------
+
+amounts = st.one_of(st.integers(0, 9), st.integers(0, INFINITE), st.just(INFINITE))
+deltas = st.one_of(st.just(0), st.integers(0, 5), st.just(DELTA_UNIT))
+
+
+@st.composite
+def losses(draw: st.DrawFn) -> Loss:
+    if draw(st.integers(0, 9)) == 0:
+        return UNKNOWN
+    measures = draw(st.lists(amounts, min_size=DELTA, max_size=DELTA))
+    return Loss((*measures, draw(deltas)))
+
+
+#: A diamond with a tail: every kind of order that units can have.
+SHAPE = {
+    "user": (),
+    "week": ("user",),
+    "month": ("user",),
+    "day": ("week", "month"),
+    "hour": ("day",),
+    "house": (),
+}
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> tuple[RecordedMechanism, Vocabulary]:
+    relations = st.sampled_from(RELATIONS)
+    units = [
+        Unit(name, name, within=within, neighbors=draw(relations))
+        for name, within in SHAPE.items()
+    ]
+    known = draw(st.dictionaries(st.sampled_from(sorted(SHAPE)), losses()))
+    neighbors = {name: draw(relations) for name in known if draw(st.booleans())}
+    return recorded(known, neighbors), vocabulary(*draw(st.permutations(units)))
+
+
+@pytest.mark.spec("REL-9")
+@settings(max_examples=examples(400), deadline=None)
+@given(situations())
+def test_charges_are_monotone_and_proven(
+    situation: tuple[RecordedMechanism, Vocabulary],
+) -> None:
+    one, words = situation
+    charges = {unit: charged(one, unit, words) for unit in words.units}
+    assert charges == charged_by_unit(one, words)
+    for unit, loss in charges.items():
+        proven: list[Loss] = []
+        for cover in words.covers[unit]:
+            if words.relation(cover) == "any-change":
+                assert nowhere_above(loss, charges[cover])
+            if cover not in one.losses:
+                continue
+            table = CONVERTED if cover == unit else INHERITED
+            before = one.neighbors.get(cover, "add-remove")
+            word = table[before, words.relation(unit)]
+            proven.append(outcome(word, one.losses[cover]))
+        assert follows(loss, proven)
+
+
+def follows(loss: Loss, proven: list[Loss]) -> bool:
+    """Return whether a loss is at least one that is proven, or a mix of exact ones."""
+    options = [*proven, UNKNOWN]
+    exact = [one.coordinates for one in proven if not one.coordinates[DELTA]]
+    if exact:
+        options.append(Loss(tuple(map(min, *exact, exact[0]))))
+    return any(nowhere_above(one, loss) for one in options)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(losses())
+def test_twice_is_at_least_once(loss: Loss) -> None:
+    exact = not loss.coordinates[DELTA]
+    twice = doubled(loss)
+    assert (twice == UNKNOWN) or exact
+    for index in (EPS, MU2):
+        assert twice.coordinates[index] >= loss.coordinates[index]
+
+
+# --- what is written down -------------------------------------------------------------
+
+
+def event_of(one: RecordedMechanism) -> Event:
+    release = RecordedRelease("r", "0" * 64, {}, {}, (one,))
+    return Event("2026-05-01T12:00:00.000000Z", "t", PastRecorded(release, "p"))
+
+
+def mechanism_in(plain: object) -> dict[str, object]:
+    found = plain["body"]["release"]["mechanisms"][0]  # type: ignore[index]
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.spec("LED-3")
+def test_relations_are_written_only_where_they_are_not_the_usual_one() -> None:
+    plain = to_plain(event_of(recorded({"user": loss_of(eps=1)})))
+    assert "neighbors" not in mechanism_in(plain)
+    assert from_plain(plain) == event_of(recorded({"user": loss_of(eps=1)}))
+    changed = event_of(recorded({"user": loss_of(eps=1)}, {"user": "any-change"}))
+    plain = to_plain(changed)
+    assert mechanism_in(plain)["neighbors"] == {"user": "any-change"}
+    assert from_plain(plain) == changed
+
+
+@pytest.mark.parametrize(
+    "neighbors",
+    [
+        {},
+        {"user": "add-remove"},
+        {"user": "bounded"},
+        {"house": "substitute"},
+        {"user": 1},
+        None,
+        "substitute",
+        ["user"],
+    ],
+)
+def test_other_words_about_relations_are_no_event(neighbors: object) -> None:
+    plain = to_plain(event_of(recorded({"user": loss_of(eps=1)})))
+    mechanism_in(plain)["neighbors"] = neighbors
+    with pytest.raises(ValueError, match=r"neighbor|mapping|text"):
+        from_plain(plain)
+
+
+def test_a_priced_release_is_recorded_with_its_relations() -> None:
+    words = ordered("any-change")
+    described = {
+        "release": "r",
+        "mechanisms": [
+            {
+                "mechanism": "declared",
+                "attributes": [],
+                "cost": {"user": {"eps": 1}},
+            }
+        ],
+    }
+    release = price(parse_release(from_python(described), words), words)
+    (one,) = record_release(release).mechanisms
+    assert one.neighbors == {"user": "any-change"}
+    assert one.losses["day"] == one.losses["user"]
+    assert charged(one, "day", words) == one.losses["user"]
