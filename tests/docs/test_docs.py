@@ -433,6 +433,7 @@ DOCUMENTS = {
     "A decision": (
         "release check releases/04-cohort-diagnosis.yaml",
         "release submit releases/07-new.yaml",
+        "release check releases/04-cohort-diagnosis.yaml --policy asks.yaml",
     ),
     "Recorded releases": ("release record-past past-releases.yaml",),
     "A release": ("release show r-0007",),
@@ -524,6 +525,8 @@ def busy_folder(folder: Folder) -> Folder:
         "    country:", "    weight: [low, {}]\n    country:"
     )
     (folder.place / "strict.yaml").write_text(strict)
+    asks = 'approvals: [{when: "true", need: 1, from: [officer]}]'
+    (folder.place / "asks.yaml").write_text(f"{policy}\n{asks}\n")
     (folder.place / "question.yaml").write_text(QUESTION)
     (folder.place / "batch.yaml").write_text(BATCH)
     return folder

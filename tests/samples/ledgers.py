@@ -172,9 +172,7 @@ def release(rng: random.Random, number: int, *, huge: bool = False) -> RecordedR
                 ),
                 labels=_labels(rng),
                 losses=_losses(rng, huge=huge) if known else {},
-                neighbors={
-                    one: "any-change" for one in UNITS if known and chance(rng, 0.7)
-                },
+                neighbors={one: "any-change" for one in UNITS if chance(rng, 0.7)},
             )
             for known in (chance(rng, 0.95) for _ in range(rng.choice([1, 1, 2, 2, 3])))
         ),
@@ -190,9 +188,8 @@ def _labels(rng: random.Random) -> dict[str, str]:
 
 
 def _losses(rng: random.Random, *, huge: bool) -> dict[str, Loss]:
-    if chance(rng, 0.4):
-        return dict.fromkeys(UNITS, loss(rng, huge=huge))
-    return {one: loss(rng, huge=huge) for one in UNITS}
+    same = loss(rng, huge=huge) if chance(rng, 0.4) else None
+    return {one: same or loss(rng, huge=huge) for one in UNITS if not chance(rng, 0.07)}
 
 
 def loss(rng: random.Random, *, huge: bool = False) -> Loss:

@@ -125,7 +125,8 @@ def test_diff_of_a_policy_and_itself(folder: Path) -> None:
 
 
 def test_the_budget_that_is_proposed_ends_the_conflict(folder: Path) -> None:
-    run("policy", "diff", "active", "short.yaml", *WHERE, exit_code=4)
+    short = run("policy", "diff", "active", "short.yaml", *WHERE)
+    assert "CONFLICT attr:salary @standard is already at eps 1.294" in short
     fits = document("policy", "diff", "active", "fits.yaml", *WHERE)
     assert fits["history"]["conflicts"] == []
     assert fits["exceeded_before"] == []
@@ -134,6 +135,17 @@ def test_the_budget_that_is_proposed_ends_the_conflict(folder: Path) -> None:
     assert budgets["attr:salary @standard"].startswith("{eps: 1.294319")
     assert found["exceeded_before"] == ["attr:salary @standard"]
     assert [one["code"] for one in found["problems"]] == ["MOD601"] * 4
+
+
+def test_a_conflict_that_stood_before_is_not_the_fault_of_the_change(
+    folder: Path,
+) -> None:
+    same = document("policy", "diff", "active", "policy.yaml", *WHERE)
+    assert [one["rule"] for one in same["history"]["conflicts"]] == [
+        "attr:salary @standard"
+    ]
+    assert same["exceeded_before"] == ["attr:salary @standard"]
+    assert same["problems"] == []
 
 
 def test_diff_needs_a_ledger_for_the_active_policy(folder: Path) -> None:

@@ -17,6 +17,7 @@ from modicum.cli.output import console, note, print_json, reporting
 if TYPE_CHECKING:
     from modicum.cli.policy_diff import Met
     from modicum.policy import CompiledPolicy
+    from modicum.policy.changes import Differences
     from modicum.workspace.past import History
 
 #: What stands for the ledger's active policy.
@@ -56,7 +57,8 @@ def diff(
 ) -> None:
     """Show what a new policy tightens and loosens; with a ledger, what that meets.
 
-    Leaves with 4 if the releases already made exceed a rule of the new policy.
+    Leaves with 4 if the releases already made exceed a rule that is new or tighter,
+    or that they did not exceed under the old policy.
     """
     from modicum.cli.policy_diff import diff_to_dict, print_diff
     from modicum.policy.changes.differences import differences
@@ -66,7 +68,11 @@ def diff(
     with reporting(as_json=as_json):
         before, after = _old_policy(old, ledger), _load(new)
         found = differences(before, after)
-        met = None if ledger is None else _met(ledger, before, after, as_json=as_json)
+        met = (
+            None
+            if ledger is None
+            else _met(ledger, before, after, _may_be_tighter(found), as_json=as_json)
+        )
         problems = met.problems if met else []
         if as_json:
             print_json(diff_to_dict(before, after, found, met))
@@ -79,8 +85,24 @@ def diff(
             raise typer.Exit(Exit.INVALID)
 
 
+def _may_be_tighter(found: Differences) -> frozenset[str]:
+    """Return the rules of the new policy that are new, tighter or incomparable."""
+    from modicum.policy.changes.differences import Verdict
+
+    return frozenset(
+        change.new
+        for change in found.rules
+        if change.new and change.verdict is not Verdict.LOOSER
+    )
+
+
 def _met(
-    ledger: Path, before: CompiledPolicy, after: CompiledPolicy, *, as_json: bool
+    ledger: Path,
+    before: CompiledPolicy,
+    after: CompiledPolicy,
+    changed: frozenset[str],
+    *,
+    as_json: bool,
 ) -> Met:
     from modicum.cli.policy_diff import Met
     from modicum.workspace.conflicts import conflicts
@@ -90,7 +112,7 @@ def _met(
     with progress("deciding release", as_json=as_json) as on_attempt:
         found = what_if(history, after, on_attempt)
     exceeded = conflicts(history.counted, before) if found.conflicts else ()
-    return Met(found, frozenset(one.rule.id for one in exceeded))
+    return Met(found, frozenset(one.rule.id for one in exceeded), changed)
 
 
 def simulate(

@@ -31,20 +31,26 @@ class Met:
     Attributes:
         what_if: The history under the new policy.
         before: The rules that history exceeds under the old policy.
+        changed: The rules of the new policy that are new or may be tighter.
     """
 
     what_if: WhatIf
     before: frozenset[str]
+    changed: frozenset[str]
 
     @property
     def problems(self) -> list[Problem]:
-        """The rules that history exceeds under the new policy, as mistakes."""
+        """The conflicts that the change makes, as mistakes.
+
+        A rule that was exceeded before and is no tighter now is no mistake of it.
+        """
         note = "it is over its limit under the old policy, too"
         return [
             replace(problem, notes=(*problem.notes, note))
             if conflict.rule.id in self.before
             else problem
             for conflict in self.what_if.conflicts
+            if conflict.rule.id not in self.before or conflict.rule.id in self.changed
             for problem in (conflict.problem,)
         ]
 

@@ -19,7 +19,7 @@ from modicum.policy.implication.search import (
 )
 from modicum.policy.model import CategoryPolicy, CustomPolicy, Extension, Policy
 from modicum.policy.predicates import All, Any, Constant, Predicate, labels_of
-from modicum.policy.rules import BaseRule, Context, RuleSet
+from modicum.policy.rules import BaseRule, RuleSet
 from modicum.release import Vocabulary
 
 #: Combinations of settings beyond this are not told to the author one by one.
@@ -28,11 +28,20 @@ SHOWN_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a mechanism without a label is read."""
+    """How a mechanism without a label is read.
+
+    Attributes:
+        label: The label.
+        default: The value that it is read as.
+        vocabulary: The words of the policy.
+        typical: Base rules such that the limits of every other one are ordered, over
+            the contexts, like those of one of them.
+    """
 
     label: str
     default: str
     vocabulary: Vocabulary
+    typical: tuple[int, ...]
 
 
 def refuse_mistakes(policy: Policy, rules: RuleSet, release_rules: RuleSet) -> None:
@@ -114,9 +123,10 @@ def _refuse_loose_default(
     that is at least as tight.
     """
     label = policy.vocabulary.labels[name]
+    typical = _typical(rules)
 
     def escape(default: str) -> tuple[str, str] | None:
-        reading = Reading(name, default, policy.vocabulary)
+        reading = Reading(name, default, policy.vocabulary, typical)
         for value in label.values:
             rule = (
                 _escaped_base(rules.bases, reading, value)
@@ -173,36 +183,45 @@ def _escaped_base(
 
 def _escaped_context(rules: RuleSet, reading: Reading, value: str) -> str | None:
     """Return a rule that is escaped by leaving out a label, in some context."""
-    name = reading.label
+    together = [All(context.predicates) for context in rules.contexts]
+    given = [substituted(one, reading.label, value) for one in together]
+    left_out = [substituted(one, reading.label, reading.default) for one in together]
     looked_at = [
-        place
-        for place, context in enumerate(rules.contexts)
-        if any(name in labels_of(one) for one in context.predicates)
+        place for place, one in enumerate(together) if reading.label in labels_of(one)
     ]
-    asked: dict[tuple[int, tuple[int, ...]], bool] = {}
-    seen: set[Budget] = set()
-    for base_place, base in enumerate(rules.bases):
-        if base.budget in seen:
-            continue
-        seen.add(base.budget)
+    for base_place in reading.typical if looked_at else ():
+        row = rules.row(base_place)
         for place in looked_at:
-            own = rules.budget(base_place, place)
             as_tight = tuple(
-                other
-                for other in range(len(rules.contexts))
-                if no_looser(rules.budget(base_place, other), own)
+                one
+                for one, budget in zip(left_out, row, strict=True)
+                if no_looser(budget, row[place])
             )
-            if (place, as_tight) not in asked:
-                contexts = [_together(rules.contexts[other]) for other in as_tight]
-                asked[place, as_tight] = _escapes(
-                    substituted(_together(rules.contexts[place]), name, value),
-                    tuple(substituted(one, name, reading.default) for one in contexts),
-                    reading.vocabulary,
-                )
-            if asked[place, as_tight]:
+            if _escapes(given[place], as_tight, reading.vocabulary):
                 suffix = rules.contexts[place].suffix
-                return f"`{base.scope}{suffix}` with {budget_text(own)}"
+                scope = rules.bases[base_place].scope
+                return f"`{scope}{suffix}` with {budget_text(row[place])}"
     return None
+
+
+def _typical(rules: RuleSet) -> tuple[int, ...]:
+    """Return base rules such that all others have their limits ordered like one."""
+    budgets = {
+        base.budget: place for place, base in reversed([*enumerate(rules.bases)])
+    }
+    orders = {_order_of(rules.row(place)): place for place in budgets.values()}
+    return tuple(sorted(orders.values()))
+
+
+def _order_of(row: Sequence[Budget]) -> object:
+    """Return what is the same for budgets that are ordered in the same way."""
+    limited = [one for one in row if not isinstance(one, Unlimited)]
+    kinds = {(measure(one), getattr(one, "delta", None)) for one in limited}
+    numbers = {parameter(one) for one in limited}
+    if len(kinds) > 1 or None in numbers:
+        return tuple(row)
+    ranks = {number: rank for rank, number in enumerate(sorted(filter(None, numbers)))}
+    return tuple(ranks.get(parameter(one)) for one in row)
 
 
 def _escapes(
@@ -212,10 +231,6 @@ def _escapes(
         return counterexample(narrow, Any(as_tight), vocabulary) is not None
     except UndecidedError:
         return True  # What is not proven is not relied on.
-
-
-def _together(context: Context) -> Predicate:
-    return All(context.predicates)
 
 
 @lru_cache(maxsize=65536)
@@ -325,7 +340,7 @@ def _unreachable(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
     vocabulary = policy.vocabulary
     possible = []
     for context in rules.contexts:
-        if satisfiable(_together(context), vocabulary):
+        if satisfiable(All(context.predicates), vocabulary):
             possible.append(context)
         else:
             yield _never(f"no rule @{' @'.join(context.names)} can match", None)

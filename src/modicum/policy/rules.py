@@ -142,9 +142,13 @@ class RuleSet(Sequence[Rule]):
     def __iter__(self) -> Iterator[Rule]:
         return (self[number] for number in range(len(self)))
 
+    def row(self, base: int) -> tuple[Budget, ...]:
+        """Return the limits of a base rule in all contexts, without making rules."""
+        return self._budgets[self.bases[base].budget]
+
     def budget(self, base: int, context: int) -> Budget:
         """Return the limit of a base rule in a context, without making the rule."""
-        return self._budgets[self.bases[base].budget][context]
+        return self.row(base)[context]
 
     def budgets(self) -> Iterator[tuple[Budget, str, Mark | None]]:
         """Yield each distinct limit, with the id and place of the first rule."""
