@@ -23,8 +23,9 @@ _INTRODUCTION = """\
 *For everybody who types or scripts `modicum`.
 This page is generated from the program's own help by `tools/cli_reference.py`.*
 
-Every command prints text for people, and all but `demo` print one JSON document
-with `--json` (see [JSON documents](json.md)).
+Every command prints text for people, and one JSON document with `--json`
+(see [JSON documents](json.md)); without that option are `demo`,
+`policy graph`, which prints a drawing, and `policy schema`, which prints JSON anyway.
 Results go to standard output, mistakes and remarks to standard error;
 with `--json` a mistake in a file or in the ledger is a JSON document
 on standard output.

@@ -12,6 +12,8 @@ from itertools import accumulate
 from pathlib import Path
 from random import Random
 
+from modicum.policy.document.canonical_form import reformatted
+
 FOLDER = Path(__file__).parents[1] / "examples" / "dpolicy"
 
 SEED = 42
@@ -50,17 +52,15 @@ schema:
     a0: low
 
 policies:
-  - {{name: total, when: 'true', unit: user, budget: 2.5}}
-
+  - {{name: total, when: "true", unit: user, budget: 2.5}}
   - {{name: attr, for_each: attribute, unit: user, budget: {{low: 2.5}}}}
 
 extensions:
   - name: ml
     settings:
       standard: {{when: 'm.ml == "none"', budget: same, within: black-box}}
-
       black-box:
-        when: 'true'
+        when: "true"
         budget:
           map:
             {points}
@@ -79,7 +79,7 @@ schema:
 {attributes}
 
 policies:
-  - {{name: total, when: 'true', unit: user, budget: 20}}
+  - {{name: total, when: "true", unit: user, budget: 20}}
 
   - name: attr
     for_each: attribute
@@ -110,10 +110,8 @@ schema:
     a1: [medium, {}]
 
 policies:
-  - {name: total-user, when: 'true', unit: user, budget: 20}
-
-  - {name: total-month, when: 'true', unit: user-month, budget: 20}
-
+  - {name: total-user, when: "true", unit: user, budget: 20}
+  - {name: total-month, when: "true", unit: user-month, budget: 20}
   - {name: attr-user, for_each: attribute, unit: user, budget: {low: 20, medium: 20}}
 
   - name: attr-month
@@ -125,7 +123,8 @@ policies:
 
 def scenarios() -> dict[str, str]:
     """Return the text of every policy, by the name of its file."""
-    return {"s1.yaml": context(), "s2.yaml": scope(), "s3.yaml": time_units()}
+    texts = {"s1.yaml": context(), "s2.yaml": scope(), "s3.yaml": time_units()}
+    return {name: reformatted(text.encode(), name) for name, text in texts.items()}
 
 
 def context() -> str:

@@ -448,6 +448,11 @@ DOCUMENTS = {
         "policy compile warn.yaml",
     ),
     "Rules that are implied": ("policy prune policy.yaml",),
+    "The text of a policy": ("policy fmt policy.yaml",),
+    "A file that was formatted": (
+        "policy fmt policy.yaml --check",
+        "policy fmt policy.yaml --write",
+    ),
     "Policy tests that were run": ("policy test policy.yaml",),
     "The differences of two policies": (
         "policy diff active strict.yaml --ledger ledger.db",
@@ -519,9 +524,9 @@ def busy_folder(folder: Folder) -> Folder:
     new = new.replace("release: prevalence", "release: new").replace("14", "140")
     (folder.place / "releases" / "07-new.yaml").write_text(new)
     policy = (folder.place / "policy.yaml").read_text()
-    warned = policy.replace('when: "true"\n', "when: 'm.ml == \"none\"'\n")
+    warned = policy.replace('global, when: "true"', "global, when: 'm.ml == \"none\"'")
     (folder.place / "warn.yaml").write_text(warned)
-    strict = policy.replace("high: 1.0", "high: 0.7").replace(
+    strict = policy.replace("high: 1}", "high: 0.7}").replace(
         "    country:", "    weight: [low, {}]\n    country:"
     )
     (folder.place / "strict.yaml").write_text(strict)

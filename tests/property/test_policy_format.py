@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -22,13 +23,12 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from modicum.core.document import Entries, Items, Kind, Node, Scalar, to_plain
 from modicum.core.errors import Mark
-from modicum.core.exact import parse_number
+from modicum.core.exact import number_spelled, parse_number
 from modicum.core.yaml_reader import read_document
 from modicum.policy import parse_policy
 from modicum.policy.document.canonical_form import (
     COLUMNS,
     formatted,
-    number_spelled,
     reformatted,
 )
 from modicum.policy.document.comments import comments_of
@@ -510,7 +510,7 @@ def test_a_new_layout_keeps_every_comment_once(
     [
         (
             "name: >- # a\n  b # c\n# d\nmodicum: x # e\n",
-            "# d\n# e\nmodicum: x\n# a\nname: 'b # c'\n",
+            '# d\n# e\nmodicum: x\n# a\nname: "b # c"\n',
         ),
         (
             "guards:\n  - unless: | # a\n      true # b\n\n    # c\n    name: g # d\n",
@@ -531,7 +531,7 @@ def test_a_new_layout_keeps_every_comment_once(
             "# a\n# b\n# c\n# d\nname: x\n",
         ),
         ("# a\r\n\r\nname: x # b\r\n# c\r\n", "# a\n\n# b\nname: x\n\n# c\n"),
-        ('name: "a\n  # b\n  c" # d\n', "# d\nname: 'a # b c'\n"),
+        ('name: "a\n  # b\n  c" # d\n', '# d\nname: "a # b c"\n'),
         ("name: # a\n  # b\n  x # c\n", "# a\n# b\n# c\nname: x\n"),
         (
             "include:\n- # a\n  - b # c\n- # d\n  # e\n  f\n",
@@ -602,6 +602,29 @@ def test_a_number_that_no_file_can_hold_is_a_fraction() -> None:
     assert number_spelled(Fraction(1, 3)) == "1/3"
 
 
+# --- lists ---------------------------------------------------------------------
+
+LONG = "x" * 80
+
+
+@pytest.mark.parametrize(
+    ("items", "apart"),
+    [
+        (("short", "short"), []),
+        (("short", LONG, "short", "short"), [1, 2]),
+        ((LONG, LONG), [1]),
+    ],
+)
+def test_only_an_item_of_several_lines_stands_apart(
+    items: tuple[str, ...], apart: list[int]
+) -> None:
+    written = [Fixed(name="g", unless="true", message=text) for text in items]
+    text = formatted(tree(Fixed(guards=written)))
+    blocks = re.split(r"(?=^ *- )", text, flags=re.MULTILINE)[1:]
+    assert [n + 1 for n, one in enumerate(blocks) if one.endswith("\n\n")] == apart
+    assert len(blocks) == len(items)
+
+
 # --- texts ---------------------------------------------------------------------
 
 
@@ -620,15 +643,17 @@ def test_every_text_comes_back(text: str) -> None:
         ("policy/v1", "policy/v1"),
         ("parts/a.yaml", "parts/a.yaml"),
         ("été", "été"),
-        ("two words", "'two words'"),
-        ("it's", "'it''s'"),
-        ("", "''"),
-        ("1", "'1'"),
-        ("1st", "'1st'"),
-        ("2026-01-01", "'2026-01-01'"),
-        ("No", "'No'"),
-        ("null", "'null'"),
-        ("1/3", "'1/3'"),
+        ("two words", '"two words"'),
+        ("it's", '"it\'s"'),
+        ('say "it\'s"', "'say \"it''s\"'"),
+        ("a\\b", "'a\\b'"),
+        ("", '""'),
+        ("1", '"1"'),
+        ("1st", '"1st"'),
+        ("2026-01-01", '"2026-01-01"'),
+        ("No", '"No"'),
+        ("null", '"null"'),
+        ("1/3", '"1/3"'),
         ("a\nb", '"a\\nb"'),
         ("a\u2028'\"", '"a\\u2028\'\\""'),
     ],

@@ -252,6 +252,39 @@ def test_narrow_questions_are_what_enumeration_says(kinds: tuple[str, ...]) -> N
     check()
 
 
+@st.composite
+def alternatives(draw: st.DrawFn, kinds: tuple[str, ...]) -> Predicate:
+    """Return a choice of conjunctions, each with a clause that may contradict it."""
+    atom = st.one_of(*(atom_kinds[kind] for kind in kinds))
+    literal = st.one_of(atom, st.builds(Not, atom))
+    clause = st.lists(literal, min_size=2, max_size=3).map(lambda p: Any(tuple(p)))
+    parts = st.lists(st.one_of(literal, clause), min_size=2, max_size=4)
+    both = parts.map(lambda p: All(tuple(p)))
+    return Any(tuple(draw(st.lists(both, min_size=2, max_size=3))))
+
+
+@pytest.mark.parametrize("kinds", [("ml", "stage"), ("reads", "ml")])
+def test_choices_that_contradict_themselves_are_what_enumeration_says(
+    kinds: tuple[str, ...],
+) -> None:
+    @settings(max_examples=examples(300), deadline=None)
+    @given(alternatives(kinds), st.one_of(atom_kinds[kinds[0]], st.just(NOTHING)))
+    def check(narrow: Predicate, wide: Predicate) -> None:
+        compare_with_enumeration(narrow, wide)
+
+    check()
+
+
+def test_two_values_asked_for_at_once_are_impossible_however_deep() -> None:
+    """Two literals of one variable that meet only after others are decided."""
+    one = (
+        '("{0}" in m.attributes && m.ml == "none" &&'
+        ' (m.ml != "none" || !("{0}" in m.attributes)))'
+    )
+    when = f"{one.format('z')} || {one.format('geo_a')}"
+    assert not satisfiable(parsed(when), VOCABULARY)
+
+
 def compare_with_enumeration(narrow: Predicate, wide: Predicate) -> None:
     breaks = [
         facts

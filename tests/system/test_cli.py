@@ -247,7 +247,7 @@ def test_the_compiled_policy_as_a_document(folder: Path) -> None:
     assert len(compiled["list"]) == 15
     first = compiled["list"][0]
     assert first["id"] == "global @standard"
-    assert first["budget"] == "{eps: 2, delta: 1e-07}"
+    assert first["budget"] == "{eps: 2, delta: 1e-7}"
     assert all(mark.startswith("policy.yaml:") for mark in first["source"])
     assert document("policy", "lint", "policy.yaml")["rules"] == 14
 

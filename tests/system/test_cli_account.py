@@ -28,7 +28,7 @@ RHO = ("convert", "--from", "rho=0.735", "--delta", "1e-6")
 
 def test_a_conversion_says_which_and_whose_it_is() -> None:
     text = run(*RHO)
-    assert "epsilon <= 6.50237 at delta 1e-06" in text
+    assert "epsilon <= 6.50237 at delta 1e-6" in text
     assert "by real-order: Canonne, Kamath & Steinke 2020" in text
     found = document(*RHO)
     assert found["epsilon"] == pytest.approx(6.5023698, abs=1e-7)

@@ -65,7 +65,7 @@ def test_the_figures() -> None:
 @pytest.mark.usefixtures("folder")
 def test_words_for_people() -> None:
     shown = run("batch.yaml")
-    assert shown.startswith("8 runs of 2 mechanisms, at delta 1e-06\n")
+    assert shown.startswith("8 runs of 2 mechanisms, at delta 1e-6\n")
     for name in ("adaptive", "fixed", "pld", "pld-charged"):
         assert f"\n  {name}: " in shown
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 import modicum
 from modicum.cli.main import app
+from modicum.cli.output import fitting
 from modicum.cli.policy_rules import IMPLIED_SHOWN, RULES_SHOWN
 
 EXAMPLE = Path(modicum.__file__).parent / "shell" / "examples" / "acme-health"
@@ -64,6 +66,10 @@ def test_lint_tells_of_all_files_and_fails_if_one_is_wrong(folder: Path) -> None
     assert "policy.yaml: ok" in told
     assert "--> broken.yaml:" in told
     assert "cannot read none.yaml" in told
+    (folder / "near.yaml").write_text(POLICY.replace("unit: user,", "unit: usr,", 1))
+    near = document("lint", "near.yaml", exit_code=4)["error"]
+    assert near["label"] == 'did you mean "user"?'
+    assert near["length"] == len("usr")
     mistakes = document("lint", "broken.yaml", "policy.yaml", "none.yaml", exit_code=4)
     assert {one["file"] for one in mistakes["problems"]} == {None, "broken.yaml"}
 
@@ -111,6 +117,53 @@ def test_compile_says_which_rules_constrain(folder: Path) -> None:
     brief = run("compile", "policy.yaml", "--brief")
     assert told.startswith(brief)
     assert "RULE" not in brief
+
+
+#: No attribute is in `place`.
+EMPTY = POLICY.replace("{health: high}", "{health: high, place: high}", 1)
+
+
+def test_rules_about_nothing_are_said_to_be(folder: Path) -> None:
+    (folder / "empty.yaml").write_text(EMPTY)
+    rows = [line.split() for line in run("compile", "empty.yaml").splitlines()]
+    empty = [row for row in rows if row and row[0].startswith("cat:place/")]
+    assert len(empty) == 6
+    assert all(row[-3:] == ["about", "nothing", "nothing"] for row in empty)
+    found = document("compile", "empty.yaml")
+    about = {one["id"]: one["about_nothing"] for one in found["list"]}
+    assert {one for one in about if about[one]} == {" ".join(row[:2]) for row in empty}
+    pruned = run("prune", "empty.yaml").splitlines()
+    placed = [line for line in pruned if line.startswith("cat:place/")]
+    assert placed
+    assert all(line.endswith("about nothing") for line in placed)
+    assert not any("cat:place/" in line for line in pruned if line not in placed)
+    told = run("explain", "empty.yaml", "cat:place/strong", "--context", "standard")
+    assert (
+        "says    nothing: no attribute belongs to `place` as member or strong\n" in told
+    )
+    assert "status  about nothing: it can never deny\nabove   none\n" in told
+    near = run("explain", "empty.yaml", "cat:health/member @standard")
+    assert "cat:place" not in near
+    assert "cat:place" not in run("graph", "empty.yaml", "--dot")
+    assert run("diff", "policy.yaml", "empty.yaml").count("cat:place") == 0
+
+
+def test_lines_of_several_files_are_shown_with_their_file(folder: Path) -> None:
+    policy, _, limits = POLICY.partition("policies:\n")
+    (folder / "limits.yaml").write_text("policies:\n" + limits)
+    (folder / "whole.yaml").write_text(
+        policy.replace("name: small\n", "name: small\ninclude: [limits.yaml]\n")
+        + 'policies: [{name: more, when: "true", unit: user, budget: 9}]\n'
+    )
+    rows = [line.split() for line in run("compile", "whole.yaml").splitlines()]
+    lines = {row[0]: row for row in rows if row[:1] in (["more"], ["global"])}
+    assert any(cell.startswith("whole.yaml:1") for cell in lines["more"])
+    assert any(cell.startswith("limits.yaml:2,limits") for cell in lines["global"])
+
+
+def test_one_line_more_is_printed_and_not_counted() -> None:
+    assert [fitting(total, 8) for total in (7, 8, 9, 10)] == [7, 8, 9, 8]
+    assert fitting(10, None) == 10
 
 
 def test_counts_are_shown_by_unit() -> None:
@@ -203,10 +256,17 @@ def test_graph_draws_a_part(folder: Path) -> None:
     some = run("graph", "policy.yaml", "--rule", "attr:age @standard", "--context",
                "black-box", "--dot")  # fmt: skip
     assert "attr:age @standard: " in some
+    both = run("graph", "policy.yaml", "--rule", "attr:age", "--dot")
+    assert 'digraph "Rules of small around attr:age"' in both
+    assert "attr:age @standard: " in both
+    assert "attr:age @black-box: " in both
+    one = run("graph", "policy.yaml", "--rule", "attr:age", "--context", "black-box",
+              "--dot")  # fmt: skip
+    assert "attr:age @standard: " not in one
     assert "cap: " in run("graph", "policy.yaml", "--per-release", "--dot")
     assert "cap: " in run("graph", "policy.yaml", "--rule", "cap", "--dot")
     for words, says in (
-        (("--rule", "attr:stepz @standard"), 'did you mean "attr:steps @standard"?'),
+        (("--rule", "attr:stepz @standard"), "nearest: attr:steps"),
         (("--context", "std"), 'unknown setting "std"'),
         (("--unit", "usr"), 'did you mean "user"?'),
     ):
@@ -251,7 +311,7 @@ def test_a_failing_test_is_explained(
     shutil.copytree(EXAMPLE, tmp_path / "acme")
     monkeypatch.chdir(tmp_path / "acme")
     text = Path("policy.yaml").read_text()
-    Path("policy.yaml").write_text(text.replace("high: 1.0", "high: 2.0"))
+    Path("policy.yaml").write_text(text.replace("high: 1}", "high: 2}"))
     told = run("test", exit_code=8)
     assert "  FAIL  a second cohort of the same size is denied\n" in told
     assert "--> policy.test.yaml:10:5\n" in told
@@ -287,3 +347,48 @@ def test_no_tests_and_broken_tests(folder: Path) -> None:
     assert "error[MOD103]" in told
     assert "a.test.yaml:1:1" in told
     assert document("test", exit_code=4)["error"]["code"] == "MOD103"
+
+
+# --- what comes from others -------------------------------------------------------
+
+
+def test_a_file_name_cannot_speak_to_the_terminal(folder: Path) -> None:
+    evil = folder / "e\x1b[31mvil.yaml"
+    evil.write_text(POLICY)
+    assert "e\\x1b[31mvil.yaml: ok" in run("lint", evil.name)
+    assert "\x1b" not in run("fmt", evil.name, "--write")
+    tests = folder / "t\x1b[31m.test.yaml"
+    tests.write_text(
+        "format: policy-test/v1\npolicy: policy.yaml\ntests:\n"
+        "  - name: nothing\n    release: {release: r, mechanisms: []}\n"
+        "    expect: allow\n"
+    )
+    told = run("test", exit_code=8)
+    assert "\x1b" not in told
+    assert "t\\x1b[31m.test.yaml" in told
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "    history: ../secret.yaml\n    release: {release: r, mechanisms: []}\n",
+        "    release: ../secret.yaml\n",
+    ],
+)
+def test_a_test_reads_nothing_outside_its_folder(folder: Path, line: str) -> None:
+    (folder / "tests").mkdir()
+    (folder / "secret.yaml").write_text("password: 12345\n")
+    (folder / "tests" / "x.test.yaml").write_text(
+        "format: policy-test/v1\npolicy: ../policy.yaml\ntests:\n"
+        f"  - name: curious\n{line}    expect: allow\n"
+    )
+    told = run("test", "tests", exit_code=4)
+    assert "lies outside the folder of the tests" in told
+    assert "12345" not in told
+
+
+def test_what_is_included_is_a_file(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.yaml")
+    head = POLICY.replace("name: small", "name: small\ninclude: [pipe.yaml]")
+    (folder / "policy.yaml").write_text(head)
+    assert "`pipe.yaml` is not a file" in run("lint", "policy.yaml", exit_code=4)

@@ -32,6 +32,7 @@ POLICIES = sorted(
     for path in EXAMPLES.rglob("*.yaml")
     if path.parent.name != "releases" and not path.name.endswith(".test.yaml")
 )
+DEMO = ROOT / "src/modicum/shell/examples/acme-health/policy.yaml"
 SCENARIOS = {"s1": 4, "s2": 181, "s3": 6}
 
 
@@ -80,6 +81,12 @@ def test_an_example_has_neither_mistakes_nor_warnings(path: Path) -> None:
     code, found = document("policy", "lint", path)
     assert code == 0, found
     assert found["warnings"] == []
+
+
+@pytest.mark.parametrize("path", [*POLICIES, DEMO], ids=lambda path: path.parent.name)
+def test_an_example_has_the_layout_of_fmt(path: Path) -> None:
+    code, output = run("policy", "fmt", path, "--check")
+    assert code == 0, output
 
 
 @pytest.mark.parametrize("path", POLICIES, ids=lambda path: str(path.parent.name))

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TypeAlias, assert_never
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import brief, number_text
+from modicum.core.exact import brief, number_spelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def with_parameter(budget: Budget, value: Fraction) -> Budget:
     Examples:
         >>> budget = ApproxBudget(Fraction(2), Fraction(1, 10**6))
         >>> budget_text(with_parameter(budget, Fraction(1, 2)))
-        '{eps: 0.5, delta: 1e-06}'
+        '{eps: 0.5, delta: 1e-6}'
         >>> with_parameter(RenyiBudget(((Fraction(8), Fraction(1)),)), Fraction(2))
         Traceback (most recent call last):
             ...
@@ -147,7 +147,7 @@ def measure(budget: Budget) -> str:
 
 
 def budget_text(budget: Budget) -> str:
-    """Return the budget as the format writes it, such as ``{eps: 1, delta: 1e-07}``.
+    """Return the budget as the format writes it, such as ``{eps: 1, delta: 1e-7}``.
 
     Examples:
         >>> budget_text(RenyiBudget(((Fraction(3, 2), Fraction(1, 4)),)))
@@ -155,19 +155,29 @@ def budget_text(budget: Budget) -> str:
     """
     match budget:
         case PureBudget(eps=eps):
-            return f"{{eps: {number_text(eps)}}}"
+            return f"{{eps: {number_spelled(eps)}}}"
         case ApproxBudget(eps=eps, delta=delta):
-            return f"{{eps: {number_text(eps)}, delta: {brief(delta)}}}"
+            return f"{{eps: {number_spelled(eps)}, delta: {_delta_text(delta)}}}"
         case ZcdpBudget(rho=rho):
-            return f"{{rho: {number_text(rho)}}}"
+            return f"{{rho: {number_spelled(rho)}}}"
         case GdpBudget(mu=mu):
-            return f"{{mu: {number_text(mu)}}}"
+            return f"{{mu: {number_spelled(mu)}}}"
         case RenyiBudget(limits=limits):
             inside = ", ".join(
-                f"{number_text(order)}: {number_text(most)}" for order, most in limits
+                f"{number_spelled(order)}: {number_spelled(most)}"
+                for order, most in limits
             )
             return f"{{rdp: {{{inside}}}}}"
         case Unlimited():
             return "unlimited"
         case _:
             assert_never(budget)
+
+
+def _delta_text(delta: Fraction) -> str:
+    exact = number_spelled(delta)
+    return exact if len(exact) <= _DELTA_CHARACTERS_MAX else brief(delta)
+
+
+#: A delta that takes more characters is shown to six digits.
+_DELTA_CHARACTERS_MAX = 12

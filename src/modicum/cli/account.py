@@ -12,7 +12,7 @@ from modicum.cli.account_batch import batch
 from modicum.cli.account_compose import compose
 from modicum.cli.account_mechanisms import mechanism, subsample
 from modicum.cli.options import Json
-from modicum.cli.output import console, print_json, reporting
+from modicum.cli.output import print_json, print_table, reporting
 
 if TYPE_CHECKING:
     from modicum.accounting.conversions.guarantees import Guarantee, Target, Wanted
@@ -200,7 +200,7 @@ def _print_conversions(*, as_json: bool) -> None:
     for c in CONVERSIONS:
         cells = (", ".join(c.sources), c.target, c.name, c.condition, c.reference)
         table.add_row(*cells)
-    console().print(table)
+    print_table(table)
 
 
 app.command("mechanism")(mechanism)

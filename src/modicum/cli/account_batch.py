@@ -11,7 +11,7 @@ import typer
 
 from modicum.cli import account_words as words
 from modicum.cli.options import Json
-from modicum.cli.output import console, note, print_json, reporting
+from modicum.cli.output import console, note, print_json, print_table, reporting
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -195,7 +195,7 @@ def _print(read: Batch, delta: Fraction, figures: list[Figure]) -> None:
     for one in figures:
         shown = "-" if one.epsilon is None else words.shown(one.epsilon)
         table.add_row(one.name, shown, escape(one.method))
-    console().print(table)
+    print_table(table)
     print("conditions:")
     for one in figures:
         print(f"  {one.name}: {one.condition}")
@@ -204,7 +204,9 @@ def _print(read: Batch, delta: Fraction, figures: list[Figure]) -> None:
 
 
 def _text(delta: Fraction) -> str:
-    return f"{float(delta):g}"
+    from modicum.core.exact import brief
+
+    return brief(delta)
 
 
 def _relations(read: Batch) -> Iterator[str]:

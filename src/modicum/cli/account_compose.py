@@ -9,7 +9,7 @@ import typer
 
 from modicum.cli import account_words as words
 from modicum.cli.options import Json
-from modicum.cli.output import console, note, print_json, reporting
+from modicum.cli.output import console, note, print_json, print_table, reporting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +107,7 @@ def _print(
             "attained" if joint.exact else "a bound",
             joint.method,
         )
-    console().print(table)
+    print_table(table)
     if 0 < answers["delta"].units < DELTA_UNIT:
         note("note: eps, rho and mu hold but for an event of probability delta")
     finite = [

@@ -9,7 +9,7 @@ import typer
 
 from modicum.cli import account_words as words
 from modicum.cli.options import Json
-from modicum.cli.output import console, print_json, reporting
+from modicum.cli.output import print_json, print_table, reporting
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -238,7 +238,7 @@ def _print_curves(curves: dict[str, Curve]) -> None:
     columns = [_amounts(curve) for curve in curves.values()]
     for name in columns[0]:
         table.add_row(name, *(words.shown(column[name]) for column in columns))
-    console().print(table)
+    print_table(table)
 
 
 def _epsilon(curve: Curve, delta: str) -> Epsilon:
@@ -290,7 +290,7 @@ def _print_kinds(*, as_json: bool) -> None:
             default = "" if p.default is None else _exact(p.default)
             table.add_row(name, p.name, default, p.meaning)
             name = ""
-    console().print(table)
+    print_table(table)
 
 
 def _kind_to_dict(kind: Kind) -> dict[str, object]:

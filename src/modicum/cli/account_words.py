@@ -106,11 +106,12 @@ def _points(text: str) -> tuple[tuple[Fraction, Fraction], ...]:
 def shown(value: Fraction | Decimal) -> str:
     """Return a loss for people: rounded up, ``inf`` if nothing finite is known."""
     from modicum.accounting.decimals import precise, significant
+    from modicum.core.exact import unpadded
 
     if isinstance(value, Decimal) and value.is_infinite():
         return "inf"
     rounded = precise(significant)(value, SHOWN_DIGITS, up=True)
-    return f"{float(rounded):.{SHOWN_DIGITS}g}"
+    return unpadded(f"{float(rounded):.{SHOWN_DIGITS}g}")
 
 
 def from_units(units: int) -> Fraction | Decimal:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
-from modicum.cli.output import console, print_json, reporting
+from modicum.cli.output import console, print_json, print_table, reporting
 
 if TYPE_CHECKING:
     from modicum.ledger import Event, Record
@@ -85,7 +85,7 @@ def list_entries(
             cells = (row["seq"], row["at"], row["actor"], row["kind"], row["what"])
             short = str(row["hash"])[:12]
             table.add_row(*(escape(str(cell)) for cell in cells), short)
-        console().print(table)
+        print_table(table)
 
 
 def _entries(records: Iterable[Record]) -> Iterator[dict[str, object]]:

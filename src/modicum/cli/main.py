@@ -21,7 +21,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     epilog="Exit codes: 0 ok or allow, 1 internal error, 2 usage, 3 denied, 4 invalid"
-    " policy or release, 6 verification failed, 7 stale.",
+    " policy or release, 5 needs approval, 6 verification failed, 7 stale, 8 a policy"
+    " test failed.",
 )
 app.command("demo")(demo.demo)
 app.command("init")(ledger.init)

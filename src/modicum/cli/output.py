@@ -16,6 +16,7 @@ from modicum.core.errors import ModicumError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from modicum.workspace import Decision
 
@@ -27,6 +28,25 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else 140  # Piped: nothing is cut for want of room.
     return Console(stderr=stderr, highlight=False, width=width)
+
+
+def print_table(table: Table) -> None:
+    """Print a table without blanks at the ends of its lines."""
+    drawn = console()
+    with drawn.capture() as caught:
+        drawn.print(table)
+    for line in caught.get().splitlines():
+        print(line.rstrip())
+
+
+def fitting(total: int, most: int | None) -> int:
+    """Return how many of all lines to print: one more takes the room of "1 more".
+
+    Args:
+        total: How many there are.
+        most: So many are enough; None if all are asked for.
+    """
+    return total if most is None or total <= most + 1 else most
 
 
 def print_json(document: object) -> None:

@@ -1,4 +1,4 @@
-"""`modicum policy`: check and compile policy files."""
+"""`modicum policy`: what is done with policy files."""
 
 from __future__ import annotations
 
@@ -21,13 +21,17 @@ from modicum.cli.policy_rules import (
     print_implied_document,
     print_rules,
 )
+from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.policy import CompiledPolicy
 
 __all__ = ["app", "print_counts"]
 
-app = typer.Typer(help="Check and compile policy files.", no_args_is_help=True)
+app = typer.Typer(
+    help="Check, format, compile, draw, explain, compare and test policy files.",
+    no_args_is_help=True,
+)
 
 File = Annotated[Path, typer.Argument(help="The policy file.", metavar="FILE")]
 
@@ -69,7 +73,7 @@ def _print_checked(file: Path, compiled: CompiledPolicy) -> None:
     told = f"{rules} rule{'' if rules == 1 else 's'}, {single} per release"
     warned = len(compiled.warnings)
     more = f", {warned} warning{'' if warned == 1 else 's'}" if warned else ""
-    print(f"{file}: ok ({told}{more})")
+    print(f"{printable(str(file))}: ok ({told}{more})")
 
 
 def _checked(

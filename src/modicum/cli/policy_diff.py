@@ -12,8 +12,10 @@ from modicum.accounting.budgets import (
     measure,
     parameter,
 )
+from modicum.cli.output import fitting
+from modicum.cli.policy_simulation import past_releases
 from modicum.core.errors import Problem
-from modicum.core.exact import number_text
+from modicum.core.exact import number_spelled
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, RuleChange, Verdict
 from modicum.policy.rules import Stage
@@ -78,7 +80,7 @@ def print_diff(
     if found.same_document:
         print("SAME     both policies say the same")
     elif found.empty:
-        print(f"SAME     all {found.same_rules} rules, and all that is declared")
+        print(f"SAME     all {_rules(found.same_rules)}, and all that is declared")
     else:
         _print_changes(found, several_units=several_units, whole=whole)
     if met is not None:
@@ -96,9 +98,13 @@ def _print_changes(found: Differences, *, several_units: bool, whole: bool) -> N
     ]
     if beside:
         _print_block("BESIDE", beside, whole=whole)
-    _print_block("SAME", [f"{found.same_rules} rules"], whole=whole)
+    _print_block("SAME", [_rules(found.same_rules)], whole=whole)
     if not found.loosens:
         print("nothing is loosened: what was denied before stays denied")
+
+
+def _rules(number: int) -> str:
+    return f"{number} rule{'' if number == 1 else 's'}"
 
 
 def _aside(verdict: Verdict) -> str:
@@ -112,7 +118,7 @@ def _aside(verdict: Verdict) -> str:
 
 
 def _print_block(title: str, lines: Sequence[str], *, whole: bool) -> None:
-    kept = lines if whole else lines[:LINES]
+    kept = lines[: fitting(len(lines), None if whole else LINES)]
     for number, line in enumerate(kept):
         print(f"{'' if number else title:<8} {line}")
     if len(lines) > len(kept):
@@ -155,7 +161,7 @@ def _names(group: Sequence[RuleChange], *, whole: bool) -> str:
     name, colon, first = scopes[0].partition(":")
     if colon and len(scopes) > 1:
         inner = [scope.partition(":")[2] for scope in scopes]
-        kept = inner if whole else inner[:NAMES]
+        kept = inner[: fitting(len(inner), None if whole else NAMES)]
         more = f", … {len(inner) - len(kept)} more" if len(kept) < len(inner) else ""
         first = "{" + ",".join(kept) + more + "}"
     suffix = "".join(f" @{setting}" for setting in group[0].context)
@@ -173,8 +179,8 @@ def _budget_change(change: RuleChange) -> str:
     assert now is not None
     name = measure(new).partition(",")[0]
     if was == now:
-        return f"{name} {number_text(now)}"
-    return f"{name} {number_text(was)} -> {number_text(now)}"
+        return f"{name} {number_spelled(now)}"
+    return f"{name} {number_spelled(was)} -> {number_spelled(now)}"
 
 
 def _delta(budget: Budget) -> object:
@@ -220,7 +226,7 @@ def _history_lines(met: Met) -> Iterator[str]:
     for one in found.assumptions:
         yield (
             f"         {one.kind} `{one.subject}` {one.taken}"
-            f" ({len(one.releases)} past releases)"
+            f" ({past_releases(one.releases)})"
         )
     for number, conflict in enumerate(found.conflicts):
         title = "" if number else "CONFLICT"
@@ -243,8 +249,9 @@ def conflict_line(conflict: Conflict) -> str:
 
 def _ids(replayed: Sequence[Replayed]) -> str:
     ids = [one.attempt.release.id for one in replayed]
-    more = f" … {len(ids) - NAMES} more" if len(ids) > NAMES else ""
-    return (": " + " ".join(ids[:NAMES]) + more) if ids else ""
+    kept = ids[: fitting(len(ids), NAMES)]
+    more = f" … {len(ids) - len(kept)} more" if len(kept) < len(ids) else ""
+    return (": " + " ".join(kept) + more) if ids else ""
 
 
 # --- JSON -----------------------------------------------------------------------

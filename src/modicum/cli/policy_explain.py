@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from modicum.accounting import Filter
 from modicum.accounting.budgets import budget_text
 from modicum.accounting.grid import INFINITE, coordinate_name
+from modicum.cli.policy_rules import when_text
 from modicum.cli.policy_simulation import contributors_to_list
 from modicum.core.exact import DELTA_UNIT
 from modicum.policy.rule_profile import Neighbors, RuleProfile, coordinate_words
 from modicum.workspace.conflicts import contributors_text
-from modicum.workspace.explain import amount_text, json_number, ordered
+from modicum.workspace.explain import amount_text, json_number, ordered, room_text
 from modicum.workspace.rule_standing import RuleStanding
 
 #: How many contexts of a scope are explained at once.
@@ -27,7 +28,7 @@ def print_rule(profile: RuleProfile, standing: RuleStanding | None) -> None:
     """
     rule = profile.rule
     _block("rule", f"{rule.id}   per {rule.unit}   {budget_text(rule.budget)}")
-    _block("when", rule.when)
+    _block("when", when_text(rule))
     _block("says", profile.promise)
     places = [
         f"{origin.what}  {origin.mark or ''}".rstrip() for origin in profile.origins
@@ -73,6 +74,8 @@ def _cap_lines(own: Filter) -> Iterator[str]:
 
 
 def _status(profile: RuleProfile) -> str:
+    if profile.about_nothing:
+        return "about nothing: it can never deny"
     if profile.implied_by is None:
         return "constraining: it can be the only rule to deny"
     rule, budget = profile.implied_by
@@ -95,13 +98,13 @@ def _standing_lines(standing: RuleStanding) -> Iterator[str]:
         yield f"{spent.measure} {before} is spent; nothing limits it"
     else:
         limit = amount_text(spent.limit, spent.scale)
-        left = amount_text(standing.left, spent.scale)
+        left = room_text(standing.left, spent.scale)
         state = (
             f"left {left}" if standing.loss.allowed else "OVER: it denies everything"
         )
         yield f"before {before} of {spent.measure} {limit}, {state}"
     if standing.rho_left is not None:
-        yield f"Gaussian noise may still cost rho {amount_text(standing.rho_left)}"
+        yield f"Gaussian noise may still cost rho {room_text(standing.rho_left)}"
     if standing.spenders:
         yield f"spent by {contributors_text(standing.spenders, standing.coordinate)}"
 
@@ -121,6 +124,7 @@ def rule_to_dict(
         "scope": rule.scope,
         "context": list(rule.context),
         "predicate": rule.when,
+        "about_nothing": profile.about_nothing,
         "unit": rule.unit,
         "budget": budget_text(rule.budget),
         "promise": profile.promise,

@@ -10,6 +10,7 @@ import typer
 from modicum.cli.exits import Exit
 from modicum.cli.options import Json
 from modicum.cli.output import print_json, reporting
+from modicum.core.errors import printable
 
 
 def register(app: typer.Typer) -> None:
@@ -56,9 +57,11 @@ def _lay_out(file: Path, *, as_json: bool, write: bool) -> None:
     if as_json:
         print_json({"changed": changed})
     elif write:
-        print(f"{file}: {'formatted' if changed else 'was formatted already'}")
+        done = "formatted" if changed else "was formatted already"
+        print(f"{printable(str(file))}: {done}")
     else:
-        print(f"{file}: {'not formatted' if changed else 'ok'}")
+        remedy = f"not formatted; mend it with  modicum policy fmt --write {file}"
+        print(f"{printable(str(file))}: {remedy if changed else 'ok'}")
     if changed and not write:
         raise typer.Exit(Exit.INVALID)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli.output import reporting
+from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.policy import CompiledPolicy
@@ -35,7 +36,10 @@ def graph(
     rule: Annotated[
         str | None,
         typer.Option(
-            "--rule", help="Only what is two steps above or below it.", metavar="ID"
+            "--rule",
+            help="Only what is two steps above or below it: an id, or a scope, which"
+            " means all its contexts.",
+            metavar="RULE",
         ),
     ] = None,
     constraining: Annotated[
@@ -56,7 +60,7 @@ def graph(
     ] = False,
 ) -> None:
     """Draw which rules count all that others count, as a Hasse diagram."""
-    from modicum.policy.hasse.choice import chosen_rules, rule_number
+    from modicum.policy.hasse.choice import centers, chosen_rules
     from modicum.policy.rules import Stage
     from modicum.shell.files import load_policy
 
@@ -65,9 +69,9 @@ def graph(
     with reporting(as_json=False):
         compiled = load_policy(file)
         stage = Stage.RELEASE if per_release else Stage.HISTORY
-        number = None
+        centered: list[int] = []
         if rule is not None:
-            stage, number = rule_number(compiled, rule)
+            stage, centered = centers(compiled, rule, context or ())
         numbers = chosen_rules(
             compiled,
             stage=stage,
@@ -75,21 +79,21 @@ def graph(
             unit=unit,
             constraining=constraining,
         )
-        diagram = _diagram(compiled, stage, numbers, number)
+        diagram = _diagram(compiled, stage, numbers, centered)
         _write(diagram, output, as_dot=as_dot)
 
 
 def _diagram(
-    compiled: CompiledPolicy, stage: Stage, numbers: list[int], number: int | None
+    compiled: CompiledPolicy, stage: Stage, numbers: list[int], centered: list[int]
 ) -> Hasse:
     from modicum.policy.hasse.choice import related
     from modicum.policy.hasse.diagram import hasse, neighborhood, refuse_crowded
 
-    if number is None:
-        diagram = hasse(compiled, numbers, stage=stage)
+    if centered:
+        numbers = related(compiled, centered, numbers, stage=stage)
+        diagram = neighborhood(hasse(compiled, numbers, stage=stage), centered)
     else:
-        numbers = related(compiled, number, numbers, stage=stage)
-        diagram = neighborhood(hasse(compiled, numbers, stage=stage), number)
+        diagram = hasse(compiled, numbers, stage=stage)
     refuse_crowded(diagram)
     return diagram
 
@@ -109,4 +113,4 @@ def _write(diagram: Hasse, output: Path | None, *, as_dot: bool) -> None:
         reason = (error.strerror or "it cannot be written").lower()
         problem = Problem(Code.FILE_UNREADABLE, f"cannot write {output}: {reason}")
         raise InputError(problem) from error
-    print(f"{output}: {summary(diagram)}")
+    print(f"{printable(str(output))}: {summary(diagram)}")

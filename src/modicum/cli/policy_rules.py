@@ -6,11 +6,16 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from textwrap import indent
 from typing import TYPE_CHECKING
 
+from modicum.cli.output import fitting
+
 if TYPE_CHECKING:
     from modicum.policy import CompiledPolicy, Rule
+    from modicum.policy.rules import RuleSet
 
 #: How many rules `compile` shows, and `prune`, unless all are asked for.
 RULES_SHOWN = 200
@@ -70,15 +75,26 @@ def print_rules(compiled: CompiledPolicy, *, shown: int | None) -> None:
         shown: At most so many; None for all.
     """
     rows: list[tuple[str, ...]] = []
-    total = len(compiled.rules) + len(compiled.release_rules)
-    for rule, witness in _with_witness(compiled):
-        if shown is not None and len(rows) == shown:
-            break
-        lines = ",".join(str(mark.line) for mark in rule.marks if mark is not None)
-        status = "implied" if witness is not None else "constraining"
-        rows.append((rule.id, rule.unit, _budget(rule), lines, status, rule.when))
+    total = _rules(compiled)
+    several = _several_files(compiled)
+    for one in islice(_listed(compiled), fitting(total, shown)):
+        rule = one.rule
+        marks = [mark for mark in rule.marks if mark is not None]
+        lines = ",".join(
+            f"{mark.file}:{mark.line}" if several else str(mark.line) for mark in marks
+        )
+        cells = rule.id, rule.unit, _budget(rule), lines, one.status, when_text(rule)
+        rows.append(cells)
     _print_table(("RULE", "UNIT", "BUDGET", "LINE", "STATUS", "WHEN"), rows)
     _print_left(total - len(rows))
+
+
+def when_text(rule: Rule) -> str:
+    """Return a rule's predicate, or "nothing" if no attribute could make it true."""
+    from modicum.policy.predicates import ReadsAny
+
+    empty = isinstance(rule.predicate, ReadsAny) and not rule.predicate.attributes
+    return "nothing" if empty else rule.when
 
 
 def print_compiled(compiled: CompiledPolicy) -> None:
@@ -100,7 +116,7 @@ def print_compiled(compiled: CompiledPolicy) -> None:
         },
         "warnings": [problem.to_dict() for problem in compiled.warnings],
     }
-    listed = (_rule_to_dict(rule, witness) for rule, witness in _with_witness(compiled))
+    listed = map(_rule_to_dict, _listed(compiled))
     _print_streamed(head, "list", listed)
 
 
@@ -117,17 +133,55 @@ def _counts_to_dict(compiled: CompiledPolicy) -> dict[str, object]:
     }
 
 
-def _with_witness(compiled: CompiledPolicy) -> Iterator[tuple[Rule, str | None]]:
-    """Yield every rule, and the id of the rule that implies it, if one does."""
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A rule by its number; `witness` is that of a rule that implies it, or -1."""
+
+    rules: RuleSet
+    number: int
+    witness: int
+    about_nothing: bool
+
+    @property
+    def rule(self) -> Rule:
+        return self.rules[self.number]
+
+    @property
+    def status(self) -> str:
+        if self.about_nothing:
+            return "about nothing"
+        return "constraining" if self.witness < 0 else "implied"
+
+
+def _listed(compiled: CompiledPolicy) -> Iterator[_Listed]:
+    from modicum.policy.about_nothing import AboutNothing
+    from modicum.policy.pruning.logic import Logic
+
+    logic = Logic(compiled.policy.vocabulary)
     for rules, pruned in (
         (compiled.rules, compiled.pruned),
         (compiled.release_rules, compiled.pruned_alone),
     ):
-        for rule, witness in zip(rules, pruned.witness, strict=True):
-            yield rule, rules.rule_id(witness) if witness >= 0 else None
+        nothing = AboutNothing(rules, logic)
+        for number, witness in enumerate(pruned.witness):
+            yield _Listed(rules, number, witness, number in nothing)
 
 
-def _rule_to_dict(rule: Rule, witness: str | None) -> dict[str, object]:
+def _several_files(compiled: CompiledPolicy) -> bool:
+    files = {
+        mark.file
+        for rules in (compiled.rules, compiled.release_rules)
+        for mark in (
+            *(base.mark for base in rules.bases),
+            *(one.mark for settings in rules.extensions for one in settings),
+        )
+        if mark is not None
+    }
+    return len(files) > 1
+
+
+def _rule_to_dict(listed: _Listed) -> dict[str, object]:
+    rule, witness = listed.rule, listed.witness
     base = rule.marks[0]
     return {
         "id": rule.id,
@@ -137,8 +191,9 @@ def _rule_to_dict(rule: Rule, witness: str | None) -> dict[str, object]:
         "predicate": rule.when,
         "unit": rule.unit,
         "budget": _budget(rule),
-        "status": "constraining" if witness is None else "implied",
-        "witness": witness,
+        "status": "constraining" if witness < 0 else "implied",
+        "witness": None if witness < 0 else listed.rules.rule_id(witness),
+        "about_nothing": listed.about_nothing,
         "source": [str(mark) for mark in rule.marks if mark is not None],
         "line": base.line if base is not None else None,
     }
@@ -161,11 +216,13 @@ def print_implied(compiled: CompiledPolicy, *, shown: int | None) -> None:
         shown: At most so many; None for all.
     """
     rows: list[tuple[str, ...]] = []
-    total = 0
-    for rule, witness in _implied(compiled):
-        total += 1
-        if shown is None or len(rows) < shown:
-            rows.append((rule.id, _budget(rule), witness.id, _budget(witness)))
+    every = compiled.pruned, compiled.pruned_alone
+    total = sum(_kept(pruned.witness)[1] for pruned in every)
+    for one, witness in islice(_implied(compiled), fitting(total, shown)):
+        by = "about nothing" if one.about_nothing else witness.id
+        limit = "" if one.about_nothing else _budget(witness)
+        rule = one.rule
+        rows.append((rule.id, _budget(rule), by, limit))
     if not total:
         print("no rule is implied by another")
         return
@@ -179,29 +236,28 @@ def print_implied(compiled: CompiledPolicy, *, shown: int | None) -> None:
 
 def print_implied_document(compiled: CompiledPolicy) -> None:
     """Print the implied rules as one JSON document."""
-    listed = (
-        {
-            "rule": rule.id,
-            "stage": rule.stage.value,
-            "unit": rule.unit,
-            "budget": _budget(rule),
-            "witness": witness.id,
-            "witness_unit": witness.unit,
-            "witness_budget": _budget(witness),
-        }
-        for rule, witness in _implied(compiled)
-    )
+    listed = (_implied_to_dict(one, witness) for one, witness in _implied(compiled))
     _print_streamed(_counts_to_dict(compiled), "list", listed)
 
 
-def _implied(compiled: CompiledPolicy) -> Iterator[tuple[Rule, Rule]]:
-    for rules, pruned in (
-        (compiled.rules, compiled.pruned),
-        (compiled.release_rules, compiled.pruned_alone),
-    ):
-        for number, witness in enumerate(pruned.witness):
-            if witness >= 0:
-                yield rules[number], rules[witness]
+def _implied_to_dict(one: _Listed, witness: Rule) -> dict[str, object]:
+    rule = one.rule
+    return {
+        "rule": rule.id,
+        "stage": rule.stage.value,
+        "unit": rule.unit,
+        "budget": _budget(rule),
+        "witness": witness.id,
+        "witness_unit": witness.unit,
+        "witness_budget": _budget(witness),
+        "about_nothing": one.about_nothing,
+    }
+
+
+def _implied(compiled: CompiledPolicy) -> Iterator[tuple[_Listed, Rule]]:
+    for one in _listed(compiled):
+        if one.witness >= 0:
+            yield one, one.rules[one.witness]
 
 
 def _rules(compiled: CompiledPolicy) -> int:

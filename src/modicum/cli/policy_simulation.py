@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from modicum.accounting.budgets import budget_text
 from modicum.accounting.grid import DELTA, coordinate_name
-from modicum.cli.output import console
+from modicum.cli.output import fitting, print_table
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
 from modicum.ledger import RuleLoss
 from modicum.ledger.amounts import amounts
@@ -37,7 +37,7 @@ def print_simulation(found: WhatIf, *, whole: bool) -> None:
     for one in found.assumptions:
         print(
             f"note: {one.kind} `{one.subject}` {one.taken}"
-            f" ({len(one.releases)} past releases)"
+            f" ({past_releases(one.releases)})"
         )
     if found.conflicts:
         print(
@@ -69,7 +69,7 @@ def _print_table(rows: Sequence[Replayed]) -> None:
             _by(one),
         )
         table.add_row(*map(escape, cells))
-    console().print(table)
+    print_table(table)
 
 
 def _now(one: Replayed) -> str:
@@ -80,18 +80,28 @@ def _now(one: Replayed) -> str:
 
 def _by(one: Replayed) -> str:
     by = [*(f"guard {name}" for name in one.guards), *one.blocking]
-    more = f" and {len(by) - NAMED} more" if len(by) > NAMED else ""
-    return ", ".join(by[:NAMED]) + more
+    kept = by[: fitting(len(by), NAMED)]
+    more = f" and {len(by) - len(kept)} more" if len(kept) < len(by) else ""
+    return ", ".join(kept) + more
 
 
 def _totals(found: WhatIf) -> str:
     counts = _counts(found)
+    attempts = counts["attempts"]
     return (
-        f"{counts['attempts']} releases: {counts['allowed']} let in,"
+        f"{attempts} release{'' if attempts == 1 else 's'}: {counts['allowed']} let in,"
         f" {counts['denied']} denied; {counts['denied_now']} denied now,"
-        f" {counts['allowed_now']} allowed now; {counts['recorded_over']} recorded"
-        " ones go over a limit"
+        f" {counts['allowed_now']} allowed now; {_recorded(counts['recorded_over'])}"
     )
+
+
+def _recorded(over: int) -> str:
+    return f"{over} recorded {'one goes' if over == 1 else 'ones go'} over a limit"
+
+
+def past_releases(ids: Sequence[str]) -> str:
+    """Return how many past releases there are."""
+    return f"{len(ids)} past release{'' if len(ids) == 1 else 's'}"
 
 
 def _counts(found: WhatIf) -> dict[str, int]:
@@ -124,7 +134,7 @@ def _print_closest(closest: Sequence[RuleLoss]) -> None:
             amount_text(shown.limit, shown.scale),
             escape(f"{shown.measure} per {loss.rule.unit}"),
         )
-    console().print(table)
+    print_table(table)
 
 
 # --- JSON -----------------------------------------------------------------------

@@ -13,6 +13,7 @@ import typer
 from modicum.cli.exits import Exit
 from modicum.cli.options import Json
 from modicum.cli.output import console, print_json, reporting
+from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.shell.policy_test_suites import Suite
@@ -83,7 +84,7 @@ Results = Sequence[tuple["Suite", list["Answer"]]]
 def _print_results(results: Results) -> None:
     failed = 0
     for suite, answers in results:
-        print(suite.file)
+        print(printable(str(suite.file)))
         for answer in answers:
             if answer.passed:
                 print(f"  ok    {answer.test.name}")
@@ -101,7 +102,7 @@ def _print_failure(answer: Answer) -> None:
     indent = " " * 8
     print(f"  FAIL  {answer.test.name}")
     if answer.test.mark is not None:
-        print(f"{indent}--> {answer.test.mark}")
+        print(f"{indent}--> {printable(str(answer.test.mark))}")
     print(f"{indent}expected {_expected(answer)}")
     print(f"{indent}found    {_found(answer)}")
     if answer.decision is not None:
@@ -168,7 +169,7 @@ def _print_coverage(covered: list[tuple[Path, Coverage]], *, listed: bool) -> No
             ),
         ]
         hint = "  (--coverage lists the others)" if untouched and not listed else ""
-        print(f"{policy}: tests touched {_shares(found)}{hint}")
+        print(f"{printable(str(policy))}: tests touched {_shares(found)}{hint}")
         for one in untouched if listed else ():
             print(f"  untouched: {one}")
 

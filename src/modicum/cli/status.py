@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger, Policy
-from modicum.cli.output import console, print_json, reporting
+from modicum.cli.output import fitting, print_json, print_table, reporting
 
 if TYPE_CHECKING:
     from modicum.ledger import RuleLoss
@@ -45,7 +45,7 @@ def print_status(workspace: Workspace, *, shown: int | None) -> None:
     from modicum.ledger.amounts import filled
 
     standings = sorted(workspace.standings(), key=filled, reverse=True)
-    kept = standings if shown is None else standings[:shown]
+    kept = standings[: fitting(len(standings), shown)]
     table = Table(box=None, pad_edge=False)
     for title in ("RULE", "", "SPENT", "LIMIT", "SCALE", "STATE"):
         right = title in ("SPENT", "LIMIT")
@@ -57,7 +57,7 @@ def print_status(workspace: Workspace, *, shown: int | None) -> None:
         )
     for loss in kept:
         table.add_row(*(escape(cell) for cell in _cells(loss)))
-    console().print(table)
+    print_table(table)
     left = len(standings) - len(kept)
     if left:
         print(f"… {left} more (--all)")
@@ -99,8 +99,10 @@ def _bar(filled: Fraction) -> str:
 
 
 def _scale(loss: RuleLoss, measure: str) -> str:
+    from modicum.core.exact import brief
+
     delta = loss.report_delta
-    at = f" at {float(delta):g}" if measure == "eps" and delta is not None else ""
+    at = f" at {brief(delta)}" if measure == "eps" and delta is not None else ""
     return f"{measure}{at} per {loss.rule.unit}"
 
 

@@ -7,7 +7,7 @@ until somebody asks for their exact value, so ``1e-7`` is never a rounded number
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -39,12 +39,15 @@ class Scalar:
         text: Its text as written, without quotes.
         quoted: Whether it stood in quotes (and so is text, whatever it says).
         mark: Where it stands.
+        lines: The lines that it is written on, if they are several: each with the
+            column in which its text begins.
     """
 
     kind: Kind
     text: str
     quoted: bool
     mark: Mark | None
+    lines: tuple[Mark, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

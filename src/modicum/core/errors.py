@@ -146,6 +146,8 @@ class Problem:
             "file": self.mark.file if self.mark else None,
             "line": self.mark.line if self.mark else None,
             "column": self.mark.column if self.mark else None,
+            "length": self.mark.length if self.mark else None,
+            "label": self.label,
             "notes": list(self.notes),
             "help": self.help,
         }

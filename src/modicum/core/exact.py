@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
@@ -88,6 +89,51 @@ def number_text(value: Fraction) -> str:
     return f"{sign}{digits[:-places]}.{digits[-places:]}"
 
 
+def number_spelled(value: Fraction) -> str:
+    """Return the one spelling of a number in a policy.
+
+    Args:
+        value: The number; one that no file can hold, such as a third, is written as
+            a fraction.
+
+    Examples:
+        >>> number_spelled(Fraction("0.0010")), number_spelled(Fraction("0.00015"))
+        ('0.001', '1.5e-4')
+        >>> number_spelled(Fraction(10**9 - 1)), number_spelled(Fraction(10**9))
+        ('999999999', '1e9')
+    """
+    spellings = _spellings(value)
+    return next(
+        (text for text in spellings if parse_number(text) == value), number_text(value)
+    )
+
+
+def _spellings(value: Fraction) -> Iterator[str]:
+    """Yield spellings, the best first; the later ones are for freaks of 64 digits."""
+    plain = number_text(value)
+    if "/" in plain:
+        return
+    digits = plain.replace(".", "").lstrip("-0").rstrip("0") or "0"
+    sign = "-" if value < 0 else ""
+    exponent = _exponent(abs(value)) if value else 0
+    fraction = f".{digits[1:]}" if digits[1:] else ""
+    scientific = f"{sign}{digits[0]}{fraction}e{exponent}"
+    usual = value == 0 or Fraction(1, 1000) <= abs(value) < 10**9
+    yield from (plain, scientific) if usual else (scientific, plain)
+    yield plain.replace("0.", ".", 1)
+    yield f"{sign}{digits}e{exponent - len(digits) + 1}"
+    yield number_text(value * 10**400).replace("0.", ".", 1) + "e-400"
+    yield number_text(value / 10**400).replace("0.", ".", 1) + "e400"
+
+
+def _exponent(value: Fraction) -> int:
+    """Return the power of ten of a positive number's first digit."""
+    whole, _, places = number_text(value).partition(".")
+    if whole != "0":
+        return len(whole) - 1
+    return -1 - (len(places) - len(places.lstrip("0")))
+
+
 def ceil_units(value: Fraction, unit: int = LOSS_UNIT) -> int:
     """Return a loss in integer units, rounded up."""
     return math.ceil(value * unit)
@@ -102,15 +148,28 @@ def brief(value: Fraction) -> str:
     """Return a number in words: six digits, however large or small it is.
 
     Examples:
-        >>> brief(Fraction(1, 3)), brief(Fraction(10) ** 500)
-        ('0.333333', '1e+500')
+        >>> brief(Fraction(1, 3)), brief(Fraction(1, 10**7)), brief(Fraction(10) ** 500)
+        ('0.333333', '1e-7', '1e+500')
     """
     try:
         shown = f"{float(value):g}"
     except OverflowError:
         shown = ""
     if shown and (float(shown) != 0 or value == 0):
-        return shown
+        return unpadded(shown)
     with localcontext(Context(prec=6, Emax=10**6, Emin=-(10**6))):
         quotient = Decimal(value.numerator) / Decimal(value.denominator)
         return f"{quotient.normalize():e}"
+
+
+def unpadded(text: str) -> str:
+    """Return the text of a number with ``e-7`` where Python writes ``e-07``.
+
+    Examples:
+        >>> unpadded("1.5e-07"), unpadded("1e-10")
+        ('1.5e-7', '1e-10')
+    """
+    return _PADDING.sub("e-", text)
+
+
+_PADDING = re.compile(r"e-0+(?=\d)")

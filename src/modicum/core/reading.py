@@ -2,186 +2,62 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Iterable
 from fractions import Fraction
 
 from modicum.core.document import Entries, Items, Kind, Node, Scalar, describe
-from modicum.core.errors import Code, InputError, Mark, Problem
+from modicum.core.errors import Code
 from modicum.core.exact import parse_number
+from modicum.core.fields import Fields, has_decimal_comma
+from modicum.core.flow_text import flow_text
+from modicum.core.mistakes import (
+    PROBLEMS_MAX,
+    Problems,
+    fail,
+    nearest,
+    place,
+    placed,
+)
 
-#: More problems than this are not collected; the first ones matter.
-PROBLEMS_MAX = 50
+__all__ = [
+    "PROBLEMS_MAX",
+    "Fields",
+    "Problems",
+    "boolean",
+    "choice",
+    "count",
+    "fail",
+    "has_decimal_comma",
+    "items",
+    "line",
+    "name",
+    "nearest",
+    "number",
+    "optional_items",
+    "place",
+    "placed",
+    "positive",
+    "probability",
+    "refuse_nothing",
+    "release_id",
+    "take_format",
+    "text",
+]
 
 # Controls, half surrogates, odd line breaks, and what changes the direction of text.
 _UNPRINTABLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
     r"\ud800-\udfff]"
 )
+# What nobody sees: two texts that look the same would say different things.
+_INVISIBLE = re.compile(
+    r"[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065"
+    r"\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
 _NAME = re.compile(r"\w[\w.+-]{0,127}")
 _RELEASE_ID = re.compile(r"\w[\w.:/@+-]{0,199}")
-
-
-class Problems:
-    """Collects mistakes in siblings, so that one run reports them all."""
-
-    def __init__(self) -> None:
-        self._found: list[Problem] = []
-
-    @contextmanager
-    def guard(self) -> Iterator[None]:
-        """Note an `InputError` raised inside, and go on after the block."""
-        try:
-            yield
-        except InputError as error:
-            self._found.extend(error.problems)
-            if len(self._found) >= PROBLEMS_MAX:
-                self.raise_any()
-
-    def add(self, problem: Problem) -> None:
-        """Note a mistake."""
-        self._found.append(problem)
-
-    def raise_any(self) -> None:
-        """Raise what was found, in the order of the text; return if nothing was."""
-        if self._found:
-            found = list(dict.fromkeys(self._found))  # The same for two units: once.
-            raise InputError(*sorted(found, key=_place)[:PROBLEMS_MAX])
-
-
-def _place(problem: Problem) -> tuple[str, int, int]:
-    mark = problem.mark
-    return (mark.file, mark.line, mark.column) if mark else ("", 0, 0)
-
-
-def fail(
-    code: Code,
-    message: str,
-    node: Node | None = None,
-    *,
-    label: str = "",
-    notes: Iterable[str] = (),
-    help: str = "",  # noqa: A002 - the word users see
-) -> InputError:
-    """Return the error for a mistake at `node`, ready to be raised."""
-    mark = node.mark if node is not None else None
-    return InputError(Problem(code, message, mark, label, tuple(notes), help))
-
-
-@contextmanager
-def placed(node: Node) -> Iterator[None]:
-    """Give the place of `node` to mistakes raised inside that have none.
-
-    Raises:
-        InputError: What was raised inside, with places.
-    """
-    try:
-        yield
-    except InputError as error:
-        raise InputError(
-            *(
-                replace(problem, mark=problem.mark or node.mark)
-                for problem in error.problems
-            )
-        ) from error
-
-
-class Fields:
-    """The keys of one mapping, taken one by one; what is left over is an error."""
-
-    def __init__(self, node: Node, what: str) -> None:
-        if not isinstance(node, Entries):
-            raise fail(
-                Code.WRONG_TYPE, f"{what} must be a mapping, got {describe(node)}", node
-            )
-        self.node = node
-        self.what = what
-        self._left = {key.text: (key, value) for key, value in node.entries}
-        self._known: list[str] = []
-        self._absent: list[str] = []
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._left
-
-    def take(self, key: str) -> Node:
-        """Return the value of a key that must be there.
-
-        Raises:
-            InputError: If it is not there.
-        """
-        value = self.take_optional(key)
-        if value is None:
-            needed = f"{self.what} needs the key `{key}`"
-            for name, (key_node, _) in self._left.items():
-                if near := nearest(name, self._absent):
-                    raise fail(
-                        Code.UNKNOWN_KEY,
-                        f"unknown key `{name}` in {self.what}",
-                        key_node,
-                        label=near,
-                        notes=(needed,),
-                    )
-            raise fail(Code.MISSING_KEY, needed, self.node)
-        return value
-
-    def take_optional(self, key: str) -> Node | None:
-        """Return the value of a key, or None if the key is absent."""
-        self._known.append(key)
-        pair = self._left.pop(key, None)
-        if pair is None:
-            self._absent.append(key)
-        return pair[1] if pair is not None else None
-
-    def key_node(self, key: str) -> Scalar:
-        """Return the key itself, for its place; the key must not be taken yet."""
-        return self._left[key][0]
-
-    def rest(self) -> list[tuple[Scalar, Node]]:
-        """Take every key that is left, in the order of the text."""
-        pairs = list(self._left.values())
-        self._left.clear()
-        return pairs
-
-    def finish(self, *, unsupported: Mapping[str, str] | None = None) -> None:
-        """Raise if a key was not taken.
-
-        Args:
-            unsupported: Keys that the format has and this version does not
-                implement, each with what it is for.
-        """
-        found = Problems()
-        for name, (key, _) in self._left.items():
-            if unsupported and name in unsupported:
-                found.add(
-                    Problem(
-                        Code.NOT_SUPPORTED,
-                        f"`{name}` in {self.what} is not supported by this version",
-                        key.mark,
-                        notes=(unsupported[name],),
-                        help="remove the key; nothing is ever ignored silently",
-                    )
-                )
-            else:
-                found.add(
-                    Problem(
-                        Code.UNKNOWN_KEY,
-                        f"unknown key `{name}` in {self.what}",
-                        key.mark,
-                        label=nearest(name, self._known),
-                        help="known keys: " + ", ".join(self._known),
-                    )
-                )
-        found.raise_any()
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return ``did you mean "x"?`` for the nearest known word, or nothing."""
-    close = difflib.get_close_matches(word[:100], list(known), n=1, cutoff=0.6)
-    return f'did you mean "{close[0]}"?' if close else ""
 
 
 def take_format(fields: Fields, known: str) -> None:
@@ -208,10 +84,50 @@ def items(node: Node, what: str) -> tuple[Node, ...]:
         InputError: If it is not a list.
     """
     if not isinstance(node, Items):
-        raise fail(
-            Code.WRONG_TYPE, f"{what} must be a list, got {describe(node)}", node
-        )
+        message = f"{what} must be a list, got {describe(node)}"
+        raise fail(Code.WRONG_TYPE, message, node, help=_as_list(node))
     return node.items
+
+
+def _as_list(node: Node) -> str:
+    """Say how something that is no list becomes one."""
+    match node:
+        case Scalar(quoted=True, text=text) if text[:1] == "[":
+            return "leave the quotes around it out"
+        case Scalar(kind=Kind.TEXT | Kind.NUMBER):
+            written = flow_text(node)
+            return f"write  [{written}]  instead of  {written}"
+        case Entries(entries=[_, *_]):
+            return "write a dash before each of its items"
+        case _:
+            return ""
+
+
+def optional_items(node: Node | None, what: str) -> tuple[Node, ...]:
+    """Return the items of a list that may be left out.
+
+    Args:
+        node: The list; None if the key is absent.
+        what: What it is, for messages.
+
+    Raises:
+        InputError: If there is something else.
+    """
+    if node is None:
+        return ()
+    refuse_nothing(node, what)
+    return items(node, what)
+
+
+def refuse_nothing(node: Node, what: str) -> None:
+    """Refuse a key that has nothing behind it, and may be left out.
+
+    Raises:
+        InputError: If there is nothing.
+    """
+    if isinstance(node, Scalar) and node.kind is Kind.NULL:
+        message = f"{what} has nothing behind it"
+        raise fail(Code.WRONG_TYPE, message, node, help=f"leave {what} out")
 
 
 def text(node: Node, what: str, *, characters_max: int = 2000) -> str:
@@ -226,7 +142,7 @@ def text(node: Node, what: str, *, characters_max: int = 2000) -> str:
             Code.WRONG_TYPE,
             f"{what} must be text, got {describe(node)}",
             node,
-            help="put it in quotes" if bare else "",
+            help="put it in quotes" if bare else _without_brackets(node),
         )
     if len(node.text) > characters_max:
         raise fail(
@@ -239,7 +155,22 @@ def text(node: Node, what: str, *, characters_max: int = 2000) -> str:
             node,
             notes=("it would be shown on other people's terminals",),
         )
+    if _INVISIBLE.search(node.text):
+        raise fail(
+            Code.NOT_TEXT,
+            f"{what} holds an invisible character",
+            node,
+            notes=("a reader could not tell it from a text without",),
+            help="type the text anew",
+        )
     return node.text
+
+
+def _without_brackets(node: Node) -> str:
+    """Say that a list of one is written as that one alone."""
+    if isinstance(node, Items) and len(node.items) == 1:
+        return f"write  {flow_text(node.items[0])}  instead of  {flow_text(node)}"
+    return ""
 
 
 def line(node: Node, what: str) -> str:
@@ -266,6 +197,9 @@ def release_id(node: Node, what: str) -> str:
 
 def _matching(node: Node, what: str, pattern: re.Pattern[str], allowed: str) -> str:
     value = text(node, what)
+    if value[:1] in ("[", "{") and isinstance(node, Scalar) and node.quoted:
+        message = f"{what} is a text, because of the quotes"
+        raise fail(Code.BAD_NAME, message, node, help="leave the quotes out")
     if not pattern.fullmatch(value) or unicodedata.normalize("NFC", value) != value:
         raise fail(
             Code.BAD_NAME,
@@ -321,12 +255,16 @@ def number(node: Node, what: str) -> Fraction:
             and node.quoted
             and parse_number(node.text) is not None
         )
+        remedy = "remove the quotes" if quoted else ""
+        if isinstance(node, Scalar) and has_decimal_comma(node.text):
+            point = node.text.replace(",", ".")
+            remedy = f"write  {point}  instead of  {flow_text(node)}"
         raise fail(
             Code.NOT_A_NUMBER,
             f"{what} must be a number, got {describe(node)}",
             node,
             label="this is text, because of the quotes" if quoted else "",
-            help="remove the quotes" if quoted else "",
+            help=remedy,
         )
     value = parse_number(node.text)
     if value is None and "/" in node.text:
@@ -401,8 +339,3 @@ def count(node: Node, what: str, *, at_least: int, at_most: int) -> int:
 
 def _shown(node: Node) -> str:
     return node.text if isinstance(node, Scalar) else describe(node)
-
-
-def place(mark: Mark | None) -> str:
-    """Return ``file:line`` for a note, or a dash when there is no file."""
-    return f"{mark.file}:{mark.line}" if mark is not None else "-"

@@ -21,9 +21,11 @@ from modicum.core.document import (
     describe,
 )
 from modicum.core.errors import Code, InputError, Mark, Problem
+from modicum.core.yaml_slips import Complaint, Spot, explained
 
 if TYPE_CHECKING:
-    from ruamel.yaml.events import Event, NodeEvent
+    from ruamel.yaml.error import MarkedYAMLError, StreamMark
+    from ruamel.yaml.events import Event, NodeEvent, ScalarEvent
 
 #: Larger texts are refused before they are parsed.
 TEXT_BYTES_MAX = 8 * 1024 * 1024
@@ -186,7 +188,8 @@ class _Builder:
         counted = self._nodes
         node: Node
         if isinstance(event, ScalarEvent):
-            node = self._scalar(event.value, event.style, mark)
+            lines = self._lines_of(event)
+            node = self._scalar(event.value, event.style, mark, lines)
         elif isinstance(event, MappingStartEvent):
             entries = tuple(self._entries(events, depth))
             node = Entries(entries, self._mark(event, self._end))
@@ -260,14 +263,22 @@ class _Builder:
         self._end = event
 
     def _refuse_tag(self, event: NodeEvent, mark: Mark) -> None:
-        if getattr(event, "tag", None) is not None:
-            raise self._feature("tags (`!…`) are not part of the format", mark)
+        if getattr(event, "tag", None) is None:
+            return
+        written = mark.source[mark.column - 1 :][: mark.length]
+        remedy = "write the value out"
+        if re.match(r"![\w.]*\(", written) and "'" not in written:
+            remedy = f"write  '{written}'  instead of  {written}"
+        raise self._feature("tags (`!…`) are not part of the format", mark, remedy)
 
-    def _scalar(self, value: str, style: str | None, mark: Mark) -> Scalar:
+    def _scalar(
+        self, value: str, style: str | None, mark: Mark, lines: tuple[Mark, ...]
+    ) -> Scalar:
         quoted = style not in (None, "")
         if any("\ud800" <= character <= "\udfff" for character in value):
             value = _joined_surrogates(value, mark)
-        return Scalar(Kind.TEXT if quoted else plain_kind(value), value, quoted, mark)
+        kind = Kind.TEXT if quoted else plain_kind(value)
+        return Scalar(kind, value, quoted, mark, lines)
 
     # --- places ---
 
@@ -279,26 +290,51 @@ class _Builder:
             start.line, start.column, end.column - start.column if one_line else 1
         )
 
+    def _lines_of(self, event: ScalarEvent) -> tuple[Mark, ...]:
+        """Return the places of the lines of a text, if it stands on several."""
+        start, end = event.start_mark, event.end_mark
+        if end is None or end.line == start.line:
+            return ()
+        block = event.style in ("|", ">")  # It begins below its sign.
+        lines = [] if block else [self._place(start.line, start.column, 1)]
+        for line in range(start.line + 1, min(end.line + 1, len(self._lines))):
+            indent = len(self._lines[line]) - len(self._lines[line].lstrip())
+            lines.append(self._place(line, indent, 1))
+        return tuple(lines)
+
     def _place(self, line: int, column: int, length: int) -> Mark:
         source = self._lines[line] if line < len(self._lines) else ""
         return Mark(self._file, line + 1, column + 1, max(1, length), source)
 
-    def _feature(self, message: str, mark: Mark | None) -> InputError:
-        return InputError(
-            Problem(Code.YAML_FEATURE, message, mark, help="write the value out")
+    def _feature(
+        self, message: str, mark: Mark | None, remedy: str = "write the value out"
+    ) -> InputError:
+        return InputError(Problem(Code.YAML_FEATURE, message, mark, help=remedy))
+
+    def _syntax(self, error: MarkedYAMLError) -> Problem:
+        """Return the problem of a text that is no YAML, with what was likely meant."""
+        spot = _spot(error.problem_mark) or _spot(error.context_mark) or (0, 0)
+        what = " ".join(str(error.problem or error.context or "no YAML").split())
+        said = Complaint(
+            str(error.context or ""), _spot(error.context_mark), what, spot
+        )
+        slip = explained(said, self._lines)
+        opened = slip.opened
+        notes: tuple[str, ...] = ()
+        if opened is not None:
+            notes = (f"opened at {self._file}:{opened[0] + 1}:{opened[1] + 1}",)
+        return Problem(
+            Code.YAML_SYNTAX,
+            slip.message,
+            self._place(*slip.spot, 1),
+            label=slip.label,
+            notes=notes,
+            help=slip.help,
         )
 
-    def _syntax(self, error: object) -> Problem:
-        places = ["problem_mark", "context_mark"]
-        if "end of stream" in str(getattr(error, "problem", "")):
-            places.reverse()  # What is not closed is shown where it opens.
-        place = getattr(error, places[0], None) or getattr(error, places[1], None)
-        what = getattr(error, "problem", None) or getattr(error, "context", None)
-        mark = Mark(self._file, 1, 1)
-        if place is not None:
-            mark = self._place(place.line, place.column, 1)
-        message = " ".join(str(what or "this is not YAML").split())
-        return Problem(Code.YAML_SYNTAX, message, mark)
+
+def _spot(mark: StreamMark | None) -> Spot | None:
+    return None if mark is None else (mark.line, mark.column)
 
 
 def _joined_surrogates(value: str, mark: Mark) -> str:

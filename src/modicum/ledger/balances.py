@@ -12,6 +12,7 @@ from modicum.ledger.events import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy, Rule, RuleSet
 from modicum.policy.predicates import Facts, Scope
 from modicum.release import Vocabulary
+from modicum.release.vocabulary import METADATA
 
 
 class Balances:
@@ -75,19 +76,23 @@ def facts_of(release: RecordedRelease, vocabulary: Vocabulary) -> tuple[Facts, .
     """Return what predicates may know about each mechanism, in order.
 
     A label that the release does not have, or a value that the vocabulary no
-    longer has, reads as the label's default.
+    longer has, reads as the label's default. What was a label when the release was
+    made and is open text now, or the other way round, is read as what it is now.
     """
-    release_labels = _read_labels(Scope.RELEASE, release.labels, vocabulary)
+    said = {**release.metadata, **release.labels}
+    release_labels = _read_labels(Scope.RELEASE, said, vocabulary)
     release_texts = {
         (Scope.RELEASE, "id"): release.id,
-        **{(Scope.RELEASE, key): text for key, text in release.metadata.items()},
+        **{(Scope.RELEASE, key): said[key] for key in METADATA if key in said},
     }
     return tuple(
         Facts(
             attributes=frozenset(one.attributes),
             labels={
                 **release_labels,
-                **_read_labels(Scope.MECHANISM, one.labels, vocabulary),
+                **_read_labels(
+                    Scope.MECHANISM, {**release.metadata, **one.labels}, vocabulary
+                ),
             },
             texts={**release_texts, **_mechanism_texts(one)},
             bounds=_bounds(one),

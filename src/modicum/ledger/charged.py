@@ -14,7 +14,7 @@ from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, MU2, RHO
 from modicum.ledger.events import RecordedMechanism
 from modicum.release import Vocabulary
 from modicum.release.complete import better, nowhere_more
-from modicum.release.units import INSIDE, SAME, Reach, Relation, changes
+from modicum.release.units import INSIDE, MOVING, SAME, Reach, Relation, changes
 
 #: The loss for a unit that nothing is known about.
 UNKNOWN = Loss((INFINITE,) * COORDINATES)
@@ -24,9 +24,9 @@ def charged(mechanism: RecordedMechanism, unit: str, vocabulary: Vocabulary) -> 
     """Return what a rule of a unit is charged for a mechanism.
 
     It is never below what is proven for the unit's present relation, and, in every
-    coordinate, never above what a unit that covers it is charged, if that unit's
-    present relation is `any-change`: a rule of the smaller unit can be implied by
-    one of the larger then.
+    coordinate, never above what a unit that bounds it is charged (see
+    `Vocabulary.bounding`): a rule of the smaller unit can be implied by one of the
+    larger then.
 
     Args:
         mechanism: The mechanism as it was recorded.
@@ -93,7 +93,8 @@ def _recorded(mechanism: RecordedMechanism, unit: str, vocabulary: Vocabulary) -
     found = UNKNOWN
     for cover in vocabulary.units:
         if cover in _above(unit, vocabulary) and cover in mechanism.losses:
-            loss = _converted(mechanism, cover, INSIDE, vocabulary.relation(unit))
+            reach = INSIDE if cover in vocabulary.owners[unit] else MOVING
+            loss = _converted(mechanism, cover, reach, vocabulary.relation(unit))
             found = better(found, loss)
     return found
 
@@ -106,7 +107,9 @@ def _converted(
     if count is None:
         return UNKNOWN
     loss = mechanism.losses[unit]
-    return loss if count == 1 else doubled(loss)
+    while count > 1:
+        loss, count = doubled(loss), (count + 1) // 2
+    return loss
 
 
 def doubled(loss: Loss) -> Loss:
@@ -149,10 +152,6 @@ def _above(unit: str, vocabulary: Vocabulary) -> frozenset[str]:
 
 
 def _changing(unit: str, vocabulary: Vocabulary) -> list[str]:
-    """Return the units that cover a unit and whose present relation is any change."""
-    above = _above(unit, vocabulary)
-    return [
-        cover
-        for cover in vocabulary.units
-        if cover in above and vocabulary.relation(cover) == "any-change"
-    ]
+    """Return the units whose charge is never below that of a unit, in file order."""
+    bounding = vocabulary.bounding(unit)
+    return [cover for cover in vocabulary.units if cover in bounding]

@@ -19,6 +19,7 @@ from modicum.accounting.budgets import (
 from modicum.core.document import Entries, Kind, Node, Scalar, describe
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.exact import number_text
+from modicum.core.flow_text import flow_text
 from modicum.core.reading import Fields, choice, fail, nearest, number, positive
 
 
@@ -201,13 +202,7 @@ def parse_map(node: Node, read_budget: Callable[[Node], Budget]) -> BudgetMap:
     if isinstance(node, Scalar) and node.text == "same":
         return BudgetMap(Same(), node.mark)
     if isinstance(node, Scalar):
-        raise fail(
-            Code.UNKNOWN_CHOICE if node.kind is Kind.TEXT else Code.WRONG_TYPE,
-            f"{describe(node)} is not a budget map",
-            node,
-            label=nearest(node.text, ["same"]),
-            help="write same, {scale: …}, {add: …}, {to: …} or {map: {…}}",
-        )
+        raise _no_map(node)
     fields = Fields(node, "a budget map")
     form: Form
     if "scale" in fields:
@@ -225,9 +220,36 @@ def parse_map(node: Node, read_budget: Callable[[Node], Budget]) -> BudgetMap:
             Code.MISSING_KEY,
             "a budget map needs `scale`, `add`, `to` or `map`, or is `same`",
             node,
+            help=_with_to(node),
         )
     fields.finish()
     return BudgetMap(form, node.mark)
+
+
+def _no_map(node: Scalar) -> InputError:
+    """Return the error for a word or number that is no budget map."""
+    known = "write same, {scale: …}, {add: …}, {to: …} or {map: {…}}"
+    if node.kind is Kind.NUMBER or node.text == "unlimited":
+        times = (
+            f"; {{scale: {node.text}}} multiplies" if node.kind is Kind.NUMBER else ""
+        )
+        known = f"write  {{to: {node.text}}}  instead of  {node.text}{times}"
+    return fail(
+        Code.UNKNOWN_CHOICE if node.kind is Kind.TEXT else Code.WRONG_TYPE,
+        f"{describe(node)} is not a budget map",
+        node,
+        label=nearest(node.text, ["same"]),
+        help=known,
+    )
+
+
+def _with_to(node: Node) -> str:
+    """Say how a budget becomes a map to it."""
+    keys = {key.text for key, _ in node.entries} if isinstance(node, Entries) else set()
+    if not keys & {"eps", "rho", "mu", "rdp"}:
+        return ""
+    written = flow_text(node)
+    return f"write  {{to: {written}}}  instead of  {written}"
 
 
 def _refuse_delta(node: Node) -> None:

@@ -61,8 +61,9 @@ class CompiledPolicy:
         be a mistake later must not make history unreadable.
 
         Raises:
-            InputError: If a predicate can never hold, a budget lets nothing pass,
-                or the default of a label is not its strictest reading.
+            InputError: If there is no rule at all, a predicate can never hold, a
+                budget lets nothing pass, or the default of a label is not its
+                strictest reading.
         """
         refuse_mistakes(self.policy, self.rules, self.release_rules)
 
@@ -101,14 +102,7 @@ class CompiledPolicy:
         is replaced.
         """
         vocabulary = self.policy.vocabulary
-        return {
-            unit: frozenset(
-                wide
-                for wide in vocabulary.covers.get(unit, frozenset({unit}))
-                if wide == unit or vocabulary.relation(wide) == "any-change"
-            )
-            for unit in vocabulary.units
-        }
+        return {unit: vocabulary.bounding(unit) | {unit} for unit in vocabulary.units}
 
 
 def compile_text(data: bytes, file: str) -> CompiledPolicy:
@@ -199,7 +193,7 @@ def _refuse_unproven(
 
 def _refuse_mixed_tables(policy: Policy, rules: list[BaseRule]) -> None:
     """Refuse a table of numbers that would act on budgets of several measures."""
-    for base in policy.base_policies:
+    for base in (*policy.base_policies, *policy.per_release):
         if isinstance(base, CategoryPolicy):
             own = {_family(budget): base.mark for budget in base.budgets.values()}
             for budget_map in base.levels.values():
@@ -255,7 +249,9 @@ def _base_rules(base: BasePolicy, policy: Policy, stage: Stage) -> Iterator[Base
             for attribute in policy.attributes.values():
                 budget = base.override.get(attribute.name)
                 if budget is None:
-                    budget = _by_risk(base, attribute.risk, attribute.name)
+                    budget = _by_risk(
+                        base, attribute.risk, attribute.name, attribute.mark
+                    )
                 yield BaseRule(
                     stage,
                     f"{base.name}:{attribute.name}",
@@ -274,7 +270,7 @@ def _category_rules(
     base: CategoryPolicy, policy: Policy, stage: Stage
 ) -> Iterator[BaseRule]:
     for category, risk in policy.categories.items():
-        budget = _by_risk(base, risk, category)
+        budget = _by_risk(base, risk, category, None)
         for level, budget_map in base.levels.items():
             scope = f"{base.name}:{category}/{level.value}"
             covered = level.includes()
@@ -288,15 +284,27 @@ def _category_rules(
             yield BaseRule(stage, scope, base.unit, predicate, changed, base.mark)
 
 
-def _by_risk(base: AttributePolicy | CategoryPolicy, risk: str, of: str) -> Budget:
-    if risk not in base.budgets:
-        raise InputError(
-            Problem(
-                Code.NO_BUDGET,
-                f"policy `{base.name}` has no budget for risk level `{risk}` (`{of}`)",
-                base.budget_mark,
-                label=nearest(risk, base.budgets),
-                help=f"add  {risk}: …",
-            )
+def _by_risk(
+    base: AttributePolicy | CategoryPolicy, risk: str, of: str, mark: Mark | None
+) -> Budget:
+    """Return the budget of a risk level; `mark` is where the level is stated."""
+    if risk in base.budgets:
+        return base.budgets[risk]
+    message = f"policy `{base.name}` has no budget for risk level `{risk}` (`{of}`)"
+    near = nearest(risk, base.budgets)
+    if not near:
+        problem = Problem(
+            Code.NO_BUDGET, message, base.budget_mark, help=f"add  {risk}: …"
         )
-    return base.budgets[risk]
+        raise InputError(problem)
+    meant = near.split('"')[1]
+    raise InputError(
+        Problem(
+            Code.NO_BUDGET,
+            message,
+            mark or base.budget_mark,
+            label=near,
+            notes=(f"its budgets stand at {place(base.budget_mark)}",),
+            help=f"write  {meant}  instead of  {risk}",
+        )
+    )

@@ -71,7 +71,7 @@ def _unknown(compiled: CompiledPolicy, scope: str, settings: set[str]) -> InputE
         message = f"`{scope}` has no rule in the context {' '.join(sorted(settings))}"
         near = [setting.name for setting in rules.contexts[0].settings]
     notes = ("nearest: " + ", ".join(near),) if near else ()
-    remedy = "list the rules with  modicum policy compile"
+    remedy = "list the rules with  modicum policy compile FILE"
     return InputError(Problem(Code.UNKNOWN_CHOICE, message, notes=notes, help=remedy))
 
 

@@ -58,6 +58,7 @@ class RuleProfile:
 
     Attributes:
         rule: The rule.
+        about_nothing: Whether no mechanism can fall under it.
         promise: What it promises, in words.
         origins: Where it comes from.
         filter_name: The policy's filter.
@@ -69,6 +70,7 @@ class RuleProfile:
     """
 
     rule: Rule
+    about_nothing: bool
     promise: str
     origins: tuple[Origin, ...]
     filter_name: str
@@ -93,17 +95,21 @@ def rule_profiles(
     }
     for place in places:
         rules = stage_rules(compiled, place.stage)
-        rule = rules[place.number]
+        rule, order = rules[place.number], orders[place.stage]
+        about_nothing = place.number in order.nothing
         over_history = place.stage is Stage.HISTORY
         yield RuleProfile(
             rule=rule,
-            promise=_promise(rule, compiled.policy),
+            about_nothing=about_nothing,
+            promise=_nothing(rule, compiled.policy)
+            if about_nothing
+            else _promise(rule, compiled.policy),
             origins=tuple(_origins(rule, compiled.policy)),
             filter_name=compiled.policy.filter_name,
             own_filter=compiled.filter_of(rule.budget) if over_history else None,
             implied_by=_implied_by(compiled, place),
-            above=_neighbors(rules, place.number, orders[place.stage], up=True),
-            below=_neighbors(rules, place.number, orders[place.stage], up=False),
+            above=_neighbors(rules, place.number, order, up=True),
+            below=_neighbors(rules, place.number, order, up=False),
         )
 
 
@@ -120,8 +126,12 @@ def _implied_by(compiled: CompiledPolicy, place: Place) -> tuple[str, Budget] | 
 def _neighbors(rules: RuleSet, number: int, order: RuleOrder, *, up: bool) -> Neighbors:
     """Return the rules above or below one, among those that share a part with it.
 
+    Rules about nothing are left out: they would stand below all others.
+
     The order is a product: one step up changes the scope or the context, not both.
     """
+    if number in order.nothing:
+        return Neighbors(0, ())
     base, context = divmod(number, len(rules.contexts))
     first = base * len(rules.contexts)
     same_scope = range(first, first + len(rules.contexts))
@@ -136,7 +146,7 @@ def _neighbors(rules: RuleSet, number: int, order: RuleOrder, *, up: bool) -> Ne
     found = [
         other
         for other in sorted({*same_scope, *same_context} - {number})
-        if beyond(number, other)
+        if other not in order.nothing and beyond(number, other)
     ]
     direct: list[str] = []
     for one in found:
@@ -145,6 +155,17 @@ def _neighbors(rules: RuleSet, number: int, order: RuleOrder, *, up: bool) -> Ne
             if len(direct) == NAMED:
                 break
     return Neighbors(len(found), tuple(direct))
+
+
+def _nothing(rule: Rule, policy: Policy) -> str:
+    """Return why a rule about nothing is so."""
+    base, name = base_policy_of(rule, policy)
+    if isinstance(base, CategoryPolicy):
+        category, level = _category(name)
+        if not _members(policy, category, level):
+            levels = " or ".join(one.value for one in level.includes())
+            return f"nothing: no attribute belongs to `{category}` as {levels}"
+    return "nothing: no mechanism can fall under it"
 
 
 def _promise(rule: Rule, policy: Policy) -> str:
@@ -167,8 +188,7 @@ def _about(rule: Rule, policy: Policy) -> str:
             return f"all that reads `{name}`"
         case CategoryPolicy():
             category, level = _category(name)
-            members = " or ".join(_members(policy, category, level))
-            return f"all that reads {members}" if members else "nothing"
+            return f"all that reads {' or '.join(_members(policy, category, level))}"
         case _:
             everything = rule.predicate == Constant(value=True)
             return "everything" if everything else f"all with {words(rule.predicate)}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from itertools import product
+from math import prod
 from typing import TypeAlias, overload
 
 from modicum.accounting import Budget
@@ -163,6 +164,21 @@ class RuleSet(Sequence[Rule]):
                 if budget not in seen:
                     seen.add(budget)
                     yield budget, base.scope + context.suffix, base.mark
+
+    def lines(self, extension: int) -> Iterator[range]:
+        """Yield contexts that differ only in the setting of one extension.
+
+        Args:
+            extension: The number of the extension, from 0.
+
+        Yields:
+            The contexts, one for each of its settings, in file order.
+        """
+        step = prod(map(len, self.extensions[extension + 1 :]))
+        span = step * len(self.extensions[extension])
+        for first in range(0, len(self.contexts), span):
+            for start in range(first, first + step):
+                yield range(start, start + span, step)
 
     def rule_id(self, number: int) -> str:
         """Return the id of a rule, without making the rule."""

@@ -19,7 +19,7 @@ from modicum.accounting.budgets import RenyiBudget, budget_text, measure
 from modicum.accounting.curves import Curve
 from modicum.accounting.grid import EPS, RHO
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import LOSS_UNIT, number_text
+from modicum.core.exact import LOSS_UNIT, brief, number_text
 from modicum.release.model import Mechanism
 from modicum.release.parse import KINDS
 from modicum.release.units import Relation
@@ -155,7 +155,7 @@ def _randomized_response(
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"`truth` must be at least 1/values = 1/{values}, got {float(truth):g}",
+                f"`truth` must be at least 1/values = 1/{values}, got {brief(truth)}",
                 mechanism.truth_mark,
             )
         )

@@ -8,7 +8,7 @@ instance of the other lies in one of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
@@ -89,8 +89,11 @@ class Reach:
 
 #: The instance itself.
 SAME = Reach(1, 0, fixed=True)
-#: A larger instance that it lies in.
+#: A larger instance that it lies in, the same one in every table.
 INSIDE = Reach(1, 1, fixed=True)
+#: A larger instance that it lies in, perhaps another one in another table: a device
+#: that changes hands.
+MOVING = Reach(1, 1, fixed=False)
 
 
 def nests(small: Period, large: Period) -> bool:
@@ -140,6 +143,29 @@ def larger(units: Mapping[str, Unit]) -> dict[str, frozenset[str]]:
     return covers
 
 
+def owners(units: Mapping[str, Unit]) -> dict[str, frozenset[str]]:
+    """Return for every unit those that cover it with one and the same instance.
+
+    That is so where both have the same `id`: the key of an instance tells the larger
+    one that it lies in. A device may lie in another user in another table.
+
+    Args:
+        units: The units by name; what is not among them covers nothing.
+    """
+    same_id = {
+        name: replace(
+            unit,
+            within=tuple(
+                wide
+                for wide in unit.within
+                if wide in units and units[wide].id == unit.id
+            ),
+        )
+        for name, unit in units.items()
+    }
+    return larger(same_id)
+
+
 def changes(reach: Reach, change_of: Relation, in_terms_of: Relation) -> int | None:
     """Return how many changes of other instances make any change of one instance.
 
@@ -174,8 +200,9 @@ def changes(reach: Reach, change_of: Relation, in_terms_of: Relation) -> int | N
         inside = reach.fixed and reach.size == 1
         return 1 if inside and change_of == "substitute" else None
     if in_terms_of == "add-remove":
-        whole = change_of == "add-remove"
-        return reach.size + reach.partly if whole else 2 * reach.size
+        if change_of == "add-remove":
+            return reach.size + reach.partly
+        return 2 * (reach.size if reach.fixed else reach.size + reach.partly)
     return reach.size if reach.fixed or change_of == "add-remove" else 2 * reach.size
 
 
@@ -221,6 +248,7 @@ class _Reaches:
     def __init__(self, units: Mapping[str, Unit]) -> None:
         self._units = units
         self._covers = larger(units)
+        self._owners = owners(units)
         self._parts = self._all_parts()
 
     def of(self, one: str, other: str) -> Iterator[Reach]:
@@ -229,7 +257,7 @@ class _Reaches:
             yield SAME
             return
         if other in self._covers[one]:
-            yield INSIDE
+            yield INSIDE if other in self._owners[one] else MOVING
         yield from _by_calendar(self._units[one], self._units[other])
         for fixed in (True, False):
             if (size := self._parts.get((one, other, fixed))) is not None:

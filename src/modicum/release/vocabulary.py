@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from modicum.release.units import Relation, Unit, larger
+from modicum.release.units import Relation, Unit, larger, owners
 
 #: Open text that a release may carry besides its labels.
 METADATA = ("purpose", "requester", "dataset", "audience")
@@ -31,6 +31,8 @@ class Vocabulary:
         unit_facts: What is declared about units: order, periods, sizes, relations.
             A unit without facts is independent of all others.
         covers: For every unit with facts, the units that cover it, and itself.
+        owners: Of these, the ones that cover an instance of it with the same instance
+            in every table.
         independent: Whether no unit covers another and all are `add-remove`, so
             that the loss of a unit is what is recorded for it.
     """
@@ -41,6 +43,7 @@ class Vocabulary:
     neighbors: Relation
     unit_facts: Mapping[str, Unit] = field(default_factory=dict)
     covers: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
+    owners: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     independent: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -48,9 +51,25 @@ class Vocabulary:
         alone = all(len(found) == 1 for found in covers.values())
         plain = all(self.relation(unit) == "add-remove" for unit in self.units)
         object.__setattr__(self, "covers", covers)
+        object.__setattr__(self, "owners", owners(self.unit_facts))
         object.__setattr__(self, "independent", alone and plain)
 
     def relation(self, unit: str) -> Relation:
         """Return the neighboring relation that losses for a unit must hold under."""
         facts = self.unit_facts.get(unit)
         return self.neighbors if facts is None else facts.neighbors
+
+    def bounding(self, unit: str) -> frozenset[str]:
+        """Return the units, besides itself, whose one change makes any change of it.
+
+        These cover it, and their relation is `any-change`: whatever happens to the
+        rows of one instance of the unit happens to those of one instance of theirs.
+        """
+        covers = self.covers.get(unit, frozenset()) - {unit}
+        whole = self.relation(unit) == "add-remove"
+        return frozenset(
+            wide
+            for wide in covers
+            if self.relation(wide) == "any-change"
+            and (whole or wide in self.owners[unit])
+        )

@@ -103,6 +103,8 @@ def _with_parts(node: Node, path: str | Path) -> Node:
     def read(part: str) -> Node:
         target = own.parent / part
         _refuse_outside(target, own.parent)
+        if target.exists() and not target.is_file():
+            raise fail(Code.INCLUDE, f"`{part}` is not a file")
         return read_document(read_bytes(target), str(target))
 
     return merged(node, own.name, read)

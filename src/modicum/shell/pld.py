@@ -33,6 +33,7 @@ from modicum.accounting.amounts import Amount, decimal_of
 from modicum.accounting.curves import Curve, composed
 from modicum.accounting.kinds.batch_format import Part, merged
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.exact import brief
 from modicum.shell.pld_mechanisms import (
     identity,
     interval_for,
@@ -71,7 +72,7 @@ def batch_epsilon(parts: Sequence[Part], delta: Fraction) -> Amount:
         >>> f"{float(batch_epsilon([noise], Fraction(1, 10**6))):.4f}"
         '0.8341'
     """
-    _require(0 < delta < 1, f"delta {float(delta):g} is not between 0 and 1")
+    _require(0 < delta < 1, f"delta {brief(delta)} is not between 0 and 1")
     return batch_loss(tuple(parts)).epsilon(delta)
 
 
@@ -99,7 +100,7 @@ def batch_delta(parts: Sequence[Part], eps: Fraction) -> Fraction:
         >>> f"{float(batch_delta([noise], Fraction(1))):.2e}"
         '1.75e-08'
     """
-    _require(eps >= 0, f"epsilon {float(eps):g} is negative")
+    _require(eps >= 0, f"epsilon {brief(eps)} is negative")
     return batch_loss(tuple(parts)).delta(eps)
 
 
@@ -136,7 +137,7 @@ def batch_curve(
         >>> f"{float(curve.at(Fraction(8))):.4f}", f"{float(curve.delta):.0e}"
         ('0.1600', '1e-10')
     """
-    _require(0 <= delta < 1, f"delta {float(delta):g} is not between 0 and 1")
+    _require(0 <= delta < 1, f"delta {brief(delta)} is not between 0 and 1")
     summed = composed((part.curve, part.times) for part in merged(parts))
     loss = batch_loss(tuple(parts))
     if any(side.infinite >= Fraction(1, 2) for side in loss.sides):

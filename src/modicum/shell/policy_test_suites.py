@@ -54,6 +54,8 @@ def load_suites(paths: Sequence[Path]) -> list[Suite]:
         with found.guard():
             tests = read_tests(load_release(file), _reader(file.parent))
             policy = file.parent / tests.policy
+            with placed(tests.policy_node):
+                _refuse_elsewhere(policy, file.resolve().parent.parent)
             if about is not None and policy.resolve() != about.resolve():
                 continue
             compiled = _policy(policy, tests, policies)
@@ -126,9 +128,22 @@ def _all_files(paths: Sequence[Path]) -> Iterator[tuple[Path, Path | None]]:
 
 def _reader(folder: Path) -> Callable[[str], tuple[Node, ...]]:
     def read(path: str) -> tuple[Node, ...]:
+        _refuse_elsewhere(folder / path, folder)
         return releases_of(load_release(folder / path))
 
     return read
+
+
+def _refuse_elsewhere(path: Path, folder: Path) -> None:
+    """Refuse a file outside a folder: its beginning could stand in an error message."""
+    if not path.resolve().is_relative_to(folder.resolve()):
+        problem = Problem(
+            Code.FILE_UNREADABLE,
+            f"`{path}` lies outside the folder of the tests",
+            notes=("tests may be somebody else's, and messages show what is read",),
+            help="put the file beside the tests, or write the releases into them",
+        )
+        raise InputError(problem)
 
 
 def _policy(

@@ -27,7 +27,7 @@ from modicum.ledger.balances import facts_of
 from modicum.ledger.state import id_taken
 from modicum.policy import CompiledPolicy, Policy
 from modicum.policy.model import Approval
-from modicum.policy.predicates import holds, words
+from modicum.policy.predicates import Facts, Scope, holds, words
 from modicum.release import ReleaseDraft, parse_release, price
 from modicum.workspace.book import Book
 from modicum.workspace.decision import Decision, approval_text
@@ -96,13 +96,33 @@ def _refuse_guarded(
 def approvals_of(
     recorded: RecordedRelease, compiled: CompiledPolicy
 ) -> tuple[Approval, ...]:
-    """Return the approvals that a release needs under a policy."""
+    """Return the approvals that a release needs under a policy.
+
+    A mechanism may have labels of its own, which rules go by. So an approval applies
+    if it does to the release as a whole, or as it reads with the labels of any one of
+    its mechanisms.
+
+    Args:
+        recorded: The release.
+        compiled: The policy.
+    """
     facts = facts_of(recorded, compiled.policy.vocabulary)
+    readings = [reading for one in facts for reading in (one, _by_own_labels(one))]
     return tuple(
         approval
         for approval in compiled.policy.approvals
-        if any(holds(approval.when, one) for one in facts)
+        if any(holds(approval.when, reading) for reading in readings)
     )
+
+
+def _by_own_labels(facts: Facts) -> Facts:
+    """Return facts as if the release had the labels of the mechanism."""
+    own = {
+        (Scope.RELEASE, label): value
+        for (scope, label), value in facts.labels.items()
+        if scope is Scope.MECHANISM
+    }
+    return replace(facts, labels={**facts.labels, **own})
 
 
 def needs_approval(decision: Decision) -> ApprovalError:

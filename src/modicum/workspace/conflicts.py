@@ -75,7 +75,8 @@ class Conflict:
         if self.fits is None:
             remedy = "no budget of this measure fits; leave the rule as it was"
         else:
-            remedy = f"keep at least {budget_text(readable(self.fits))} for this rule"
+            fits = readable(self.fits, self.loss.filter_name, self.loss.before)
+            remedy = f"keep at least {budget_text(fits)} for this rule"
         return Problem(
             Code.POLICY_CONFLICT,
             f"releases already made exceed the rule {self.rule.id}",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from decimal import ROUND_DOWN, Context, Decimal
 
 from modicum.accounting import INFINITE, ApproxBudget, Epsilon
 from modicum.accounting.budgets import budget_text
-from modicum.core.exact import LOSS_UNIT
+from modicum.core.exact import LOSS_UNIT, brief, unpadded
 from modicum.ledger import RuleLoss, Verdict
 from modicum.ledger.amounts import Amounts, Approximation, amounts, approximation, sums
 from modicum.policy.rules import Stage
@@ -84,17 +85,25 @@ def _delta_text(loss: RuleLoss) -> str:
 def _approximation_text(near: Approximation, *, added: bool) -> str:
     remark = "; losses do not simply add" if added else ""
     return (
-        f"tightest eps at delta {float(near.delta):g}:"
+        f"tightest eps at delta {brief(near.delta)}:"
         f" before {epsilon_text(near.before)}, alone {epsilon_text(near.alone)},"
         f" together {epsilon_text(near.together)} (by {near.together.method}){remark}"
     )
+
+
+def room_text(units: int, scale: int = LOSS_UNIT) -> str:
+    """Return what is left for people: four digits, rounded down so that it fits."""
+    if units >= INFINITE:
+        return "inf"
+    down = Context(prec=4, rounding=ROUND_DOWN)
+    return f"{float(down.divide(Decimal(units), Decimal(scale))):.4g}"
 
 
 def amount_text(units: int, scale: int = LOSS_UNIT) -> str:
     """Return an amount for people: four significant digits, `inf` if infinite."""
     if units >= INFINITE:
         return "inf"
-    return f"{units / scale:.4g}"
+    return unpadded(f"{units / scale:.4g}")
 
 
 def epsilon_text(epsilon: Epsilon) -> str:

@@ -53,19 +53,26 @@ def smallest_budget(budget: Budget, filter_name: str, total: Total) -> Budget | 
     return _with_least_parameter(found, filter_name, total)
 
 
-def readable(budget: Budget) -> Budget:
+def readable(budget: Budget, name: str, total: Total) -> Budget:
     """Return a budget with at most four digits in its numbers, and no smaller one.
 
     Args:
-        budget: A budget. A Renyi budget is returned as it is.
+        budget: A budget that admits a total. A Renyi budget is returned as it is.
+        name: The filter it is used with.
+        total: The total. If the budget with fewer digits does not admit it, or the
+            filter is not proven for it, the budget is returned as it is.
     """
     value = parameter(budget)
     if value is None:
         return budget
     rounded = with_parameter(budget, _four_digits(value))
     if isinstance(rounded, ApproxBudget):
-        return replace(rounded, delta=_four_digits(rounded.delta))
-    return rounded
+        rounded = replace(rounded, delta=_four_digits(rounded.delta))
+    try:
+        fits = filter_for(rounded, name).admits(total)
+    except InputError:
+        return budget
+    return rounded if fits else budget
 
 
 def _four_digits(value: Fraction) -> Fraction:

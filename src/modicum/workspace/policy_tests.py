@@ -134,7 +134,7 @@ def _refuse_unknown_rules(test: PolicyTest, compiled: CompiledPolicy) -> None:
                 f'the policy has no rule "{rule[:80]}"',
                 node.mark,
                 label=nearest(rule, known),
-                help="`modicum policy compile` lists its rules",
+                help="`modicum policy compile FILE` lists its rules",
             )
         )
     found.raise_any()

@@ -39,7 +39,11 @@ from modicum.release import parse_release, price
 
 EVERY: list[tuple[str, Budget]] = [
     ("{eps: 1.5}", PureBudget(Fraction(3, 2))),
-    ("{eps: 1, delta: 1e-07}", ApproxBudget(Fraction(1), Fraction(1, 10**7))),
+    ("{eps: 1, delta: 1e-7}", ApproxBudget(Fraction(1), Fraction(1, 10**7))),
+    (
+        "{eps: 1e-20, delta: 1e-12}",
+        ApproxBudget(Fraction(1, 10**20), Fraction(1, 10**12)),
+    ),
     ("{rho: 0.005}", ZcdpBudget(Fraction(1, 200))),
     ("{mu: 2}", GdpBudget(Fraction(2))),
 ]
@@ -61,7 +65,7 @@ def read(text: str) -> Budget:
 def test_the_key_names_the_measure(text: str, budget: Budget) -> None:
     assert read(text) == budget
     assert budget_text(budget) == text
-    assert measure(budget) == text.strip("{}").replace(": 1e-07", "").split(":")[0] + (
+    assert measure(budget) == text.strip("{}").replace(": 1e-7", "").split(":")[0] + (
         ", delta" if "delta" in text else ""
     )
 

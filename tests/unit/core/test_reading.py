@@ -424,18 +424,22 @@ def test_the_caret_stands_under_its_character_on_any_line(
 
 
 def test_the_json_form_of_a_problem() -> None:
-    problem = Problem(Code.BAD_NAME, "x", Mark("f", 1, 4), notes=("n",), help="h")
+    mark = Mark("f", 1, 4, length=2)
+    problem = Problem(Code.BAD_NAME, "x", mark, label="l", notes=("n",), help="h")
     assert problem.to_dict() == {
         "code": "MOD107",
         "message": "x",
         "file": "f",
         "line": 1,
         "column": 4,
+        "length": 2,
+        "label": "l",
         "notes": ["n"],
         "help": "h",
     }
     nowhere = Problem(Code.BAD_NAME, "x").to_dict()
-    assert (nowhere["file"], nowhere["line"], nowhere["column"]) == (None, None, None)
+    assert [nowhere[key] for key in ("file", "line", "column", "length")] == [None] * 4
+    assert nowhere["label"] == ""
 
 
 def test_codes_are_unique_and_well_formed() -> None:
@@ -460,3 +464,13 @@ def test_a_broken_invariant_stops_the_program() -> None:
     ) as caught:
         check(False, "ACC-1: not")
     assert caught.value.code is Code.INTERNAL
+
+
+@pytest.mark.parametrize(
+    "hidden", ["\u200b", "\u00ad", "\u200d", "\ufe0f", "\u2060", "\u3164", "\U000e0041"]
+)
+def test_a_text_holds_nothing_that_nobody_sees(hidden: str) -> None:
+    with pytest.raises(InputError) as caught:
+        text(from_python(f"mark{hidden}"), "the purpose")
+    assert caught.value.code is Code.NOT_TEXT
+    assert "invisible" in str(caught.value)

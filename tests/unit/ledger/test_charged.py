@@ -52,7 +52,7 @@ def loss_of(**measures: int) -> Loss:
 
 # --- one unit, two relations ----------------------------------------------------------
 
-SAME_LOSS, TWICE, NOTHING = "the same", "twice", "nothing"
+SAME_LOSS, TWICE, FOUR_TIMES, NOTHING = "the same", "twice", "four times", "nothing"
 
 #: Written out: recorded under, wanted under, what that makes of the loss.
 CONVERTED: dict[tuple[Relation, Relation], str] = {
@@ -69,9 +69,27 @@ CONVERTED: dict[tuple[Relation, Relation], str] = {
 #: The same for what a larger unit recorded, wanted for one that lies in it.
 INHERITED = {**CONVERTED, ("add-remove", "add-remove"): TWICE}
 
+#: From a unit that may cover with another instance in another table.
+MOVED: dict[tuple[Relation, Relation], str] = {
+    ("add-remove", "add-remove"): TWICE,
+    ("add-remove", "substitute"): FOUR_TIMES,
+    ("add-remove", "any-change"): FOUR_TIMES,
+    ("substitute", "add-remove"): NOTHING,
+    ("substitute", "substitute"): NOTHING,
+    ("substitute", "any-change"): NOTHING,
+    ("any-change", "add-remove"): SAME_LOSS,
+    ("any-change", "substitute"): TWICE,
+    ("any-change", "any-change"): TWICE,
+}
+
 
 def outcome(word: str, loss: Loss) -> Loss:
-    return {SAME_LOSS: loss, TWICE: doubled(loss), NOTHING: UNKNOWN}[word]
+    return {
+        SAME_LOSS: loss,
+        TWICE: doubled(loss),
+        FOUR_TIMES: doubled(doubled(loss)),
+        NOTHING: UNKNOWN,
+    }[word]
 
 
 @pytest.mark.spec("REL-9")
@@ -85,6 +103,10 @@ def test_a_loss_under_another_relation(before: Relation, now: Relation) -> None:
         Unit("user", "u"), Unit("day", "u", "day", "at", ("user",), {}, now)
     )
     assert charged(one, "day", below) == outcome(INHERITED[before, now], loss)
+    moved = vocabulary(
+        Unit("user", "u"), Unit("device", "d", within=("user",), neighbors=now)
+    )
+    assert charged(one, "device", moved) == outcome(MOVED[before, now], loss)
 
 
 CURVES = [
@@ -208,8 +230,9 @@ SHAPE = {
 @st.composite
 def situations(draw: st.DrawFn) -> tuple[RecordedMechanism, Vocabulary]:
     relations = st.sampled_from(RELATIONS)
+    ids = st.sampled_from(["a", "a", "b"])
     units = [
-        Unit(name, name, within=within, neighbors=draw(relations))
+        Unit(name, draw(ids), within=within, neighbors=draw(relations))
         for name, within in SHAPE.items()
     ]
     known = draw(st.dictionaries(st.sampled_from(sorted(SHAPE)), losses()))
@@ -229,15 +252,26 @@ def test_charges_are_monotone_and_proven(
     for unit, loss in charges.items():
         proven: list[Loss] = []
         for cover in words.covers[unit]:
-            if words.relation(cover) == "any-change":
+            same = has_one_owner(words, unit, cover)
+            whole = words.relation(unit) == "add-remove"
+            if words.relation(cover) == "any-change" and (same or whole):
                 assert nowhere_above(loss, charges[cover])
             if cover not in one.losses:
                 continue
-            table = CONVERTED if cover == unit else INHERITED
+            table = CONVERTED if cover == unit else INHERITED if same else MOVED
             before = one.neighbors.get(cover, "add-remove")
             word = table[before, words.relation(unit)]
             proven.append(outcome(word, one.losses[cover]))
         assert follows(loss, proven)
+
+
+def has_one_owner(words: Vocabulary, unit: str, cover: str) -> bool:
+    """Return whether links between units of one id lead from a unit to a cover."""
+    own = words.unit_facts[unit]
+    return unit == cover or any(
+        words.unit_facts[wide].id == own.id and has_one_owner(words, wide, cover)
+        for wide in own.within
+    )
 
 
 def follows(loss: Loss, proven: list[Loss]) -> bool:

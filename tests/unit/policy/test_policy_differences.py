@@ -238,10 +238,11 @@ def test_fewer_approvers_are_looser_and_more_are_tighter() -> None:
 @pytest.mark.parametrize(
     ("was", "now", "subject", "expected"),
     [
-        ("dp: {", "dp: {neighbors: any-change, ", "unit", Verdict.TIGHTER),
+        ("dp: {", "dp: {neighbors: any-change, ", "unit", Verdict.CHANGED),
         ("dp: {", "dp: {neighbors: substitute, ", "unit", Verdict.CHANGED),
         ("id: user_id", "id: account", "unit", Verdict.CHANGED),
         ("[none, black-box]", "[none, gray, black-box]", "label", Verdict.SAME),
+        ("[none, black-box]", "[none]", "label", Verdict.CHANGED),
         (
             "[low, {health: weak}]",
             "[medium, {health: weak}]",
@@ -258,10 +259,15 @@ def test_what_is_declared(was: str, now: str, subject: str, expected: Verdict) -
     ]
 
 
-def test_a_unit_of_any_change_that_is_given_up_is_looser() -> None:
-    wide = POLICY.replace("dp: {", "dp: {neighbors: any-change, ")
-    found = differences(compiled(wide), compiled())
-    assert [one.verdict for one in found.declared] == [Verdict.LOOSER]
+def test_another_relation_may_loosen_whichever_it_is() -> None:
+    """A loss that is stated for any change of a user costs a day of hers half."""
+    units = "units: {user: {id: u}, day: {id: u, within: user}}"
+    day = POLICY.replace("units: {user: {id: user_id}}", units)
+    wide = day.replace("user: {id: u}", "user: {id: u, neighbors: any-change}")
+    for old, new in ((day, wide), (wide, day)):
+        found = differences(compiled(old), compiled(new))
+        assert [one.verdict for one in found.declared] == [Verdict.CHANGED]
+        assert found.loosens
 
 
 def test_new_words_are_told() -> None:
@@ -272,3 +278,39 @@ def test_new_words_are_told() -> None:
     assert [one.text for one in found.declared] == ["`who` is new", "`weight` is new"]
     assert verdicts(found)["attr:weight @standard"] is Verdict.NEW
     assert verdicts(found)["cat:health/weak @standard"] is Verdict.TIGHTER
+
+
+# --- rules about nothing --------------------------------------------------------
+
+#: No attribute is in `place`.
+EMPTY = POLICY.replace(
+    "categories: {health: high}", "categories: {health: high, place: low}"
+).replace("budget: {high: 1.2}", "budget: {high: 1.2, low: 1.2}")
+
+
+def test_rules_about_nothing_are_left_out() -> None:
+    edit = ("low: 1.2}", "low: 1.9}")
+    assert between(edit, old=EMPTY).rules == ()
+    assert differences(compiled(POLICY), compiled(EMPTY)).rules == ()
+    gone = differences(compiled(EMPTY), compiled(POLICY))
+    assert gone.rules == ()
+    assert gone.declared
+
+
+def test_the_first_member_is_tighter_and_the_last_one_that_leaves_is_looser() -> None:
+    old = compiled(EMPTY)
+    new = compiled(
+        EMPTY.replace(
+            "age: [low, {health: weak}]", "age: [low, {health: weak, place: weak}]"
+        )
+    )
+    scopes = {"cat:place/weak @standard", "cat:place/weak @black-box"}
+    joined, left = differences(old, new), differences(new, old)
+    assert {
+        one for one, v in verdicts(joined).items() if v is Verdict.TIGHTER
+    } == scopes
+    assert set(verdicts(joined)) == scopes
+    assert not joined.loosens
+    assert verdicts(left) == dict.fromkeys(scopes, Verdict.LOOSER)
+    wider = EMPTY.replace("low: 1.2}", "low: 1.9}")
+    assert verdicts(differences(compiled(wider), new)) == verdicts(joined)

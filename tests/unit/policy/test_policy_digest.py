@@ -58,10 +58,10 @@ def test_the_digests_that_stand_in_ledgers_stay() -> None:
     """A change here makes every ledger that holds a policy unreadable."""
     example = Path(modicum.__file__).parent / "shell/examples/acme-health/policy.yaml"
     assert digest(example.read_text()) == (
-        "73573a1b86d1ca536074e71030b6622a284c1a9f756b74f8e13eb78fc6e18d5c"
+        "b0eaf0bdfd8ec1bf4094a96c60aa3d93a2eda46e2ed105f840375cf933666dda"
     )
     assert digest(POLICY) == (
-        "ecd44faf49a64f8c4eb38b97e6e46d26365c916c1fac3c75a9424eb751ac38d7"
+        "880b27cfa21f55519be60a3412834b5f377bb7f3f9dce4f920711c14bb36f983"
     )
 
 

@@ -17,7 +17,8 @@ from samples.small import POLICY, compiled
 
 from modicum.core.errors import Code, InputError
 from modicum.policy import CompiledPolicy
-from modicum.policy.hasse.choice import chosen_rules, related, rule_number
+from modicum.policy.about_nothing import AboutNothing
+from modicum.policy.hasse.choice import centers, chosen_rules, related
 from modicum.policy.hasse.diagram import (
     COMPARED_MAX,
     NODES_MAX,
@@ -33,6 +34,7 @@ from modicum.policy.hasse.diagram import (
 from modicum.policy.hasse.drawing import to_dot, to_svg
 from modicum.policy.hasse.layout import Box, laid_out
 from modicum.policy.predicates import Facts, Predicate, Scope, holds
+from modicum.policy.pruning.logic import Logic
 from modicum.policy.rules import Stage
 
 # --- the oracle: a rule is the set of mechanisms it is about --------------------
@@ -156,7 +158,7 @@ def test_the_neighborhood_is_two_steps_of_the_whole_diagram() -> None:
                 }
                 expected.update(*reached)
         expected |= start
-        near = neighborhood(hasse(policy, related(policy, number, every)), number)
+        near = neighborhood(hasse(policy, related(policy, [number], every)), [number])
         nodes, near_steps = as_sets(near)
         assert set().union(*nodes) == expected
         assert near_steps == {
@@ -286,8 +288,29 @@ def test_a_choice_of_rules() -> None:
     alone = chosen_rules(policy, stage=Stage.RELEASE)
     assert alone == [0]
     for n, identifier in enumerate(ids):
-        assert rule_number(policy, identifier) == (Stage.HISTORY, n)
-    assert rule_number(policy, "cap") == (Stage.RELEASE, 0)
+        assert centers(policy, identifier) == (Stage.HISTORY, [n])
+    assert centers(policy, "cap") == (Stage.RELEASE, [0])
+    both = [n for n, one in enumerate(ids) if one.startswith("attr:age ")]
+    assert centers(policy, "attr:age") == (Stage.HISTORY, both)
+    assert centers(policy, "attr:age", ["standard"]) == (Stage.HISTORY, both[:1])
+
+
+def test_a_scope_is_drawn_in_all_its_contexts() -> None:
+    policy = compiled()
+    _, numbers = centers(policy, "cat:health/weak")
+    whole = hasse(policy, related(policy, numbers, chosen_rules(policy)))
+    near = neighborhood(whole, numbers)
+    drawn = {rule.number for node in near.nodes for rule in node.rules}
+    each = [
+        {
+            rule.number
+            for node in neighborhood(whole, [number]).nodes
+            for rule in node.rules
+        }
+        for number in numbers
+    ]
+    assert drawn == set().union(*each)
+    assert near.title == "Rules of small around cat:health/weak"
 
 
 @pytest.mark.parametrize(
@@ -309,9 +332,72 @@ def test_a_choice_that_leaves_nothing(
 
 def test_a_rule_that_is_not_there() -> None:
     with pytest.raises(InputError) as caught:
-        rule_number(compiled(), "attr:diagnoses @standard")
+        centers(compiled(), "attr:diagnoses @standard")
     assert caught.value.code is Code.UNKNOWN_CHOICE
-    assert 'did you mean "attr:diagnosis @standard"?' in caught.value.render()
+    assert "nearest: attr:diagnosis" in caught.value.render()
+
+
+#: Nothing is a member of `place`; `models` and the setting `standard` exclude another.
+EMPTY = POLICY.replace(
+    "categories: {health: high}", "categories: {health: high, place: high}"
+).replace(
+    "  - {name: attr,",
+    "  - {name: models, when: 'm.ml == \"black-box\"', unit: user, budget: 1}\n"
+    "  - {name: attr,",
+)
+ABOUT_NOTHING = {
+    "models @standard",
+    *(
+        f"cat:place/{level} @{setting}"
+        for level in ("member", "strong", "weak")
+        for setting in ("standard", "black-box")
+    ),
+}
+
+
+def test_rules_about_nothing_are_found() -> None:
+    policy = compiled(EMPTY)
+    nothing = AboutNothing(policy.rules, Logic(policy.policy.vocabulary))
+    found = {rule.id for n, rule in enumerate(policy.rules) if n in nothing}
+    assert found == ABOUT_NOTHING
+
+
+def test_a_rule_is_about_nothing_if_no_mechanism_falls_under_it() -> None:
+    rng = random.Random(seed())
+    empty = 0
+    for _ in range(examples(25)):
+        policy = compiled_from(policy_text(rng))
+        nothing = AboutNothing(policy.rules, Logic(policy.policy.vocabulary))
+        known: dict[Predicate, int] = {}
+        for number, rule in enumerate(policy.rules):
+            about = matched(rule.predicate, known)
+            for setting in rule.settings:
+                about &= matched(setting, known)
+            assert (number in nothing) == (about == 0), rule.id
+            empty += about == 0
+    assert empty
+
+
+def test_rules_about_nothing_are_not_drawn() -> None:
+    policy = compiled(EMPTY)
+    drawn = {policy.rules[n].id for n in chosen_rules(policy)}
+    assert drawn == {rule.id for rule in policy.rules} - ABOUT_NOTHING
+    with pytest.raises(InputError, match="`cat:place/weak` is about nothing"):
+        centers(policy, "cat:place/weak")
+    _, numbers = centers(policy, "models")
+    assert [policy.rules[n].id for n in numbers] == ["models @black-box"]
+
+
+def test_a_witness_outside_the_picture_is_named_in_it() -> None:
+    policy = compiled()
+    numbers = chosen_rules(policy, settings=["standard"], constraining=False)
+    diagram = hasse(policy, [n for n in numbers if policy.pruned.witness[n] >= 0])
+    assert diagram.nodes
+    witness = diagram.nodes[0].rules[0].witness
+    for picture in (to_svg(diagram), to_dot(diagram)):
+        assert f"by {witness}" in picture
+    whole = hasse(policy, chosen_rules(policy))
+    assert ">by " not in to_svg(whole)
 
 
 def crowd(attributes: int) -> CompiledPolicy:
@@ -333,7 +419,7 @@ def test_what_nobody_could_read_is_not_drawn() -> None:
     number = policy.rules.number("attr:a7 @standard")
     assert number is not None
     near = neighborhood(
-        hasse(policy, related(policy, number, chosen_rules(policy))), number
+        hasse(policy, related(policy, [number], chosen_rules(policy))), [number]
     )
     assert [node.rules[0].id for node in near.nodes] == [
         "global @standard",

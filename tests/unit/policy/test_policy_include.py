@@ -77,14 +77,14 @@ schema:
     age: [low, {health: weak}]
 
 policies:
-  - {name: first, when: 'true', unit: patient, budget: {rho: 1}}
+  - {name: first, when: "true", unit: patient, budget: {rho: 1}}
 
   - name: second
     for_each: attribute
     unit: day
     budget: {low: {rho: 3}, high: {rho: 2}}
 
-  - {name: last, when: 'true', unit: patient, budget: {rho: 4}}
+  - {name: last, when: "true", unit: patient, budget: {rho: 4}}
 """
 
 
@@ -403,14 +403,17 @@ def test_fmt_prints_the_text_whose_hash_is_the_digest(tmp_path: Path) -> None:
 def test_fmt_rewrites_one_file_and_keeps_its_comments_and_mode(tmp_path: Path) -> None:
     path = write(tmp_path, FILES)
     path.chmod(0o640)
-    assert run("fmt", path, "--check") == (4, f"{path}: not formatted\n")
+    assert run("fmt", path, "--check") == (
+        4,
+        f"{path}: not formatted; mend it with  modicum policy fmt --write {path}\n",
+    )
     assert path.read_text() == ROOT
     assert run("fmt", path, "--write") == (0, f"{path}: formatted\n")
     assert path.read_text() == (
         "# the whole policy\nmodicum: policy/v1\n"
         "include: [parts/words.yaml, rules.yaml]\nname: split\n\n"
         "units:\n  patient: {id: patient_id}\n\npolicies:\n"
-        "  - {name: last, when: 'true', unit: patient, budget: {rho: 4}}\n"
+        '  - {name: last, when: "true", unit: patient, budget: {rho: 4}}\n'
     )
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert run("fmt", path, "--check") == (0, f"{path}: ok\n")

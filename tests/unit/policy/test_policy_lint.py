@@ -1,53 +1,31 @@
-"""What is refused though it reads well, and what is only warned about."""
+"""What is refused though it reads well."""
 
 from __future__ import annotations
 
 from itertools import product
+from typing import TypeAlias
 
 import pytest
 from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import policy as oracle
+from samples.linted import (
+    HEAD,
+    LABELS,
+    OPEN,
+    approvals,
+    extension,
+    guards,
+    policy,
+    refused,
+    warned,
+    whens,
+)
 from samples.small import POLICY, compiled
 
-from modicum.core.errors import Code, InputError, Problem
-
-HEAD = """
-modicum: policy/v1
-name: lint
-units: {user: {id: user_id}}
-labels:
-  ml: {values: [none, black-box, open], default: none}
-  stage: {values: [draft, final], default: draft}
-schema: {attributes: {age: low}}
-"""
-
-
-def refused(text: str) -> list[Problem]:
-    """Return what is refused about a policy that compiles."""
-    found = compiled(text)
-    try:
-        found.refuse_mistakes()
-    except InputError as error:
-        return list(error.problems)
-    return []
-
-
-def policy(*rules: tuple[str, object], settings_of: str = "") -> str:
-    lines = [
-        f"  - {{name: p{number}, when: '{when}', unit: user, budget: {{eps: {eps}}}}}"
-        for number, (when, eps) in enumerate(rules)
-    ]
-    return HEAD + "policies:\n" + "\n".join(lines) + "\n" + settings_of
-
-
-def extension(*contexts: tuple[str, str]) -> str:
-    lines = [
-        f"      s{number}: {{when: '{when}', budget: {changed}}}"
-        for number, (when, changed) in enumerate(contexts)
-    ]
-    return "extensions:\n  - name: e\n    settings:\n" + "\n".join(lines) + "\n"
+from modicum.core.errors import Code, InputError
+from modicum.policy.implication import counterexample
 
 
 def test_a_policy_without_mistakes_is_not_refused() -> None:
@@ -111,22 +89,6 @@ def test_the_default_of_a_label_falls_under_rules_as_tight_as_any_value(
     assert f"`{label}`" in problem.message
     assert problem.mark is not None
     assert problem.mark.source[problem.mark.column - 1 :].startswith("none")
-
-
-LABELS = {"ml": ("none", "black-box", "open"), "stage": ("draft", "final")}
-atoms = st.sampled_from(
-    [
-        "true",
-        *(f'm.{name} == "{v}"' for name, values in LABELS.items() for v in values),
-        *(f'm.{name} != "{v}"' for name, values in LABELS.items() for v in values),
-        '"age" in m.attributes',
-    ]
-)
-whens = st.one_of(
-    atoms,
-    st.tuples(atoms, atoms).map(" && ".join),
-    st.tuples(atoms, atoms).map(" || ".join),
-)
 
 
 def escapes(rules: list[tuple[str, int]], label: str) -> bool:
@@ -193,6 +155,152 @@ def test_the_remedy_for_a_loose_default_works() -> None:
     ]
 
 
+@pytest.mark.spec("POL-8")
+@pytest.mark.parametrize(
+    ("asked", "kind"),
+    [
+        (approvals((OPEN, 1, ("a",), False)), "approval"),
+        (approvals((OPEN, 1, ("a",), False), ("true", 1, ("a",), False)), None),
+        (approvals((OPEN, 2, ("a",), False), ("true", 1, ("a",), False)), "approval"),
+        (approvals((OPEN, 1, ("a",), False), ("true", 2, ("a",), False)), None),
+        (approvals((OPEN, 1, ("a",), False), ("true", 1, ("a", "b"), False)),
+         "approval"),
+        (approvals((OPEN, 1, ("a", "b"), False), ("true", 1, ("a",), False)), None),
+        (approvals((OPEN, 1, ("a",), False), ("true", 1, ("a",), True)), "approval"),
+        (approvals((OPEN, 1, ("a",), True), ("true", 1, ("a",), False)), None),
+        (approvals((OPEN, 1, ("a",), False), ("true", 2, ("a",), True)), None),
+        (approvals((OPEN, 2, ("a",), False), ("true", 2, ("a",), True)), "approval"),
+        (approvals(('release.ml == "none"', 1, ("a",), False)), None),
+        (guards('m.ml != "open" || "user" in m.contribution_bound'), "guard"),
+        (guards('m.ml != "open" || "user" in m.contribution_bound',
+                '"user" in m.contribution_bound'), None),
+        (guards('m.ml == "open" || "user" in m.contribution_bound'), None),
+    ],
+)  # fmt: skip
+def test_a_label_left_out_escapes_neither_approvals_nor_guards(
+    asked: str, kind: str | None
+) -> None:
+    found = refused(policy(("true", 1)) + asked)
+    if kind is None:
+        assert found == []
+        return
+    (problem,) = found
+    assert problem.code is Code.LOOSE_DEFAULT
+    assert "`ml`" in problem.message
+    assert kind in problem.notes[0]
+    assert problem.help == "make `open` the default"
+    text = policy(("true", 1)).replace("default: none", "default: open")
+    assert refused(text + asked) == []
+
+
+release_atoms = st.sampled_from(
+    [
+        f'release.{name} {sign} "{value}"'
+        for name, values in LABELS.items()
+        for value in values
+        for sign in ("==", "!=")
+    ]
+)
+release_whens = st.one_of(
+    st.just("true"),
+    release_atoms,
+    st.tuples(release_atoms, release_atoms).map(" && ".join),
+    st.tuples(release_atoms, release_atoms).map(" || ".join),
+)
+demands = st.tuples(
+    release_whens,
+    st.integers(1, 2),
+    st.sampled_from([("a",), ("a", "b")]),
+    st.booleans(),
+)
+Demand: TypeAlias = "tuple[str, int, tuple[str, ...], bool]"
+
+
+def satisfying(demand: Demand) -> set[frozenset[tuple[str, bool]]]:
+    """Return all groups that satisfy a demand, of people with a role each.
+
+    There are two people of each role, and one more who asks.
+    """
+    _, need, roles, requester = demand
+    people = [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2"), ("a", "asks")]
+    groups = (
+        {one for one, chosen in zip(people, choice, strict=True) if chosen}
+        for choice in product((False, True), repeat=len(people))
+    )
+    return {
+        frozenset(group)  # type: ignore[arg-type]
+        for group in groups
+        if sum(role in roles and (requester or who != "asks") for role, who in group)
+        >= need
+    }
+
+
+def approval_escaped(asked: list[Demand], label: str) -> bool:
+    """Go through all labels of a release and a mechanism: is a demand escaped?"""
+    other = next(name for name in LABELS if name != label)
+    default = LABELS[label][0]
+    for value, mine, its in product(LABELS[label], LABELS[other], LABELS[other]):
+
+        def needed(demand: Demand, given: str, views: tuple[str, ...]) -> bool:
+            return any(
+                oracle.holds(demand[0], {}, {label: given, other: view})
+                for view in views
+            )
+
+        for demand in asked:
+            if needed(demand, value, (mine, its)) and not any(
+                needed(one, default, (mine, its))
+                and satisfying(one) <= satisfying(demand)
+                for one in asked
+            ):
+                return True
+    return False
+
+
+@pytest.mark.spec("POL-8")
+@settings(max_examples=examples(60), deadline=None)
+@given(st.lists(demands, min_size=1, max_size=3))
+def test_an_approval_is_escaped_exactly_if_a_release_can_be_described_so(
+    asked: list[Demand],
+) -> None:
+    loose = {
+        problem.message.split("`")[1]
+        for problem in refused(policy(("true", 1)) + approvals(*asked))
+        if problem.code is Code.LOOSE_DEFAULT
+    }
+    assert loose == {label for label in LABELS if approval_escaped(asked, label)}
+
+
+def guard_escaped(unless: list[str], label: str) -> bool:
+    """Go through all mechanisms: is one refused only if it gives the label?"""
+    for reads, *values in product([[], ["age"]], *LABELS.values()):
+        given_labels = dict(zip(LABELS, values, strict=True))
+        left_out = {**given_labels, label: LABELS[label][0]}
+        kept, also_kept = (
+            all(
+                oracle.holds(one, {"attributes": reads, **labels}, {}) for one in unless
+            )
+            for labels in (given_labels, left_out)
+        )
+        if not kept and also_kept:
+            return True
+    return False
+
+
+@pytest.mark.spec("POL-8")
+@settings(max_examples=examples(60), deadline=None)
+@given(st.lists(whens, min_size=1, max_size=3))
+def test_a_guard_is_escaped_exactly_if_a_mechanism_can_be_described_so(
+    unless: list[str],
+) -> None:
+    loose = {
+        problem.message.split("`")[1]
+        for problem in refused(policy(("true", 1)) + guards(*unless))
+        if problem.code is Code.LOOSE_DEFAULT
+    }
+    assert loose == {label for label in LABELS if guard_escaped(unless, label)}
+
+
 # --- rules about nothing, budgets for nothing ---
 
 
@@ -242,45 +350,118 @@ def test_a_budget_that_lets_nothing_pass_is_refused(budget: str, fits: bool) -> 
     assert [problem.code for problem in refused(single)] == codes
 
 
-# --- warnings ---
+@pytest.mark.spec("POL-9")
+def test_a_guard_that_refuses_everything_is_refused() -> None:
+    (problem,) = refused(policy(("true", 1)) + guards("true", "m.ml in []"))
+    assert problem.code is Code.NEVER_TRUE
+    assert "`g1` refuses every release" in problem.message
+    assert problem.mark is not None
 
 
-def warned(text: str) -> list[str]:
-    return [warning.render().split("\n")[0] for warning in compiled(text).warnings]
+@pytest.mark.spec("POL-9")
+def test_an_approval_that_nothing_needs_is_refused() -> None:
+    never = f'{OPEN} && release.ml == "none"'
+    asked = approvals(("true", 1, ("a",), False), (never, 1, ("b", "c"), False))
+    (problem,) = refused(policy(("true", 1)) + asked)
+    assert problem.code is Code.NEVER_TRUE
+    assert "the approval by b or c" in problem.message
+    assert problem.mark is not None
 
 
-def test_an_attribute_of_which_nobody_said_to_what_it_belongs() -> None:
-    text = POLICY.replace("age: [low, {health: weak}]", "age: low")
-    assert warned(text) == [
-        "error[MOD113]: nothing says to which categories `age` belongs"
-    ]
-    assert warned(POLICY.replace("[low, {health: weak}]", "[low, {}]")) == []
+@pytest.mark.spec("POL-9")
+def test_a_single_release_is_held_against_the_budget_and_not_a_filter() -> None:
+    """The filter `as-published` is not proven for such an eps; no rule here uses it."""
+    large = policy(("true", 1)).replace("policies:", "per_release:")
+    large = large.replace("{eps: 1}", "{eps: 22, delta: 1e-7}")
+    large = large.replace("units:", "dp: {filter: as-published}\nunits:")
+    assert refused(large) == []
+    with pytest.raises(InputError) as caught:
+        compiled(large.replace("per_release:", "policies:"))
+    assert caught.value.code is Code.OUT_OF_RANGE
+    small = policy(("true", 1)).replace("policies:", "per_release:")
+    for budget, fits in (("{eps: 1e-11, delta: 1e-9}", True), ("{mu: 1e-7}", False)):
+        codes = [one.code for one in refused(small.replace("{eps: 1}", budget))]
+        assert codes == ([] if fits else [Code.NOTHING_FITS])
 
 
-def test_an_extension_that_keeps_no_budget() -> None:
-    text = POLICY.replace("budget: same", "budget: {scale: 1}")
-    assert warned(text) == [
-        "error[MOD101]: extension `ml` changes the budget in every setting"
-    ]
-
-
-def test_a_rule_that_its_context_excludes() -> None:
-    text = policy(
-        ("true", 2), ('m.ml == "open"', 2), ('m.ml == "open" && m.stage == "draft"', 2),
-        settings_of=extension(('m.ml == "none"', "same"), ("true", "same")),
-    )  # fmt: skip
-    assert warned(text) == [
-        "error[MOD207]: no mechanism can fall under `p1 @s0`",
-        "error[MOD207]: no mechanism can fall under `p2 @s0`",
-    ]
-
-
-def test_settings_that_exclude_each_other() -> None:
-    text = policy(("true", 2)) + (
-        "extensions:\n"
-        "  - name: e\n    settings: {a: {when: 'm.ml == \"open\"', budget: same},"
-        " all: {when: 'true', budget: same}}\n"
-        "  - name: f\n    settings: {b: {when: 'm.ml == \"none\"', budget: same},"
-        " every: {when: 'true', budget: same}}\n"
+@pytest.mark.spec("POL-9")
+@pytest.mark.parametrize("section", ["policies", "per_release"])
+def test_a_policy_of_no_rules_is_refused(section: str) -> None:
+    by_category = "{name: c, for_each: category, unit: user, budget: {low: {eps: 1}}}"
+    text = HEAD + f"{section}: [{by_category}]\n"
+    (problem,) = refused(text)
+    assert problem.code is Code.NEVER_TRUE
+    assert problem.mark is not None
+    both = text.replace(section, "policies").replace(
+        by_category,
+        by_category + ', {name: all, when: "true", unit: user, budget: {eps: 1}}',
     )
-    assert warned(text) == ["error[MOD207]: no rule @a @b can match"]
+    assert refused(both) == []
+    assert warned(both) == [
+        "error[MOD101]: policy `c` has no rules: the schema has no categories"
+    ]
+
+
+@pytest.mark.spec("POL-5")
+@pytest.mark.parametrize("section", ["policies", "per_release"])
+def test_a_table_over_two_measures_is_refused_everywhere(section: str) -> None:
+    text = (
+        POLICY[: POLICY.index("policies:")]
+        + f"""\
+{section}:
+  - name: cat
+    for_each: category
+    unit: user
+    budget: {{high: {{eps: 1}}, low: {{rho: 1}}}}
+    levels: {{member: {{map: {{1: 2}}}}}}
+"""
+    )
+    text = text.replace("{health: high}", "{health: high, place: low}")
+    with pytest.raises(InputError) as caught:
+        compiled(text)
+    assert caught.value.code is Code.MAP_MEASURE
+
+
+# --- the release alone leaves a label out ---
+
+
+@pytest.mark.spec("POL-8")
+def test_a_label_that_only_mechanisms_give_escapes_nothing() -> None:
+    """The mechanism says one thing; its release says nothing, and reads as default."""
+    text = policy(
+        ('m.ml == "none" && release.ml == "none"', 1), ('release.ml == "open"', 1),
+        ("true", 2),
+    )  # fmt: skip
+    (problem,) = refused(text)
+    assert problem.code is Code.LOOSE_DEFAULT
+    assert "`p1`" in problem.notes[0]
+    assert refused(policy(('release.ml == "none"', 1), ("true", 2))) == []
+
+
+def test_a_thousand_contexts_take_no_thousand_searches() -> None:
+    """Extensions are asked one by one: 3**8 contexts, and some dozens of questions."""
+    labels = "".join(f"  l{n}: {{values: [a, b, c], default: a}}\n" for n in range(8))
+    settings = "".join(
+        f"  - name: e{n}\n    settings:\n"
+        f"      a{n}: {{when: 'm.l{n} == \"a\"', budget: same}}\n"
+        f"      b{n}: {{when: 'm.l{n} != \"c\"', budget: {{scale: 2}}}}\n"
+        f"      c{n}: {{when: 'true', budget: {{scale: 3}}}}\n"
+        for n in range(8)
+    )
+    head = HEAD.replace("labels:\n", f"labels:\n{labels}")
+    text = policy(("true", 1), settings_of=f"extensions:\n{settings}")
+    text = text.replace(HEAD, head)
+    asked = []
+
+    def counted(*question: object) -> object:
+        asked.append(question)
+        return counterexample(*question)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("modicum.policy.lint.label_defaults.counterexample", counted)
+        found = compiled(text)
+        assert len(found.rules) == 3**8
+        assert refused(text) == []
+    assert len(asked) < 500
+    loose = text.replace("default: a", "default: b")
+    assert len(refused(loose)) == 8

@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import TypeAlias
 
 import pytest
 
+from modicum.release import Vocabulary
 from modicum.release.units import (
     INSIDE,
+    MOVING,
     PERIODS,
     RELATIONS,
     SAME,
@@ -23,6 +26,7 @@ from modicum.release.units import (
     changes,
     larger,
     nests,
+    owners,
     steps,
     touches,
 )
@@ -210,6 +214,40 @@ def test_steps_where_only_the_size_of_groups_is_known(
     ]
     claimed = changes(Reach(size, 0, fixed=False), of, by)
     assert most_steps(every, (whole, of), (part, by)) == claimed
+
+
+@pytest.mark.spec("REL-8")
+@pytest.mark.parametrize(("of", "by"), PAIRS)
+def test_a_device_may_change_hands_between_tables(of: Relation, by: Relation) -> None:
+    """In every table a device lies in one user; in another table, in another user."""
+    device, user = (0, 0, 1, 2), (0, 1, 0, 1)
+    every = [table for table in tables(4) if not {0, 1} <= table]
+    assert most_steps(every, (device, of), (user, by)) == changes(MOVING, of, by)
+
+
+@pytest.mark.spec("REL-8")
+def test_only_an_owner_of_the_same_id_is_the_same_in_every_table() -> None:
+    units = named(
+        Unit("user", "user_id", neighbors="any-change"),
+        Unit("device", "device_id", within=("user",), neighbors="any-change"),
+        timed("day", "day", within=("user",), neighbors="any-change"),
+        timed("visit", "day", within=("day",), neighbors="any-change"),
+    )
+    assert steps(units, "day", "user") == steps(units, "visit", "user") == 1
+    assert steps(units, "device", "user") == 2
+    assert owners(units) == {
+        "user": {"user"},
+        "device": {"device"},
+        "day": {"day", "user"},
+        "visit": {"visit", "day", "user"},
+    }
+    words = Vocabulary(frozenset(), {}, tuple(units), "add-remove", units)
+    assert words.bounding("device") == frozenset()
+    assert words.bounding("visit") == {"day", "user"}
+    whole = {**units, "device": replace(units["device"], neighbors="add-remove")}
+    assert steps(whole, "device", "user") == 1
+    words = Vocabulary(frozenset(), {}, tuple(whole), "add-remove", whole)
+    assert words.bounding("device") == {"user"}
 
 
 @pytest.mark.parametrize(("of", "by"), PAIRS)

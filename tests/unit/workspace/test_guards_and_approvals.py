@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from samples.small import POLICY, counts, workspace
+from budget import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples.small import POLICY, compiled, counts, workspace
 
 from modicum.cli.exits import Exit, exit_for
+from modicum.core.document import from_python
 from modicum.core.errors import ApprovalError, Code, InputError
+from modicum.workspace.answers import approvals_of, price_release
+from modicum.workspace.policy_test_files import Expected, Outcome, PolicyTest
+from modicum.workspace.policy_tests import coverage, run_test
 
 GUARDED = (
     POLICY
@@ -79,6 +87,88 @@ def test_a_release_that_needs_approval_is_not_reserved(tmp_path: Path) -> None:
         assert exit_for(caught.value) is Exit.NEEDS_APPROVAL
     assert ws.submit(counts("r-2", audience="internal")).allowed
     assert "r-1" not in ws.state().releases
+
+
+LABELED = (
+    POLICY.replace(
+        "labels:\n",
+        "labels:\n  audience: {values: [internal, faculty, public], default: public}\n",
+    )
+    + """
+approvals:
+  - {when: 'release.audience == "public"', need: 2, from: [officer]}
+  - {when: 'release.audience != "internal" && release.ml == "black-box"',
+     need: 1, from: [officer]}
+"""
+)
+
+
+def of_two(release: Mapping[str, str], *own: Mapping[str, str]) -> dict[str, Any]:
+    """Return a release of one mechanism for each of some labels."""
+    described = {**counts("r-1"), **release}
+    (mechanism,) = described["mechanisms"]
+    described["mechanisms"] = [
+        {**mechanism, "name": f"counts-{number}", **labels}
+        for number, labels in enumerate(own)
+    ]
+    return described
+
+
+@pytest.mark.spec("POL-11")
+def test_a_label_of_a_mechanism_escapes_no_approval(tmp_path: Path) -> None:
+    ws = workspace(tmp_path, policy=LABELED)
+    release = {"audience": "faculty"}
+    assert ws.check(of_two(release, {}, {})).approvals == ()
+    hidden = of_two(release, {}, {"audience": "public"})
+    assert [one.need for one in ws.check(hidden).approvals] == [2]
+    with pytest.raises(ApprovalError):
+        ws.submit(hidden)
+    # What the release says of itself counts though every mechanism says less.
+    louder = of_two({"audience": "public"}, {"audience": "internal"})
+    assert [one.need for one in ws.check(louder).approvals] == [2]
+
+
+labels_given = st.fixed_dictionaries(
+    {},
+    optional={
+        "audience": st.sampled_from(["internal", "faculty", "public"]),
+        "ml": st.sampled_from(["none", "black-box"]),
+    },
+)
+
+
+@pytest.mark.spec("POL-11")
+@settings(max_examples=examples(60), deadline=None)
+@given(labels_given, st.lists(labels_given, min_size=1, max_size=2))
+def test_an_approval_reads_a_release_as_any_of_its_mechanisms_does(
+    release: dict[str, str], own: list[dict[str, str]]
+) -> None:
+    policy = compiled(LABELED)
+    whole = {"audience": "public", "ml": "none", **release}
+    readings = [whole, *({**whole, **labels} for labels in own)]
+    expected = [2] * any(one["audience"] == "public" for one in readings)
+    expected += [1] * any(
+        one["audience"] != "internal" and one["ml"] == "black-box" for one in readings
+    )
+    recorded = price_release(of_two(release, *own), policy)
+    assert [one.need for one in approvals_of(recorded, policy)] == expected
+
+
+@pytest.mark.spec("POL-11")
+def test_a_policy_test_touches_what_a_label_of_a_mechanism_needs() -> None:
+    policy = compiled(LABELED)
+    release = of_two({"audience": "internal"}, {"audience": "public"})
+    test = PolicyTest(
+        name="hidden",
+        history=(),
+        release=from_python(release),
+        expected=Expected(Outcome.NEEDS_APPROVAL),
+        mark=None,
+    )
+    answer = run_test(test, policy)
+    assert answer.passed
+    untouched = coverage(policy, [answer]).untouched_approvals
+    assert [one.need for one in untouched] == [1]
 
 
 @pytest.mark.spec("POL-11")

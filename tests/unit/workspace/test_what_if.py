@@ -24,8 +24,10 @@ from modicum.accounting import (
 from modicum.accounting.budgets import RenyiBudget
 from modicum.accounting.grid import COORDINATES, DELTA, RHO
 from modicum.accounting.mechanisms import declared_pure, gaussian
+from modicum.core.errors import InputError
 from modicum.ledger import ChainBreakError
 from modicum.workspace import Workspace
+from modicum.workspace.explain import amount_text, room_text
 from modicum.workspace.fitting import largest_rho, readable, smallest_budget
 from modicum.workspace.past import DENIED, History, history_of
 from modicum.workspace.rule_standing import rule_standing
@@ -299,7 +301,7 @@ def test_the_smallest_budget_fits_and_one_unit_less_does_not(
     }
     (change,) = (less[key] for key in less if hasattr(least, key))
     assert not filter_for(change(least), name).admits(total)
-    rounded = readable(least)
+    rounded = readable(least, name, total)
     assert filter_for(rounded, name).admits(total)
 
 
@@ -336,8 +338,24 @@ def test_each_renyi_limit_is_raised_as_far_as_it_must_be() -> None:
 
 def test_a_budget_is_made_readable_upwards() -> None:
     budget = ApproxBudget(Fraction("0.754613976287"), Fraction(1234567, 10**14))
-    assert readable(budget) == ApproxBudget(Fraction("0.7547"), Fraction(1235, 10**11))
-    assert readable(ZcdpBudget(Fraction(123456))) == ZcdpBudget(Fraction(123500))
+    rounded = ApproxBudget(Fraction("0.7547"), Fraction(1235, 10**11))
+    assert readable(budget, "combined-v1", Total()) == rounded
+    zcdp = readable(ZcdpBudget(Fraction(123456)), "combined-v1", Total())
+    assert zcdp == ZcdpBudget(Fraction(123500))
+
+
+def test_a_budget_that_the_filter_is_not_proven_for_is_not_proposed() -> None:
+    edge = ApproxBudget(Fraction("21.490794201277"), Fraction(1, 10**7))
+    assert filter_for(edge, "as-published").admits(Total())
+    with pytest.raises(InputError):
+        filter_for(ApproxBudget(Fraction("21.5"), edge.delta), "as-published")
+    assert readable(edge, "as-published", Total()) == edge
+
+
+def test_what_is_left_is_rounded_down() -> None:
+    assert room_text(26_075_755_768) == "0.02607"
+    assert amount_text(26_075_755_768) == "0.02608"
+    assert (room_text(0), room_text(INFINITE)) == ("0", "inf")
 
 
 @pytest.mark.parametrize(

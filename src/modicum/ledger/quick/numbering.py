@@ -47,9 +47,8 @@ class Numbering:
         ]
         self._lowering = [
             (unit, cover)
-            for unit, covers in vocabulary.covers.items()
-            for cover in covers - {unit}
-            if vocabulary.relation(cover) == "any-change"
+            for unit in vocabulary.units
+            for cover in vocabulary.bounding(unit)
         ]
         self._extensions = [
             [setting.predicate for setting in settings]

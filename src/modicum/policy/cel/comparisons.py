@@ -20,7 +20,21 @@ from modicum.policy.cel.fields import (
     field_meant,
     unknown,
 )
-from modicum.policy.cel.tree import CelError, Field, Listing, Part, outside
+from modicum.policy.cel.misuse import (
+    asked_for,
+    needs_number,
+    needs_text,
+    nothing_to_look_into,
+    path,
+)
+from modicum.policy.cel.tree import (
+    CelError,
+    Field,
+    Listing,
+    Part,
+    Rewrite,
+    outside,
+)
 from modicum.policy.implication.normal_form import all_of, any_of, negation
 from modicum.policy.implication.worlds import MECHANISM_KINDS
 from modicum.policy.predicates import (
@@ -65,25 +79,6 @@ class Side:
         return [Side(*pair) for pair in zip(values, parts, strict=True)]
 
 
-def needs_text(part: Part) -> CelError:
-    """Return the error for something that should be a text."""
-    return CelError(
-        Code.CEL_TYPE,
-        "only a text can stand here",
-        part.at,
-        help='write it in quotes: "…"',
-    )
-
-
-def _needs_number(part: Part) -> CelError:
-    return CelError(
-        Code.CEL_TYPE,
-        "only a whole number can stand here",
-        part.at,
-        help="write it without quotes, point and exponent",
-    )
-
-
 class Comparisons:
     """Lowers comparisons, and checks every word in them against a vocabulary."""
 
@@ -108,7 +103,7 @@ class Comparisons:
             case (SizeOf() | Bound()) as field, int(number):
                 return self._number("==", field, number, left.part)
             case ((SizeOf() | Bound() | int()), _):
-                raise _needs_number(right.part)
+                raise needs_number(right.part)
             case _, str(value):
                 return self._equals_text(left, value, right.part)
             case (
@@ -140,12 +135,9 @@ class Comparisons:
             case AttributeName(name=name):
                 return Constant(value=name == self._attribute(value, part))
             case Attributes() | Bounds():
-                raise CelError(
-                    Code.CEL_TYPE,
-                    "a list cannot be compared with a text",
-                    side.part.at,
-                    help='write  "age" in m.attributes',
-                )
+                message = "a list cannot be compared with a text"
+                error = CelError(Code.CEL_TYPE, message, side.part.at)
+                raise error.mended_by(asked_for(value, side.part))
             case _:
                 raise needs_text(side.part)
 
@@ -165,11 +157,7 @@ class Comparisons:
             case Bounds():
                 return BoundAtMost(self.unit(left), None)
             case _:
-                raise outside(
-                    right.part.at,
-                    "`in` looks into a list, m.attributes or m.contribution_bound",
-                    help='write  ["a", "b"]  for a list',
-                )
+                raise nothing_to_look_into(left.value, right.part)
 
     # --- numbers ---
 
@@ -193,7 +181,7 @@ class Comparisons:
             case int(number), (SizeOf() | Bound()) as field:
                 return self._number(_MIRRORED[operator], field, number, right.part)
             case ((SizeOf() | Bound() | int()), _):
-                raise _needs_number(right.part)
+                raise needs_number(right.part)
             case _:
                 raise outside(
                     left.part.at,
@@ -259,13 +247,25 @@ class Comparisons:
             case TextField(scope=scope, name=name):
                 return any_of([TextPasses(scope, name, test, part)])
             case LabelField(name=name):
-                raise outside(
-                    whole.part.at,
-                    "the values of a label are known",
-                    help=f"list them:  {name} in […]",
-                )
+                raise self._label_tested(whole, name, test, part)
+            case Attributes() | Bounds():
+                error = needs_text(whole.part)
+                error.help = "go through them with exists or all"
+                if test is TextTest.CONTAINS:
+                    error.mended_by(asked_for(part, whole.part))
+                raise error
             case _:
                 raise needs_text(whole.part)
+
+    def _label_tested(
+        self, whole: Side, name: str, test: TextTest, part: str
+    ) -> CelError:
+        """Return the error for a question about a part of a label's value."""
+        values = self._vocabulary.labels[name].values
+        meant = ", ".join(f'"{one}"' for one in values if test.passes(one, part))
+        reason = "the values of a label are known: list them"
+        error = outside(whole.part.at, reason)
+        return error.mended_by(Rewrite("", f"{path(whole.part)} in [{meant}]"))
 
     def has(self, field: Field) -> Predicate:
         """Return what is meant by ``has(release.purpose)``.

@@ -8,13 +8,22 @@ from typing import TypeAlias
 
 from modicum.core.errors import Code
 from modicum.core.reading import nearest
-from modicum.policy.cel.tree import CelError, Field, Name, Place, outside
+from modicum.policy.cel.tree import (
+    CelError,
+    Field,
+    Name,
+    Place,
+    Rewrite,
+    outside,
+)
 from modicum.policy.predicates import Scope
 from modicum.release import Vocabulary
 from modicum.release.vocabulary import METADATA
 
-_MECHANISM_FIELDS = ("attributes", "contribution_bound", "mechanism", "name")
-_RELEASE_FIELDS = ("id", *METADATA)
+#: What `m` has beside labels.
+MECHANISM_FIELDS = ("attributes", "contribution_bound", "mechanism", "name")
+#: What `release` has beside labels.
+RELEASE_FIELDS = ("id", *METADATA)
 _WITHHELD = {
     "cost": "a rule that depends on the cost would make losses incomparable",
     "unit": "every rule names its unit with the key `unit`",
@@ -101,12 +110,12 @@ def field_meant(field: Field, vocabulary: Vocabulary) -> Operand:
     owner = field.owner
     if isinstance(owner, Field):
         field_meant(owner, vocabulary)  # `m.cost.rho` is refused for `m.cost`.
-        raise outside(field.at, f"`{owner.name}` has no fields")
+        raise _field_of_field(field, owner, vocabulary)
     if not isinstance(owner, Name):
         raise outside(owner.at)
     known = {
-        "m": (Scope.MECHANISM, _MECHANISM_FIELDS),
-        "release": (Scope.RELEASE, _RELEASE_FIELDS),
+        "m": (Scope.MECHANISM, MECHANISM_FIELDS),
+        "release": (Scope.RELEASE, RELEASE_FIELDS),
     }
     if owner.name not in known:
         raise unknown(Code.CEL_TYPE, "variable", owner.name, known, owner.at)
@@ -120,14 +129,35 @@ def field_meant(field: Field, vocabulary: Vocabulary) -> Operand:
         )
     available = (*fields, *vocabulary.labels)
     if field.name not in available:
-        raise unknown(
-            Code.CEL_TYPE,
-            f"field of `{owner.name}`",
-            field.name,
-            available,
-            field.name_at,
-        )
+        raise _unknown_field(field, owner.name, available)
     return _available(scope, field.name, vocabulary)
+
+
+def _field_of_field(field: Field, owner: Field, vocabulary: Vocabulary) -> CelError:
+    """Return the error for ``m.attributes.length`` and the like."""
+    error = outside(field.at, f"`{owner.name}` has no fields")
+    if not isinstance(owner.owner, Name):
+        return error
+    path = f"{owner.owner.name}.{owner.name}"
+    if owner.name == "contribution_bound" and field.name in vocabulary.units:
+        error.rewrite = Rewrite(f".{field.name}", f'["{field.name}"]')
+    elif field.name in {"length", "size", "count", "len"}:
+        error.rewrite = Rewrite(f"{path}.{field.name}", f"size({path})")
+    return error
+
+
+def _unknown_field(field: Field, owner: str, available: tuple[str, ...]) -> CelError:
+    error = unknown(
+        Code.CEL_TYPE, f"field of `{owner}`", field.name, available, field.name_at
+    )
+    if not error.label and len(field.name) >= 4:
+        parts = [one for one in sorted(set(available)) if field.name in one]
+        error.label = f'did you mean "{parts[0]}"?' if len(parts) == 1 else ""
+    elsewhere = {"m": RELEASE_FIELDS, "release": MECHANISM_FIELDS}[owner]
+    if not error.label and field.name in elsewhere:
+        other = "release" if owner == "m" else "m"
+        error.rewrite = Rewrite(f"{owner}.{field.name}", f"{other}.{field.name}")
+    return error
 
 
 def _available(scope: Scope, name: str, vocabulary: Vocabulary) -> Operand:
@@ -148,7 +178,7 @@ def unknown(
     code: Code, what: str, word: str, known: Iterable[str], at: Place
 ) -> CelError:
     """Return the error for a word that is not among the known ones."""
-    options = sorted(known)
+    options = sorted(set(known))
     return CelError(
         code,
         f'unknown {what} "{word[:60]}" in the predicate',

@@ -1,6 +1,6 @@
 """From CEL text to a checked predicate.
 
-`cel_syntax` reads the text; here its tree is checked against the vocabulary and
+`syntax` reads the text; here its tree is checked against the vocabulary and
 lowered to `predicates`. What is outside the subset is refused with its place: a policy
 that this module accepts is decided about, never run.
 """
@@ -8,14 +8,18 @@ that this module accepts is decided about, never run.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TypeAlias
 
 from modicum.core.document import Node, Scalar
-from modicum.core.errors import Code, InputError, Mark, Problem
+from modicum.core.errors import Code, InputError
 from modicum.core.reading import text
 from modicum.policy.cel import tree as cel
-from modicum.policy.cel.comparisons import Comparisons, Side, needs_text
+from modicum.policy.cel.bare_words import (
+    bare_word,
+    unknown_function,
+    word_with_dashes,
+)
+from modicum.policy.cel.comparisons import Comparisons, Side
 from modicum.policy.cel.fields import (
     AttributeName,
     Attributes,
@@ -25,10 +29,18 @@ from modicum.policy.cel.fields import (
     SizeOf,
     TextField,
     field_meant,
-    unknown,
 )
+from modicum.policy.cel.misuse import (
+    asked_for,
+    entry_meant,
+    is_fraction,
+    needs_number,
+    needs_text,
+    path,
+)
+from modicum.policy.cel.shown import problem_of
 from modicum.policy.cel.syntax import NESTING_MAX, read_cel
-from modicum.policy.cel.tree import CelError, Part, outside
+from modicum.policy.cel.tree import CelError, Part, Rewrite, outside
 from modicum.policy.implication.normal_form import all_of, any_of, negation, simplified
 from modicum.policy.predicates import (
     All,
@@ -40,6 +52,7 @@ from modicum.policy.predicates import (
     TextTest,
 )
 from modicum.release import Vocabulary
+from modicum.release.vocabulary import METADATA
 
 __all__ = ["CHARACTERS_MAX", "NESTING_MAX", "PARTS_MAX", "parse_predicate"]
 
@@ -50,6 +63,9 @@ PARTS_MAX = 20_000
 
 _TEXT_TESTS = {test.value: test for test in TextTest}
 _SCOPES = ("m", "release")
+#: What people call when they ask whether something is among others.
+_ASKS_FOR = frozenset({"has", "exists", "any", "includes", "include"})
+_COLLECTIONS = frozenset({"attributes", "contribution_bound"})
 
 #: What the variables of quantifiers stand for.
 _Variables: TypeAlias = Mapping[str, Operand]
@@ -76,34 +92,19 @@ def parse_predicate(node: Node, what: str, vocabulary: Vocabulary) -> Predicate:
     try:
         return _lowered(source, vocabulary)
     except CelError as error:
-        problem = Problem(
-            error.code,
-            error.message,
-            _mark(node, source, error.at),
-            error.label,
-            error.notes,
-            error.help,
-        )
-        raise InputError(problem) from error
+        raise InputError(problem_of(error, node)) from error
 
 
 def _lowered(source: str, vocabulary: Vocabulary) -> Predicate:
     if len(source) > CHARACTERS_MAX:
         message = f"the predicate has more than {CHARACTERS_MAX} characters"
         raise CelError(Code.CEL_LIMIT, message)
-    return _Lowering(vocabulary).boolean(read_cel(source), {})
-
-
-def _mark(node: Scalar, source: str, at: cel.Place) -> Mark | None:
-    """Return the place in the file of a place in the predicate."""
-    mark = node.mark
-    if mark is None:
-        return None
-    line, column = at
-    inside = mark.source[mark.column - 1 :].find(source)
-    if line != 1 or inside < 0:
-        return mark  # A block or escaped text: point at its beginning.
-    return replace(mark, column=mark.column + inside + column - 1, length=1)
+    try:
+        return _Lowering(vocabulary).boolean(read_cel(source), {})
+    except CelError as error:
+        if error.code is Code.CEL_SUBSET or error.code is Code.CEL_TYPE:
+            raise word_with_dashes(source, vocabulary) or error from error
+        raise
 
 
 class _Lowering:
@@ -162,6 +163,7 @@ class _Lowering:
         )
 
     def _comparison(self, part: cel.Comparison, variables: _Variables) -> Predicate:
+        self._refuse_bare_words(part, variables)
         left = self._side(part.left, variables)
         right = self._side(part.right, variables)
         match part.operator:
@@ -174,6 +176,35 @@ class _Lowering:
                 return self._comparisons.within(left, right)
             case operator:
                 return self._comparisons.ordered(operator, left, right)
+
+    def _refuse_bare_words(self, part: cel.Comparison, variables: _Variables) -> None:
+        """Refuse a word without quotes, or null, beside a field."""
+        for one, other in ((part.left, part.right), (part.right, part.left)):
+            if isinstance(other, cel.Call | cel.Item) and is_fraction(one):
+                raise needs_number(one)
+            if not isinstance(other, cel.Field | cel.Item):
+                continue
+            if isinstance(one, cel.Literal) and one.written == "null":
+                raise self._nothing(part, one, variables)
+            if isinstance(one, cel.Name) and not self._is_known(one, variables):
+                self._operand(other, variables)  # A mistake there is said first.
+                raise bare_word(one, self._vocabulary, variables, compared=True)
+
+    def _is_known(self, name: cel.Name, variables: _Variables) -> bool:
+        return name.name in variables or _is_scope(name)
+
+    def _nothing(
+        self, part: cel.Comparison, null: cel.Literal, variables: _Variables
+    ) -> CelError:
+        """Return the error for a comparison with null."""
+        other = part.right if null is part.left else part.left
+        error = needs_text(null)
+        error.help = "leave the comparison out: it always has a value"
+        meant = self._operand(other, variables)
+        if isinstance(meant, TextField) and meant.name in METADATA:
+            asked = f"has({path(other)})"
+            error.rewrite = Rewrite("", asked if part.operator == "!=" else f"!{asked}")
+        return error
 
     def _side(self, part: Part, variables: _Variables) -> Side:
         return Side(self._operand(part, variables), part)
@@ -188,7 +219,14 @@ class _Lowering:
             case "matches", _:
                 raise _pattern(part)
             case _:
+                self._refuse_function(part)
                 raise self._not_boolean(part, variables)
+
+    @staticmethod
+    def _refuse_function(part: cel.Call) -> None:
+        error = unknown_function(part.function, part.at)
+        if error is not None:
+            raise error
 
     def _method(self, part: cel.Call, owner: Part, variables: _Variables) -> Predicate:
         """Lower ``owner.function(…)``."""
@@ -212,7 +250,19 @@ class _Lowering:
             case "matches", _:
                 raise _pattern(part)
             case _:
-                raise self._not_boolean(part, variables)
+                raise self._no_method(part, owner, variables)
+
+    def _no_method(
+        self, part: cel.Call, owner: Part, variables: _Variables
+    ) -> CelError:
+        """Return the error for a call that is none of the known ones."""
+        match part.function, part.arguments:
+            case _, [cel.Literal(value=str(word))] if isinstance(owner, cel.Field):
+                if part.function in _ASKS_FOR and owner.name in _COLLECTIONS:
+                    error = outside(part.at, "what is read is asked for with `in`")
+                    return error.mended_by(asked_for(word, owner))
+        self._refuse_function(part)
+        return self._not_boolean(part, variables)
 
     def _elements(
         self, owner: Part, variables: _Variables
@@ -256,18 +306,20 @@ class _Lowering:
         if _is_scope(part):
             message = "one of its fields is needed here"
             raise CelError(Code.CEL_TYPE, message, part.at)
-        known = (*_SCOPES, *variables)
-        raise unknown(Code.CEL_TYPE, "variable", part.name, known, part.at)
+        raise bare_word(part, self._vocabulary, variables, compared=False)
 
     def _item(self, part: cel.Item, variables: _Variables) -> Operand:
         """Return what ``m.contribution_bound["user"]`` stands for."""
-        if _is_scope(part.owner) or self._operand(part.owner, variables) != Bounds():
-            raise outside(part.at, "only m.contribution_bound has entries")
+        owner = None if _is_scope(part.owner) else self._operand(part.owner, variables)
+        if owner != Bounds():
+            error = outside(part.at, "only m.contribution_bound has entries")
+            raise error.mended_by(entry_meant(part))
         return Bound(self._comparisons.unit(self._side(part.key, variables)))
 
     def _size(self, part: cel.Call, variables: _Variables) -> Operand:
         """Return what ``size(x)`` and ``x.size()`` stand for."""
         given = [*([part.owner] if part.owner else []), *part.arguments]
+        self._refuse_function(part)
         if part.function != "size" or len(given) != 1:
             raise outside(part.at)
         match self._operand(given[0], variables):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from modicum.core.errors import Code
 from modicum.policy.cel.literals import NotInSubsetError, text_value, whole_value
+from modicum.policy.cel.slips import chained, negation_as_function, syntax_error
 from modicum.policy.cel.tree import (
     Call,
     CelError,
@@ -72,24 +73,10 @@ def _tree(source: str) -> Tree[Token]:
         line, column = getattr(error, "line", None), getattr(error, "column", None)
         if line is None or column is None:
             line, column = (_keywords(source) or [(1, 1)])[-1]
-        raise _syntax(source, line, column) from error
+        raise syntax_error(source, (line, column)) from error
     except (ValueError, RecursionError) as error:
-        raise _syntax(source, 1, 1) from error
+        raise syntax_error(source, (1, 1)) from error
     return tree
-
-
-def _syntax(source: str, line: int, column: int) -> CelError:
-    lines = source.split("\n")
-    rest = lines[min(line, len(lines)) - 1][column - 1 :]
-    if rest.startswith("=") and not rest.startswith("=="):
-        return CelError(
-            Code.CEL_SYNTAX,
-            "CEL syntax error",
-            (line, column),
-            label='expected an operator; "=" is not CEL',
-            help='compare with "=="',
-        )
-    return CelError(Code.CEL_SYNTAX, "CEL syntax error", (line, column))
 
 
 _WORDS = re.compile(
@@ -112,6 +99,7 @@ class _Reader:
     """Walks the parser's tree from left to right."""
 
     def __init__(self, source: str) -> None:
+        self._source = source
         self._keywords: Iterator[Place] = iter(_keywords(source))
 
     def part(self, branch: Branch, depth: int) -> Part:
@@ -130,6 +118,8 @@ class _Reader:
             case "paren_expr", [inner]:
                 return self.part(inner, deeper)
             case "relation", [operator, right]:
+                if _relations_within(operator) == 1:
+                    raise chained(self._source)
                 left = self.part(_children(operator)[0], deeper)
                 relation = _RELATIONS[_kind(operator)]
                 return Comparison(relation, left, self.part(right, deeper), left.at)
@@ -157,6 +147,8 @@ class _Reader:
             case "member_dot_arg", [owner, name, *arguments]:
                 called = self.part(owner, depth)
                 return Call(called, str(name), self._all(arguments, depth), at)
+            case "ident_arg", [name, *_] if str(name).lower() == "not":
+                raise negation_as_function(self._source)
             case "ident_arg", [name, *arguments]:
                 return Call(None, str(name), self._all(arguments, depth), at)
             case _:
@@ -168,15 +160,15 @@ class _Reader:
     def _literal(self, token: str, kind: str, at: Place) -> Literal:
         if kind in {"BOOL_LIT", "NULL_LIT"}:
             at = next(self._keywords, at)
-            return Literal({"true": True, "false": False}.get(token), at)
+            return Literal({"true": True, "false": False}.get(token), at, token)
         try:
             if kind == "INT_LIT":
-                return Literal(whole_value(token), at)
+                return Literal(whole_value(token), at, token)
             if kind in {"STRING_LIT", "MLSTRING_LIT"}:
-                return Literal(text_value(token), at)
+                return Literal(text_value(token), at, token)
         except NotInSubsetError as error:
             raise outside(at, str(error), help=error.help) from error
-        return Literal(None, at)
+        return Literal(None, at, token)
 
 
 _TRANSPARENT = frozenset(
@@ -209,6 +201,16 @@ def _terms(branch: Branch, kind: str) -> list[Branch]:
         terms.append(right)
         branch = _unwrapped(left)
     return [branch, *reversed(terms)]
+
+
+def _relations_within(operator: Branch) -> int:
+    """Return how many relations stand on the left of one, at most 2."""
+    count = 0
+    left = _unwrapped(_children(operator)[0])
+    while _kind(left) == "relation" and count < 2:
+        count += 1
+        left = _unwrapped(_children(_children(left)[0])[0])
+    return count
 
 
 def _kind(branch: Branch) -> str:

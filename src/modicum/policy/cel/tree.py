@@ -11,6 +11,19 @@ from modicum.core.errors import Code
 Place: TypeAlias = tuple[int, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A remedy: what to write, and instead of what.
+
+    Attributes:
+        old: As it stands in the predicate; empty if all around the place is meant.
+        new: What to write.
+    """
+
+    old: str
+    new: str
+
+
 class CelError(Exception):
     """What is wrong with a predicate, and where in it."""
 
@@ -31,6 +44,12 @@ class CelError(Exception):
         self.label = label
         self.notes = notes
         self.help = help
+        self.rewrite: Rewrite | None = None
+
+    def mended_by(self, rewrite: Rewrite | None) -> CelError:
+        """Return the error itself, with what to write; it goes before `help`."""
+        self.rewrite = rewrite
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +58,7 @@ class Literal:
 
     value: str | int | bool | None
     at: Place
+    written: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from modicum.accounting import ApproxBudget, Budget
 from modicum.accounting.filters.order import no_looser, no_looser_alone
 from modicum.core.exact import LOSS_UNIT
+from modicum.policy.about_nothing import AboutNothing
 from modicum.policy.compile import CompiledPolicy
 from modicum.policy.predicates import Constant, Predicate, ReadsAny
 from modicum.policy.pruning.logic import Logic
@@ -80,6 +81,8 @@ class Comparison:
         self._logic = Logic(
             joined_vocabulary(old.policy.vocabulary, new.policy.vocabulary)
         )
+        self._old_nothing = AboutNothing(self.old, self._logic)
+        self._new_nothing = AboutNothing(self.new, self._logic)
         self._budgets: dict[tuple[Budget, Budget], Relation] = {}
         self._bases: dict[tuple[int, int], Relation] = {}
         self._contexts: dict[tuple[int, int], bool] = {}
@@ -117,6 +120,14 @@ class Comparison:
             (same and alone.tight) or self._implies(narrow, wide),
             (same and alone.loose) or self._implies(wide, narrow),
         )
+
+    def was_nothing(self, base: int, context: int) -> bool:
+        """Return whether a rule of the old policy is about nothing."""
+        return base * len(self.old.contexts) + context in self._old_nothing
+
+    def is_nothing(self, base: int, context: int) -> bool:
+        """Return whether a rule of the new policy is about nothing."""
+        return base * len(self.new.contexts) + context in self._new_nothing
 
     def covering(self, old_base: int, old_context: int) -> str | None:
         """Return a new rule that denies whatever an old rule denied, if one is found.

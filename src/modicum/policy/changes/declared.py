@@ -122,12 +122,9 @@ def _units(old: Vocabulary, new: Vocabulary) -> Iterator[Declared]:
 def _relation(old: str, new: str) -> Iterator[tuple[Verdict, str]]:
     if old == new:
         return
-    verdict = Verdict.CHANGED
-    if new == "any-change":  # It includes the two others.
-        verdict = Verdict.TIGHTER
-    elif old == "any-change":
-        verdict = Verdict.LOOSER
-    yield verdict, f"neighbors {old} -> {new}"
+    # Even where more is neighboring now, other units may be charged less than before:
+    # one change of this unit can make theirs, where it took two.
+    yield Verdict.CHANGED, f"neighbors {old} -> {new}"
 
 
 def _unit_facts(old: Unit, new: Unit) -> Iterator[tuple[Verdict, str]]:
@@ -151,8 +148,9 @@ def _label_changes(old: Label, new: Label) -> Iterator[tuple[Verdict, str]]:
     if added:
         yield Verdict.SAME, f"new values {_listed(added)}"
     if gone:
+        # They leave the rules that they were counted by.
         yield (
-            Verdict.SAME,
+            Verdict.CHANGED,
             f"values {_listed(gone)} removed; past ones read as {new.default}",
         )
     if old.default != new.default:

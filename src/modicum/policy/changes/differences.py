@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -103,7 +103,7 @@ def differences(old: CompiledPolicy, new: CompiledPolicy) -> Differences:
 
     Rules are paired by stage, scope, the set of their settings, and unit; where an
     extension is in one of the policies only, a rule is paired with the one in the
-    widest setting of that extension.
+    widest setting of that extension. New and removed rules about nothing are left out.
 
     Args:
         old: The policy that holds.
@@ -167,16 +167,26 @@ class _Stage:
         for new_base, base in enumerate(new.bases):
             old_base = known.pop((base.scope, base.unit), None)
             if old_base is None:
-                yield from (self._new(new_base, c) for c in range(len(new.contexts)))
+                yield from self._all_new(new_base, range(len(new.contexts)))
                 continue
             for old_context, new_context, across in pairs.paired:
                 yield self._paired(
                     (old_base, old_context), (new_base, new_context), across
                 )
-            yield from (self._new(new_base, context) for context in pairs.new)
-            yield from (self._removed(old_base, context) for context in pairs.removed)
+            yield from self._all_new(new_base, pairs.new)
+            yield from self._all_removed(old_base, pairs.removed)
         for old_base in known.values():
-            yield from (self._removed(old_base, c) for c in range(len(old.contexts)))
+            yield from self._all_removed(old_base, range(len(old.contexts)))
+
+    def _all_new(self, base: int, contexts: Iterable[int]) -> Iterator[RuleChange]:
+        for context in contexts:
+            if not self._compare.is_nothing(base, context):
+                yield self._new(base, context)
+
+    def _all_removed(self, base: int, contexts: Iterable[int]) -> Iterator[RuleChange]:
+        for context in contexts:
+            if not self._compare.was_nothing(base, context):
+                yield self._removed(base, context)
 
     def _pairs(self) -> _Pairs:
         old, new = self._compare.old.contexts, self._compare.new.contexts
@@ -235,8 +245,12 @@ class _Stage:
         compare = self._compare
         old_budget, new_budget = compare.old.budget(*old), compare.new.budget(*new)
         budget = compare.budgets(old_budget, new_budget)
-        predicate = compare.predicates(*old, *new)
-        relation = budget.both(predicate)
+        was_nothing, is_nothing = compare.was_nothing(*old), compare.is_nothing(*new)
+        if was_nothing or is_nothing:  # What is about nothing is looser than all else.
+            predicate = relation = Relation(tight=was_nothing, loose=is_nothing)
+        else:
+            predicate = compare.predicates(*old, *new)
+            relation = budget.both(predicate)
         if relation == EQUAL:
             return None
         return RuleChange(

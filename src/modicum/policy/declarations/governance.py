@@ -13,6 +13,7 @@ from modicum.core.reading import (
     items,
     line,
     name,
+    optional_items,
     place,
 )
 from modicum.policy.cel.lowering import parse_predicate
@@ -30,11 +31,9 @@ def read_guards(node: Node | None, vocabulary: Vocabulary) -> tuple[Guard, ...]:
     Raises:
         InputError: With every mistake found.
     """
-    if node is None:
-        return ()
     found = Problems()
     guards: dict[str, Guard] = {}
-    for item in items(node, "`guards`"):
+    for item in optional_items(node, "`guards`"):
         with found.guard():
             fields = Fields(item, "a guard")
             name_node = fields.take("name")
@@ -64,11 +63,9 @@ def read_approvals(node: Node | None, vocabulary: Vocabulary) -> tuple[Approval,
     Raises:
         InputError: With every mistake found.
     """
-    if node is None:
-        return ()
     found = Problems()
     approvals: list[Approval] = []
-    for item in items(node, "`approvals`"):
+    for item in optional_items(node, "`approvals`"):
         with found.guard():
             approvals.append(_approval(item, vocabulary))
     found.raise_any()
@@ -120,10 +117,8 @@ def read_invariants(node: Node | None) -> tuple[str, ...]:
     Raises:
         InputError: If it is not a list of different names.
     """
-    if node is None:
-        return ()
     found: dict[str, Node] = {}
-    for item in items(node, "`disclosed_invariants`"):
+    for item in optional_items(node, "`disclosed_invariants`"):
         invariant = name(item, "an invariant")
         if invariant in found:
             raise fail(

@@ -16,8 +16,9 @@ from modicum.accounting import (
     ZcdpBudget,
 )
 from modicum.accounting.budget_reading import limit_delta
-from modicum.core.document import Items, Node, Scalar, describe
+from modicum.core.document import Entries, Items, Node
 from modicum.core.errors import Code, Mark
+from modicum.core.flow_text import flow_text
 from modicum.core.reading import (
     Fields,
     Problems,
@@ -25,13 +26,12 @@ from modicum.core.reading import (
     fail,
     items,
     name,
-    nearest,
-    text,
+    refuse_nothing,
 )
+from modicum.policy.declarations.schema import read_schema
 from modicum.policy.declarations.units import read_relation, read_units
 from modicum.policy.model import (
     Attribute,
-    Level,
 )
 from modicum.release import Label, Relation, Unit, Vocabulary
 
@@ -103,7 +103,7 @@ def read_declarations(fields: Fields) -> Declarations:
     attributes: dict[str, Attribute] = {}
     categories: dict[str, str] = {}
     with found.guard():
-        attributes, categories = _schema(fields.take("schema"))
+        attributes, categories = read_schema(fields.take("schema"))
     found.raise_any()
     vocabulary = Vocabulary(
         frozenset(attributes), labels, tuple(units), header.neighbors, units
@@ -116,6 +116,7 @@ def read_declarations(fields: Fields) -> Declarations:
 def _header(node: Node | None) -> Header:
     if node is None:
         return Header("combined-v1", None, None)
+    refuse_nothing(node, "`dp`")
     fields = Fields(node, "`dp`")
     stated = fields.take_optional("neighbors")
     neighbors: Relation = "add-remove"
@@ -161,10 +162,11 @@ def _bare_budget(
 ) -> tuple[Callable[[Fraction], Budget], Fraction | None]:
     fields = Fields(node, "`bare_budget`")
     kinds = ("pure-dp", "approx-dp", "zcdp", "gdp")
-    kind = choice(fields.take("type"), "budget type", kinds, Code.UNKNOWN_CHOICE)
+    type_node = fields.take("type", help=_typed(node))
+    kind = choice(type_node, "budget type", kinds, Code.UNKNOWN_CHOICE)
     delta: Fraction | None = None
     if kind == "approx-dp":
-        delta = limit_delta(fields.take("delta"))
+        delta = limit_delta(fields.take("delta", help="add  delta: 1e-7"))
     fields.finish()
 
     def bare(value: Fraction) -> Budget:
@@ -177,11 +179,27 @@ def _bare_budget(
     return bare, delta
 
 
+def _typed(node: Node) -> str:
+    """Say which type of budget an example such as ``{eps: 1}`` is of."""
+    given = {}
+    if isinstance(node, Entries):
+        given = {key.text: value for key, value in node.entries}
+    if "delta" in given:
+        kind = f"approx-dp, delta: {flow_text(given['delta'])}"
+    else:
+        measures = {"eps": "pure-dp", "rho": "zcdp", "mu": "gdp"}
+        kind = next((measures[key] for key in given if key in measures), "")
+    if not kind:
+        return "add  type: pure-dp , approx-dp with a delta, zcdp or gdp"
+    return f"write  {{type: {kind}}}  instead of  {flow_text(node)}"
+
+
 def _labels(
     node: Node | None,
 ) -> tuple[dict[str, Label], dict[str, Mark | None]]:
     if node is None:
         return {}, {}
+    refuse_nothing(node, "`labels`")
     found = Problems()
     labels: dict[str, Label] = {}
     marks: dict[str, Mark | None] = {}
@@ -195,20 +213,32 @@ def _labels(
                     key,
                     help="use letters, digits and _; names of keys are taken",
                 )
-            fields = Fields(value, f"label `{label}`")
-            values = _distinct(fields.take("values"), f"value of label `{label}`")
-            default_node = fields.take("default")
-            default = choice(
-                default_node,
-                f"value of label `{label}`",
-                values,
-                Code.UNKNOWN_LABEL_VALUE,
-            )
-            fields.finish()
-            labels[label] = Label(values, default)
-            marks[label] = default_node.mark
+            labels[label], marks[label] = _label(label, value)
     found.raise_any()
     return labels, marks
+
+
+def _label(own_name: str, node: Node) -> tuple[Label, Mark | None]:
+    """Return a label, and the place of its default."""
+    what = f"label `{own_name}`"
+    if isinstance(node, Items) and node.items:
+        written = flow_text(node)
+        default = flow_text(node.items[0])
+        raise fail(
+            Code.WRONG_TYPE,
+            f"{what} must be a mapping, got a list",
+            node,
+            notes=("the default is what holds where nothing is said",),
+            help=f"write  {{values: {written}, default: {default}}}  instead of"
+            f"  {written}",
+        )
+    fields = Fields(node, what)
+    values = _distinct(fields.take("values"), f"value of {what}")
+    remedy = f"add  default: {values[0]}  or another of the values"
+    default_node = fields.take("default", help=remedy)
+    default = choice(default_node, f"value of {what}", values, Code.UNKNOWN_LABEL_VALUE)
+    fields.finish()
+    return Label(values, default), default_node.mark
 
 
 def _distinct(node: Node, what: str) -> tuple[str, ...]:
@@ -221,69 +251,3 @@ def _distinct(node: Node, what: str) -> tuple[str, ...]:
     if not values:
         raise fail(Code.MISSING_KEY, f"at least one {what} is needed", node)
     return tuple(values)
-
-
-def _schema(node: Node) -> tuple[dict[str, Attribute], dict[str, str]]:
-    found = Problems()
-    fields = Fields(node, "`schema`")
-    categories: dict[str, str] = {}
-    with found.guard():
-        listed = fields.take_optional("categories")
-        if listed is not None:
-            for key, value in Fields(listed, "`categories`").rest():
-                with found.guard():
-                    category = name(key, "a category")
-                    categories[category] = name(value, f"risk level of `{category}`")
-    attributes: dict[str, Attribute] = {}
-    with found.guard():
-        for key, value in Fields(fields.take("attributes"), "`attributes`").rest():
-            with found.guard():
-                attribute = _attribute(key, value, categories)
-                attributes[attribute.name] = attribute
-    with found.guard():
-        fields.finish()
-    found.raise_any()
-    return attributes, categories
-
-
-def _attribute(key: Scalar, value: Node, categories: dict[str, str]) -> Attribute:
-    own_name = name(key, "an attribute")
-    parts = value.items if isinstance(value, Items) else (value,)
-    if not parts or len(parts) > 3:
-        raise fail(
-            Code.WRONG_TYPE,
-            f"attribute `{own_name}` must be [risk level, {{category: membership}}]",
-            value,
-        )
-    if len(parts) == 3 and text(parts[2], "the third part") != "static":
-        raise fail(
-            Code.UNKNOWN_CHOICE,
-            f"{_shown(parts[2])} says nothing about attribute `{own_name}`",
-            parts[2],
-            label=nearest(_shown(parts[2]).strip("`"), ["static"]),
-            help="the third part is  static , or left out",
-        )
-    risk = name(parts[0], f"the risk level of `{own_name}`")
-    memberships: dict[str, Level] | None = None
-    if len(parts) >= 2:
-        memberships = {}
-        for category_key, level in Fields(parts[1], f"attribute `{own_name}`").rest():
-            category = choice(
-                category_key, "category", categories, Code.UNKNOWN_CATEGORY
-            )
-            memberships[category] = read_level(level)
-    return Attribute(own_name, risk, memberships, len(parts) == 3, key.mark)
-
-
-def _shown(node: Node) -> str:
-    return f"`{node.text[:40]}`" if isinstance(node, Scalar) else describe(node)
-
-
-def read_level(node: Node) -> Level:
-    """Return a membership level.
-
-    Raises:
-        InputError: If it is not one.
-    """
-    words = [level.value for level in Level]
-    return Level(choice(node, "membership level", words, Code.UNKNOWN_CHOICE))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from modicum.core.document import Entries, Node, Scalar
+from modicum.core.document import Entries, Items, Node, Scalar
 from modicum.core.errors import Code
+from modicum.core.flow_text import flow_text
 from modicum.core.reading import (
     Fields,
     Problems,
@@ -14,6 +15,7 @@ from modicum.core.reading import (
     fail,
     items,
     name,
+    refuse_nothing,
 )
 from modicum.policy.model import Partition
 from modicum.release import Unit
@@ -38,6 +40,7 @@ def read_population(
     """
     if node is None:
         return {}, {}
+    refuse_nothing(node, "`population`")
     found = Problems()
     fields = Fields(node, "`population`")
     partitions: dict[str, Partition] = {}
@@ -66,6 +69,14 @@ def _partition(
     own_name: str, key: Scalar, node: Node, units: Mapping[str, Unit]
 ) -> Partition:
     what = f"partitioning attribute `{own_name}`"
+    if isinstance(node, Items):
+        written = flow_text(node)
+        raise fail(
+            Code.WRONG_TYPE,
+            f"the domain of {what} must be a mapping or a count, got a list",
+            node,
+            help=f"write  {{values: {written}}}  instead of  {written}",
+        )
     if not isinstance(node, Entries):  # A count is short for the numbers from 0 on.
         size = count(node, f"the domain of {what}", at_least=1, at_most=DOMAIN_MAX)
         return Partition(own_name, None, 0, size - 1, (), key.mark)

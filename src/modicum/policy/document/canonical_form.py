@@ -8,10 +8,12 @@ depend on tables that grow, such as those of Unicode. The rules:
 - A number is written as a plain decimal from 0.001 to below 1e9, and as `1.5e-7`
   beyond.
 - A text is written without quotes if it is a word that begins with a letter; else,
-  and always if it is a predicate, in single quotes. Only a text with line breaks or
-  other controls takes double quotes, for their escapes.
+  and always if it is a predicate, in double quotes, or in single quotes if it holds a
+  double quote or a backslash. A text with line breaks or other controls takes double
+  quotes, for their escapes.
 - A mapping or list stands on one line where it fits 88 columns and holds no comment;
-  sections, attributes and settings take a line for each entry.
+  sections, attributes and settings take a line for each entry. In a section, an item
+  of several lines stands apart from its neighbors.
 """
 
 from __future__ import annotations
@@ -19,11 +21,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from fractions import Fraction
 
 from modicum.core.document import Entries, Items, Kind, Node, Scalar
 from modicum.core.errors import check
-from modicum.core.exact import number_text, parse_number
+from modicum.core.exact import number_spelled, parse_number
 from modicum.core.yaml_reader import read_document
 from modicum.policy.document.comments import (
     NO_COMMENTS,
@@ -127,9 +128,9 @@ class _Writer:
         elif isinstance(node, Items):
             each = shape.each or VALUE
             items = [self._item(item, each, columns) for item in node.items]
-            spaced = shape.open and any(len(item) > 1 for item in items)
             for place, item in enumerate(items):
-                lines.extend(("", *item) if spaced and place else item)
+                apart = place and max(len(item), len(items[place - 1])) > 1
+                lines.extend(("", *item) if shape.open and apart else item)
         return lines
 
     def _is_short(self, node: Node, shape: Shape, columns: int) -> bool:
@@ -237,53 +238,10 @@ def _is_plain(scalar: Scalar, predicate: bool) -> bool:  # noqa: FBT001 - privat
 
 def _quoted(text: str) -> str:
     if _ESCAPED.search(text) is None:
+        if '"' not in text and "\\" not in text:
+            return f'"{text}"'
         return "'" + text.replace("'", "''") + "'"
     # JSON's escapes are YAML's, too.
     return _ESCAPED.sub(
         lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False)
     )
-
-
-def number_spelled(value: Fraction) -> str:
-    """Return the one spelling of a number in a policy.
-
-    Args:
-        value: The number; one that no file can hold, such as a third, is written as
-            a fraction.
-
-    Examples:
-        >>> number_spelled(Fraction("0.0010")), number_spelled(Fraction("0.00015"))
-        ('0.001', '1.5e-4')
-        >>> number_spelled(Fraction(10**9 - 1)), number_spelled(Fraction(10**9))
-        ('999999999', '1e9')
-    """
-    spellings = _spellings(value)
-    return next(
-        (text for text in spellings if parse_number(text) == value), number_text(value)
-    )
-
-
-def _spellings(value: Fraction) -> Iterator[str]:
-    """Yield spellings, the best first; the later ones are for freaks of 64 digits."""
-    plain = number_text(value)
-    if "/" in plain:
-        return
-    digits = plain.replace(".", "").lstrip("-0").rstrip("0") or "0"
-    sign = "-" if value < 0 else ""
-    exponent = _exponent(abs(value)) if value else 0
-    fraction = f".{digits[1:]}" if digits[1:] else ""
-    scientific = f"{sign}{digits[0]}{fraction}e{exponent}"
-    usual = value == 0 or Fraction(1, 1000) <= abs(value) < 10**9
-    yield from (plain, scientific) if usual else (scientific, plain)
-    yield plain.replace("0.", ".", 1)
-    yield f"{sign}{digits}e{exponent - len(digits) + 1}"
-    yield number_text(value * 10**400).replace("0.", ".", 1) + "e-400"
-    yield number_text(value / 10**400).replace("0.", ".", 1) + "e400"
-
-
-def _exponent(value: Fraction) -> int:
-    """Return the power of ten of a positive number's first digit."""
-    whole, _, places = number_text(value).partition(".")
-    if whole != "0":
-        return len(whole) - 1
-    return -1 - (len(places) - len(places.lstrip("0")))

@@ -5,11 +5,12 @@ Every name and rule keeps the place where it stands, so that mistakes are shown 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 from modicum.core.document import Entries, Items, Node, Scalar
-from modicum.core.errors import Code
+from modicum.core.errors import Code, InputError
 from modicum.core.reading import (
     Fields,
     Problems,
@@ -153,7 +154,7 @@ class _Search:
         if len(self.seen) >= FILES_MAX:
             raise fail(Code.INCLUDE, f"a policy of more than {FILES_MAX} files", node)
         self.seen[target] = node
-        with placed(node):
+        with placed(node), _where_it_is_looked_for():
             tree = self.read(target)
         self.take(tree, target, (*chain, target))
 
@@ -171,6 +172,29 @@ class _Search:
                 node,
                 help=f"write  modicum: {self.version}  or leave it out",
             )
+
+
+@contextmanager
+def _where_it_is_looked_for() -> Iterator[None]:
+    """Say of a file that is not there how its path is read.
+
+    Raises:
+        InputError: What was raised inside, with a remedy.
+    """
+    try:
+        yield
+    except InputError as error:
+        remedy = (
+            "correct the path, which begins in the folder of this file, or create it"
+        )
+        raise InputError(
+            *(
+                replace(problem, help=remedy)
+                if problem.code is Code.FILE_UNREADABLE and not problem.help
+                else problem
+                for problem in error.problems
+            )
+        ) from error
 
 
 def _included(node: Node | None) -> list[Scalar]:

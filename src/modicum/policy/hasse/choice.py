@@ -6,9 +6,12 @@ from collections.abc import Collection, Iterable
 
 from modicum.core.errors import Code
 from modicum.core.reading import fail, nearest
+from modicum.policy.about_nothing import AboutNothing
 from modicum.policy.compile import CompiledPolicy
 from modicum.policy.hasse.diagram import rules_of
 from modicum.policy.hasse.order import RuleOrder
+from modicum.policy.pruning.logic import Logic
+from modicum.policy.rule_lookup import find_rules
 from modicum.policy.rules import Stage
 
 
@@ -21,6 +24,8 @@ def chosen_rules(
     constraining: bool = False,
 ) -> list[int]:
     """Return the numbers of the rules that a diagram is asked for.
+
+    Rules about nothing are left out: they would stand below all others.
 
     Args:
         compiled: The policy.
@@ -52,6 +57,8 @@ def chosen_rules(
     ]
     if constraining:
         found = [number for number in found if pruned.witness[number] < 0]
+    nothing = AboutNothing(rules, Logic(compiled.policy.vocabulary))
+    found = [number for number in found if number not in nothing]
     if not found:
         raise fail(Code.UNKNOWN_CHOICE, "no rule of the policy is like that")
     return found
@@ -68,38 +75,49 @@ def _refuse_unknown(what: str, word: str, known: Iterable[str], code: Code) -> N
         )
 
 
-def rule_number(compiled: CompiledPolicy, rule_id: str) -> tuple[Stage, int]:
-    """Return the stage of a rule and its number.
+def centers(
+    compiled: CompiledPolicy, named: str, settings: Collection[str] = ()
+) -> tuple[Stage, list[int]]:
+    """Return the rules that a diagram is to be drawn around: a stage, and numbers.
+
+    Args:
+        compiled: The policy.
+        named: The id of a rule, or its scope.
+        settings: If a scope is named: the settings that the rules have.
 
     Raises:
-        InputError: If there is no such rule.
+        InputError: If there is no such rule, or it is about nothing.
     """
-    for stage in Stage:
-        number = rules_of(compiled, stage)[0].number(rule_id)
-        if number is not None:
-            return stage, number
-    rules = compiled.rules if len(compiled.rules) else compiled.release_rules
-    scopes = [base.scope + rules.contexts[0].suffix for base in rules.bases]
-    raise fail(
-        Code.UNKNOWN_CHOICE,
-        f'there is no rule "{rule_id[:80]}"',
-        label=nearest(rule_id, scopes),
-        help="`modicum policy compile` lists them",
-    )
+    places = find_rules(compiled, named, () if "@" in named else settings)
+    stage = places[0].stage
+    rules, _ = rules_of(compiled, stage)
+    nothing = AboutNothing(rules, Logic(compiled.policy.vocabulary))
+    numbers = [
+        place.number
+        for place in places
+        if place.stage is stage and place.number not in nothing
+    ]
+    if not numbers:
+        raise fail(
+            Code.UNKNOWN_CHOICE,
+            f"`{named[:80]}` is about nothing: no mechanism can fall under it",
+            help="see why with  modicum policy explain FILE RULE",
+        )
+    return stage, numbers
 
 
 def related(
     compiled: CompiledPolicy,
-    number: int,
+    centered: Collection[int],
     among: Iterable[int],
     *,
     stage: Stage = Stage.HISTORY,
 ) -> list[int]:
-    """Return the rules that stand above or below a rule, and itself.
+    """Return the rules that stand above or below some rules, and these themselves.
 
     Args:
         compiled: The policy.
-        number: The number of the rule.
+        centered: The numbers of these rules.
         among: The numbers of the rules to look at.
         stage: Whether they are the rules over history or on each release alone.
     """
@@ -108,6 +126,8 @@ def related(
     found = {
         other
         for other in among
-        if order.is_below(number, other) or order.is_below(other, number)
+        if any(
+            order.is_below(one, other) or order.is_below(other, one) for one in centered
+        )
     }
-    return sorted(found | {number})
+    return sorted(found.union(centered))

@@ -8,7 +8,7 @@ below each other share a node.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from modicum.accounting.budgets import budget_text
@@ -142,23 +142,27 @@ def rules_of(compiled: CompiledPolicy, stage: Stage) -> tuple[RuleSet, Pruned]:
     return compiled.release_rules, compiled.pruned_alone
 
 
-def neighborhood(diagram: Hasse, number: int, *, steps: int = STEPS) -> Hasse:
-    """Return what stands at most so many steps above or below a rule.
+def neighborhood(
+    diagram: Hasse, numbers: Collection[int], *, steps: int = STEPS
+) -> Hasse:
+    """Return what stands at most so many steps above or below some rules.
 
     Args:
-        diagram: A diagram in which the rule is.
-        number: The number of the rule.
+        diagram: A diagram in which the rules are.
+        numbers: The numbers of the rules, at least one; several are of one scope.
         steps: How many steps.
     """
-    center, name = next(
-        (place, rule.id)
+    found = [
+        (place, rule)
         for place, node in enumerate(diagram.nodes)
         for rule in node.rules
-        if rule.number == number
-    )
-    kept = {center}
+        if rule.number in numbers
+    ]
+    centers = {place for place, _ in found}
+    name = found[0][1].id if len(found) == 1 else found[0][1].scope
+    kept = set(centers)
     for onward in (diagram.upper(), diagram.lower()):
-        reached = {center}
+        reached = centers
         for _ in range(steps):
             reached = {one for place in reached for one in onward.get(place, ())}
             kept |= reached

@@ -7,7 +7,7 @@ constrains and what is implied differ in line and shade, never in color alone.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from html import escape
 from itertools import pairwise
 
@@ -45,7 +45,8 @@ def to_svg(diagram: Hasse) -> str:
     Args:
         diagram: The diagram.
     """
-    labels = [_lines(node) for node in diagram.nodes]
+    drawn = _drawn(diagram)
+    labels = [_lines(node, drawn) for node in diagram.nodes]
     layout = laid_out(diagram, [_size(lines) for lines in labels])
     told = summary(diagram)
     head = _shown(diagram.title)
@@ -99,6 +100,7 @@ def to_dot(diagram: Hasse) -> str:
         ' fillcolor="#eaf2fb", color="#1d4f80", fontcolor="#10202f"];',
         '  edge [arrowhead=none, color="#9aa1a9"];',
     ]
+    drawn = _drawn(diagram)
     for place, node in enumerate(diagram.nodes):
         look = (
             ', style="filled,dashed", fillcolor="#f3f3f3", color="#6b6b6b",'
@@ -106,7 +108,7 @@ def to_dot(diagram: Hasse) -> str:
             if node.implied
             else ""
         )
-        label = _quoted([text for text, _ in _lines(node)])
+        label = _quoted([text for text, _ in _lines(node, drawn)])
         tip = _quoted(_told(node))
         lines.append(f"  n{place} [label={label}, tooltip={tip}{look}];")
     for edge in diagram.edges:
@@ -124,15 +126,24 @@ def _quoted(lines: Sequence[str]) -> str:
 # --- what a node says ----------------------------------------------------------
 
 
-def _lines(node: HasseNode) -> list[tuple[str, bool]]:
-    """Return the lines of a node, and which of them name a rule."""
+def _drawn(diagram: Hasse) -> frozenset[str]:
+    return frozenset(rule.id for node in diagram.nodes for rule in node.rules)
+
+
+def _lines(node: HasseNode, drawn: Collection[str]) -> list[tuple[str, bool]]:
+    """Return the lines of a node, and which of them name a rule.
+
+    A witness is named where no way can lead to it.
+    """
     lines: list[tuple[str, bool]] = []
     for rule in node.rules[:RULES_SHOWN_MAX]:
         lines.append((_cut(rule.scope), True))
         if rule.context:
             lines.append((_cut(" ".join(f"@{one}" for one in rule.context)), True))
         also = " (implied)" if rule.witness and not node.implied else ""
-        lines.append((_cut(_bare(rule) + also), False))
+        lines.append((_cut(_bare(rule)) + also, False))
+        if rule.witness and rule.witness not in drawn:
+            lines.append((_cut(f"by {rule.witness}"), False))
     left = len(node.rules) - RULES_SHOWN_MAX
     if left > 0:
         lines.append((f"and {left} more about the same", False))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from modicum.policy.about_nothing import AboutNothing
 from modicum.policy.predicates import Predicate
 from modicum.policy.pruning.logic import Logic
 from modicum.policy.rules import RuleSet
@@ -25,7 +26,8 @@ class RuleOrder:
         self._rules = rules
         self._vocabulary = vocabulary
         self._logic = Logic(vocabulary)
-        self._possible: dict[int, bool] = {}
+        #: The rules that no mechanism can fall under.
+        self.nothing = AboutNothing(rules, self._logic)
         self._implied: dict[tuple[int, Predicate], bool] = {}
 
     def above(self, numbers: Sequence[int]) -> list[int]:
@@ -45,7 +47,7 @@ class RuleOrder:
         own, other = self._unit(lower), self._unit(upper)
         if own != other and other not in covers.get(own, frozenset()):
             return False
-        return not self._satisfiable(lower) or all(
+        return lower in self.nothing or all(
             self._implies(lower, wide) for wide in self._parts(upper)
         )
 
@@ -56,11 +58,6 @@ class RuleOrder:
         base, context = divmod(number, len(self._rules.contexts))
         predicate = self._rules.bases[base].predicate
         return (predicate, *self._rules.contexts[context].predicates)
-
-    def _satisfiable(self, number: int) -> bool:
-        if number not in self._possible:
-            self._possible[number] = self._logic.satisfiable(self._parts(number))
-        return self._possible[number]
 
     def _implies(self, number: int, wide: Predicate) -> bool:
         found = self._implied.get((number, wide))

@@ -77,6 +77,8 @@ def _put_together(
                 masks[one.variable] &= one.mask
             else:
                 masks[one.variable] |= one.mask
+    if kind is Both and not all(masks.values()):
+        return FALSE  # Two parts ask for values that have nothing in common.
     literals = [Literal(variable, mask) for variable, mask in masks.items()]
     whole = (*literals, *found)
     return whole[0] if len(whole) == 1 else kind(whole)

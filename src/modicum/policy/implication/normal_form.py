@@ -14,6 +14,7 @@ from modicum.policy.predicates import (
     Predicate,
     ReadsAny,
     ReadsAtLeast,
+    Scope,
     TextIn,
     TextPasses,
     words,
@@ -69,32 +70,40 @@ def simplified(predicate: Predicate) -> Predicate:
             return any_of([atom])
 
 
-def substituted(predicate: Predicate, label: str, value: str) -> Predicate:
+def substituted(
+    predicate: Predicate,
+    label: str,
+    value: str,
+    scopes: frozenset[Scope] = frozenset(Scope),
+) -> Predicate:
     """Return what is left of a predicate once a label is known.
 
     Args:
         predicate: Any predicate.
-        label: The label, which is given this value on mechanism and release.
-        value: The value.
+        label: The label.
+        value: The value that it is given.
+        scopes: Where it is given: on the mechanism, on the release, or on both.
 
     Returns:
-        A simplified predicate that does not look at the label.
+        A simplified predicate that does not look at the label there.
     """
-    return simplified(_substituted(predicate, label, value))
 
+    def known(part: Predicate) -> Predicate:
+        match part:
+            case Not(part=inner):
+                return Not(known(inner))
+            case All(parts=parts):
+                return All(tuple(map(known, parts)))
+            case Any(parts=parts):
+                return Any(tuple(map(known, parts)))
+            case LabelIn(scope=scope, label=name, values=values) if (
+                name == label and scope in scopes
+            ):
+                return Constant(value=value in values)
+            case atom:
+                return atom
 
-def _substituted(predicate: Predicate, label: str, value: str) -> Predicate:
-    match predicate:
-        case Not(part=part):
-            return Not(_substituted(part, label, value))
-        case All(parts=parts):
-            return All(tuple(_substituted(part, label, value) for part in parts))
-        case Any(parts=parts):
-            return Any(tuple(_substituted(part, label, value) for part in parts))
-        case LabelIn(label=name, values=values) if name == label:
-            return Constant(value=value in values)
-        case atom:
-            return atom
+    return simplified(known(predicate))
 
 
 def _sorted(predicate: Predicate) -> Predicate:

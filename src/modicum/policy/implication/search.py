@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 #: A question that takes more steps (parts of formulas looked at) stays undecided.
-STEPS_MAX = 200_000
+STEPS_MAX = 50_000
 
 
 class UndecidedError(ValueError):
@@ -204,9 +204,9 @@ class _Search:
         match formula:
             case Literal(variable=variable, mask=mask):
                 left = self._left[variable]
-                if not left & ~mask:
-                    return TRUE
-                return formula if left & mask else FALSE
+                if not left & mask:
+                    return FALSE
+                return formula if left & ~mask else TRUE
             case Both(parts=parts):
                 return both_of(self._until(FALSE, parts))
             case Either(parts=parts):

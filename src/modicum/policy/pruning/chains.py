@@ -9,17 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from modicum.accounting import INFINITE, Filter
 from modicum.accounting.filters.order import ANYTHING, reduced
 from modicum.accounting.grid import EPS
-from modicum.policy.pruning.lists import Integers
-
-Flags: TypeAlias = NDArray[np.bool]
+from modicum.policy.pruning.lists import Flags, Integers
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterator
 import numpy as np
 
 from modicum.policy.predicates import Predicate, ReadsAny
+from modicum.policy.pruning.contexts import Contexts
 from modicum.policy.pruning.lists import Integers, Lists, Pairs
 from modicum.policy.pruning.logic import Logic, Parts
 from modicum.policy.pruning.readers import Readers
@@ -33,14 +34,12 @@ class _Comparison:
 
     def __init__(self, rules: RuleSet, logic: Logic) -> None:
         self._logic = logic
-        self._contexts: list[Parts] = [one.predicates for one in rules.contexts]
-        self._possible = [logic.satisfiable(parts) for parts in self._contexts]
-        self._context_order = [
-            self._wider_contexts(parts) if possible else [place]
-            for place, (parts, possible) in enumerate(
-                zip(self._contexts, self._possible, strict=True)
-            )
+        self._settings: list[Parts] = [
+            tuple(setting.predicate for setting in settings)
+            for settings in rules.extensions
         ]
+        self._contexts = Contexts(self._settings, logic)
+        self._possible = self._contexts.possible()
         self._predicates: list[Predicate] = []
         self._kinds = self._distinct(rules)
         tied = self._tied_kinds()
@@ -52,9 +51,10 @@ class _Comparison:
         self._tied = [
             (kind, context)
             for kind in sorted(tied)
-            for context, parts in enumerate(self._contexts)
-            if self._possible[context]
-            and logic.satisfiable((self._predicates[kind], *parts))
+            for context in np.flatnonzero(self._possible).tolist()
+            if logic.satisfiable(
+                (self._predicates[kind], *self._contexts.parts(context))
+            )
         ]
         self._others = {
             place: self._predicates[kind]
@@ -69,7 +69,7 @@ class _Comparison:
             node=self._nodes()[self._kinds],
             size=self._plain_nodes + len(self._tied),
             plain=len(self._plain),
-            contexts=tuple(map(tuple, self._context_order)),
+            contexts=self._contexts,
             wider=self._wider(),
             ties=self._ties(),
         )
@@ -95,8 +95,8 @@ class _Comparison:
         looked_at = frozenset[Hashable]().union(
             *(
                 self._logic.looks(one).variables
-                for parts in self._contexts
-                for one in parts
+                for settings in self._settings
+                for one in settings
             )
         )
         if not looked_at:
@@ -131,7 +131,7 @@ class _Comparison:
             count = len(self._plain)
             steps = np.arange(len(self._contexts)) * count
             nodes[self._plain] = np.arange(count)[:, None] + steps
-        nodes[:, [not possible for possible in self._possible]] = NOWHERE
+        nodes[:, ~self._possible] = NOWHERE
         for number, place in enumerate(self._tied, self._plain_nodes):
             nodes[place] = number
         return nodes
@@ -143,15 +143,6 @@ class _Comparison:
                 yield place, predicate.attributes
 
     # --- the order ---
-
-    def _wider_contexts(self, parts: Parts) -> list[int]:
-        """Return the contexts that a conjunction which can be true implies."""
-        return [
-            place
-            for place, context in enumerate(self._contexts)
-            if self._possible[place]
-            and all(self._logic.implies(parts, one) for one in context)
-        ]
 
     def _wider_others(self, parts: Parts) -> list[int]:
         """Return the plain predicates, readers aside, that a conjunction implies."""
@@ -191,8 +182,8 @@ class _Comparison:
         self, place: tuple[int, int], numbers: dict[tuple[int, int], int]
     ) -> list[int]:
         """Return the nodes that a tied node implies."""
-        parts = (self._predicates[place[0]], *self._contexts[place[1]])
-        contexts = self._wider_contexts(parts)
+        parts = (self._predicates[place[0]], *self._contexts.parts(place[1]))
+        contexts = self._contexts.implied_by(parts)
         plain = self._readers.implied_by(parts) + self._wider_others(parts)
         kinds = [
             kind
@@ -211,11 +202,11 @@ class _Comparison:
         A plain predicate looks at nothing that contexts look at, so in a context it
         implies another context exactly if its own context does.
         """
-        for place, parts in enumerate(self._contexts):
-            if self._possible[place]:
-                wide = [(kind, e) for e in self._context_order[place]]
-                narrow = self._narrower(parts, self._predicates[kind])
-                pairs.add(
-                    [place * len(self._plain) + p for p in narrow],
-                    [numbers[one] for one in wide if one in numbers],
-                )
+        for place in np.flatnonzero(self._possible).tolist():
+            parts = self._contexts.parts(place)
+            wide = [(kind, e) for e in self._contexts.implied_by(parts)]
+            narrow = self._narrower(parts, self._predicates[kind])
+            pairs.add(
+                [place * len(self._plain) + p for p in narrow],
+                [numbers[one] for one in wide if one in numbers],
+            )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Integers: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool]
 
 
 @dataclass(frozen=True, slots=True)

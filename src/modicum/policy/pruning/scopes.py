@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from modicum.policy.pruning.contexts import Contexts
 from modicum.policy.pruning.lists import Integers, Lists
 
 #: In place of the node of a rule that no mechanism can match.
@@ -33,7 +34,7 @@ class Scopes:
         size: How many nodes there are.
         plain: How many plain predicates there are. Node `e * plain + p` is plain
             predicate `p` in context `e`; tied nodes come after these.
-        contexts: For each context those it implies, itself too.
+        contexts: The contexts and their order.
         wider: For each plain predicate those it implies, itself too.
         ties: For each node those it implies, where it or they are tied; for a tied
             node, itself too.
@@ -42,7 +43,7 @@ class Scopes:
     node: Integers
     size: int
     plain: int
-    contexts: tuple[tuple[int, ...], ...]
+    contexts: Contexts
     wider: Lists
     ties: Lists
 
@@ -54,19 +55,18 @@ class Scopes:
         """
         best = keys.copy()
         if self.plain:
-            shape = len(keys), len(self.contexts), self.plain
-            plain = shape[1] * shape[2]
-            rows = keys[:, :plain].reshape(shape)
-            each = [rows[:, list(wide)].min(axis=1) for wide in self.contexts]
-            by_context = np.stack(each, axis=1).reshape(-1, self.plain)
-            best[:, :plain] = self.wider.least(by_context).reshape(len(keys), plain)
+            count = len(self.contexts)
+            rows = keys[:, : count * self.plain].reshape(-1, count, self.plain)
+            by_context = self.contexts.least(rows.swapaxes(0, 1)).swapaxes(0, 1)
+            found = self.wider.least(by_context.reshape(-1, self.plain))
+            best[:, : count * self.plain] = found.reshape(len(keys), -1)
         tied = self.ties.targets
         best[:, tied] = np.minimum(best[:, tied], self.ties.least(keys))
         return best
 
     def breadth(self) -> Integers:
         """Return for each node how many nodes it implies: the fewer, the wider."""
-        contexts = np.array([len(wide) for wide in self.contexts], dtype=np.int64)
+        contexts = self.contexts.breadth()
         found = np.zeros(self.size, dtype=np.int64)
         found[: self.plain * contexts.size] = np.outer(
             contexts, self.wider.lengths

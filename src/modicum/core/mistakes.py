@@ -1,0 +1,112 @@
+"""Mistakes as they are found: with a place, collected, each said once."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from modicum.core.document import Node
+from modicum.core.errors import Code, InputError, Mark, Problem
+
+#: More problems than this are not collected; the first ones matter.
+PROBLEMS_MAX = 50
+
+
+class Problems:
+    """Collects mistakes in siblings, so that one run reports them all."""
+
+    def __init__(self) -> None:
+        self._found: list[Problem] = []
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Note an `InputError` raised inside, and go on after the block."""
+        try:
+            yield
+        except InputError as error:
+            self._found.extend(error.problems)
+            if len(self._found) >= PROBLEMS_MAX:
+                self.raise_any()
+
+    def add(self, problem: Problem) -> None:
+        """Note a mistake."""
+        self._found.append(problem)
+
+    def raise_any(self) -> None:
+        """Raise what was found, in the order of the text; return if nothing was."""
+        if self._found:
+            found = _once(self._found)
+            raise InputError(*sorted(found, key=_place)[:PROBLEMS_MAX])
+
+
+_OF_A_RULE = re.compile(r" \(rule [^()]*\)")
+
+
+def _once(found: Iterable[Problem]) -> list[Problem]:
+    """Return each problem once, also if it was found for several rules."""
+    first: dict[Problem, Problem] = {}
+    more: dict[Problem, int] = {}
+    for problem in dict.fromkeys(found):
+        apart = replace(problem, message=_OF_A_RULE.sub("", problem.message))
+        of_nobody = apart if problem.mark is not None else problem
+        if first.setdefault(of_nobody, problem) is not problem:
+            more[of_nobody] = more.get(of_nobody, 0) + 1
+    return [_with_more(problem, more.get(apart, 0)) for apart, problem in first.items()]
+
+
+def _with_more(problem: Problem, more: int) -> Problem:
+    if not more:
+        return problem
+    note = f"… and {more} more rule{'s' if more > 1 else ''}"
+    return replace(problem, notes=(*problem.notes, note))
+
+
+def _place(problem: Problem) -> tuple[str, int, int]:
+    mark = problem.mark
+    return (mark.file, mark.line, mark.column) if mark else ("", 0, 0)
+
+
+def fail(
+    code: Code,
+    message: str,
+    node: Node | None = None,
+    *,
+    label: str = "",
+    notes: Iterable[str] = (),
+    help: str = "",  # noqa: A002 - the word users see
+) -> InputError:
+    """Return the error for a mistake at `node`, ready to be raised."""
+    mark = node.mark if node is not None else None
+    return InputError(Problem(code, message, mark, label, tuple(notes), help))
+
+
+@contextmanager
+def placed(node: Node) -> Iterator[None]:
+    """Give the place of `node` to mistakes raised inside that have none.
+
+    Raises:
+        InputError: What was raised inside, with places.
+    """
+    try:
+        yield
+    except InputError as error:
+        raise InputError(
+            *(
+                replace(problem, mark=problem.mark or node.mark)
+                for problem in error.problems
+            )
+        ) from error
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return ``did you mean "x"?`` for the nearest known word, or nothing."""
+    close = difflib.get_close_matches(word[:100], list(known), n=1, cutoff=0.6)
+    return f'did you mean "{close[0]}"?' if close else ""
+
+
+def place(mark: Mark | None) -> str:
+    """Return ``file:line`` for a note, or a dash when there is no file."""
+    return f"{mark.file}:{mark.line}" if mark is not None else "-"

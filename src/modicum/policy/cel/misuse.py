@@ -1,0 +1,90 @@
+"""What is said where a field, a text or a number is used as it cannot be."""
+
+from __future__ import annotations
+
+import re
+
+from modicum.core.errors import Code
+from modicum.policy.cel.fields import Operand
+from modicum.policy.cel.tree import (
+    CelError,
+    Field,
+    Item,
+    Literal,
+    Name,
+    Part,
+    Rewrite,
+    outside,
+)
+
+
+def needs_text(part: Part) -> CelError:
+    """Return the error for something that should be a text."""
+    return CelError(
+        Code.CEL_TYPE,
+        "only a text can stand here",
+        part.at,
+        help='write a text, in quotes: "…"',
+    )
+
+
+def needs_number(part: Part) -> CelError:
+    """Return the error for something that should be a whole number."""
+    written = part.written if isinstance(part, Literal) else ""
+    digits = written.strip("\"'")
+    whole = re.fullmatch(r"(\d{1,9})(\.\d+)?", digits)
+    help_text = "write a whole number, such as 20"
+    if whole and whole[2]:
+        help_text = f"write a whole number: {whole[1]} or {int(whole[1]) + 1}"
+    message = "only a whole number can stand here"
+    error = CelError(Code.CEL_TYPE, message, part.at, help=help_text)
+    return error.mended_by(Rewrite(written, digits) if whole and not whole[2] else None)
+
+
+def nothing_to_look_into(left: Operand, right: Part) -> CelError:
+    """Return the error for `in` with something that is no list.
+
+    Args:
+        left: What is looked for.
+        right: What it is looked for in.
+    """
+    error = outside(
+        right.at,
+        "`in` looks into a list, m.attributes or m.contribution_bound",
+        help='write  ["a", "b"]  for a list',
+    )
+    if isinstance(right, Literal) and isinstance(right.value, str):
+        return error.mended_by(Rewrite(right.written, f"[{right.written}]"))
+    if isinstance(left, str) and isinstance(right, Field):
+        return error.mended_by(Rewrite("", f'{path(right)} == "{left}"'))
+    return error
+
+
+def asked_for(word: str, where: Part) -> Rewrite:
+    """Return how it is asked whether a word is among those of a field."""
+    return Rewrite("", f'"{word}" in {path(where)}')
+
+
+def entry_meant(part: Item) -> Rewrite | None:
+    """Return what is written for ``m["ml"]`` and ``m.attributes["age"]``."""
+    if not (isinstance(part.key, Literal) and isinstance(part.key.value, str)):
+        return None
+    if isinstance(part.owner, Name):
+        old = f"{part.owner.name}[{part.key.written}]"
+        return Rewrite(old, f"{part.owner.name}.{part.key.value}")
+    if path(part.owner) == "m.attributes":
+        old = f"m.attributes[{part.key.written}]"
+        return Rewrite(old, f"{part.key.written} in m.attributes")
+    return None
+
+
+def is_fraction(part: Part) -> bool:
+    """Return whether a part is a number with a point."""
+    return isinstance(part, Literal) and "." in part.written and part.value is None
+
+
+def path(part: Part) -> str:
+    """Return how a field is written, such as ``m.attributes``."""
+    if isinstance(part, Field) and isinstance(part.owner, Name):
+        return f"{part.owner.name}.{part.name}"
+    return part.name if isinstance(part, Name | Field) else "…"

@@ -1,0 +1,40 @@
+"""What predicates of a later policy see of releases made under an earlier one."""
+
+from __future__ import annotations
+
+from modicum.ledger.balances import facts_of
+from modicum.ledger.events import RecordedMechanism, RecordedRelease
+from modicum.policy.predicates import Scope
+from modicum.release import Label, Vocabulary
+
+PURPOSE = Label(("ads", "care"), "care")
+
+
+def words(**labels: Label) -> Vocabulary:
+    return Vocabulary(frozenset(), labels, ("user",), "add-remove")
+
+
+def recorded(labels: dict[str, str], metadata: dict[str, str]) -> RecordedRelease:
+    mechanism = RecordedMechanism({"name": "a", "kind": "declared"}, (), labels, {})
+    return RecordedRelease("r", "0" * 64, labels, metadata, (mechanism,))
+
+
+def test_a_label_that_is_open_text_now_is_read_as_text() -> None:
+    (facts,) = facts_of(recorded({"purpose": "ads", "ml": "none"}, {}), words())
+    assert facts.texts[Scope.RELEASE, "purpose"] == "ads"
+    assert (Scope.RELEASE, "ml") not in facts.texts
+
+
+def test_open_text_that_is_a_label_now_is_read_as_label() -> None:
+    vocabulary = words(purpose=PURPOSE)
+    (facts,) = facts_of(recorded({}, {"purpose": "ads"}), vocabulary)
+    assert facts.labels[Scope.RELEASE, "purpose"] == "ads"
+    assert facts.labels[Scope.MECHANISM, "purpose"] == "ads"
+    (facts,) = facts_of(recorded({}, {"purpose": "something else"}), vocabulary)
+    assert facts.labels[Scope.MECHANISM, "purpose"] == "care"
+
+
+def test_what_was_a_label_then_and_is_one_now_is_read_as_it_was() -> None:
+    release = recorded({"purpose": "ads"}, {"evidence": "https://example.org"})
+    (facts,) = facts_of(release, words(purpose=PURPOSE))
+    assert facts.labels[Scope.MECHANISM, "purpose"] == "ads"
