@@ -206,7 +206,7 @@ def test_explain_a_rule(folder: Path) -> None:
         "above   attr:diagnosis @black-box, cat:health/member @standard and 3 more",
         "below   marketing @standard",
         "ledger  before 0.7546 of eps 1, left 0.2453",
-        "        Gaussian noise may still cost rho 0.00794",
+        "        Gaussian noise may still cost rho 0.007939",
         "        spent by r-0023 (rho 0.00263, 23 %)",
     ):
         assert line in found, line
