@@ -8,7 +8,7 @@ from typing import Any
 from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples.small import POLICY, compiled, counts
+from samples.small import POLICY, compiled, counts, rule_holds
 
 from modicum.accounting import ApproxBudget, filter_for
 from modicum.accounting.budgets import parameter, with_parameter
@@ -18,7 +18,7 @@ from modicum.ledger import Balances, RecordedRelease, decide, record_release
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.comparison import Comparison
 from modicum.policy.changes.differences import Verdict, differences
-from modicum.policy.rules import Rule, Stage, rule_holds
+from modicum.policy.rules import Rule, Stage
 from modicum.release import parse_release, price
 from modicum.workspace.conflicts import conflicts
 

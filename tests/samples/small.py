@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from modicum.policy import CompiledPolicy
+from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.compile import compile_text
+from modicum.policy.predicates import Facts, holds
 from modicum.shell.clock import FixedClock
 from modicum.shell.sqlite_store import SqliteStore
 from modicum.workspace import Workspace
@@ -46,6 +47,11 @@ per_release:
 def compiled(text: str = POLICY) -> CompiledPolicy:
     """Return a compiled policy."""
     return compile_text(text.encode(), "policy.yaml")
+
+
+def rule_holds(rule: Rule, facts: Facts) -> bool:
+    """Return whether a mechanism falls under a rule, without any index."""
+    return all(holds(one, facts) for one in (rule.predicate, *rule.settings))
 
 
 def counts(

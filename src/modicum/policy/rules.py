@@ -14,7 +14,7 @@ from modicum.accounting import Budget
 from modicum.core.errors import Mark
 from modicum.policy.match import RuleIndex
 from modicum.policy.model import Setting
-from modicum.policy.predicates import Facts, Predicate, holds, words
+from modicum.policy.predicates import Facts, Predicate, words
 
 #: Positions of mechanisms in a release, from 0.
 Places: TypeAlias = tuple[int, ...]
@@ -248,13 +248,6 @@ class RuleSet(Sequence[Rule]):
             budget=self.budget(base_place, context_place),
             marks=(base.mark, *(setting.mark for setting in context.settings)),
         )
-
-
-def rule_holds(rule: Rule, facts: Facts) -> bool:
-    """Return whether a mechanism falls under a rule."""
-    return holds(rule.predicate, facts) and all(
-        holds(setting, facts) for setting in rule.settings
-    )
 
 
 def _conjunction(parts: Iterator[str]) -> str:

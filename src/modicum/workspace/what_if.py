@@ -213,9 +213,10 @@ def _unknown_words(
 ) -> Iterator[tuple[str, str, str]]:
     vocabulary = compiled.policy.vocabulary
     for name, label in vocabulary.labels.items():
+        text = release.metadata.get(name)  # Open text then; it is read as a label now.
         own = [
-            release.labels.get(name),
-            *(one.labels.get(name) for one in release.mechanisms),
+            release.labels.get(name, text),
+            *(one.labels.get(name, text) for one in release.mechanisms),
         ]
         for value in own:
             if value is None:

@@ -250,19 +250,36 @@ def test_charges_are_monotone_and_proven(
     charges = {unit: charged(one, unit, words) for unit in words.units}
     assert charges == charged_by_unit(one, words)
     for unit, loss in charges.items():
-        proven: list[Loss] = []
         for cover in words.covers[unit]:
-            same = has_one_owner(words, unit, cover)
-            whole = words.relation(unit) == "add-remove"
-            if words.relation(cover) == "any-change" and (same or whole):
+            if is_bounded_by(words, unit, cover):
                 assert nowhere_above(loss, charges[cover])
-            if cover not in one.losses:
-                continue
-            table = CONVERTED if cover == unit else INHERITED if same else MOVED
-            before = one.neighbors.get(cover, "add-remove")
-            word = table[before, words.relation(unit)]
-            proven.append(outcome(word, one.losses[cover]))
-        assert follows(loss, proven)
+        assert follows(loss, proven_for(one, words, unit))
+
+
+def proven_for(one: RecordedMechanism, words: Vocabulary, unit: str) -> list[Loss]:
+    """Return all that is proven for a unit.
+
+    That is what was recorded for it and its covers; and, since any change of it is
+    one change of a cover that bounds it, what is proven for that cover.
+    """
+    proven: list[Loss] = []
+    for cover in words.covers[unit]:
+        if cover != unit and is_bounded_by(words, unit, cover):
+            proven += proven_for(one, words, cover)
+        if cover not in one.losses:
+            continue
+        same = has_one_owner(words, unit, cover)
+        table = CONVERTED if cover == unit else INHERITED if same else MOVED
+        before = one.neighbors.get(cover, "add-remove")
+        word = table[before, words.relation(unit)]
+        proven.append(outcome(word, one.losses[cover]))
+    return proven
+
+
+def is_bounded_by(words: Vocabulary, unit: str, cover: str) -> bool:
+    whole = words.relation(unit) == "add-remove"
+    changing = words.relation(cover) == "any-change"
+    return changing and (whole or has_one_owner(words, unit, cover))
 
 
 def has_one_owner(words: Vocabulary, unit: str, cover: str) -> bool:

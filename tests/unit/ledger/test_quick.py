@@ -19,6 +19,7 @@ from samples.small import POLICY
 
 from modicum.accounting import COORDINATES, INFINITE, Loss, Total
 from modicum.accounting.grid import DELTA, EPS, RHO, order_index
+from modicum.accounting.mechanisms import declared_pure
 from modicum.core.errors import InvariantError
 from modicum.ledger import Balances, decide
 from modicum.ledger.decide import allows
@@ -26,6 +27,7 @@ from modicum.ledger.events import RecordedMechanism, RecordedRelease
 from modicum.ledger.quick import EngineOf, QuickBalances, numba_engine
 from modicum.ledger.quick.layout import ALWAYS, NEVER, layout_of
 from modicum.policy import CompiledPolicy
+from modicum.policy.compile import compile_text
 
 seeds = st.integers(0, 2**64 - 1).map(random.Random)
 
@@ -319,3 +321,32 @@ print(" ".join({one.split(".")[0] for one in sys.modules}))
     loaded = set(done.stdout.split())
     assert "modicum" in loaded
     assert not {"numba", "scipy"} & loaded
+
+
+PURPOSES = """
+modicum: policy/v1
+name: purposes
+units: {user: {id: user_id}}
+labels: {purpose: {values: [ads, care], default: ads}}
+schema: {attributes: {age: low}}
+policies: [{name: all, when: "true", unit: user, budget: {eps: 2}}]
+extensions:
+  - name: purpose
+    settings:
+      selling: {when: 'm.purpose == "ads"', budget: {to: {eps: 1}}}
+      any: {when: "true", budget: same}
+"""
+
+
+@pytest.mark.parametrize("order", [("care", "ads"), ("ads", "care")])
+def test_what_was_open_text_once_is_told_apart(order: tuple[str, str]) -> None:
+    """Two old releases with the same labels, and different text that is a label now."""
+    compiled = compile_text(PURPOSES.encode(), "policy.yaml")
+    loss = declared_pure(eps=Fraction(3, 2)).loss()
+    one = RecordedMechanism({"name": "a", "kind": "declared"}, (), {}, {"user": loss})
+    quick = QuickBalances(compiled)
+    for purpose in order:
+        release = RecordedRelease(purpose, "0" * 64, {}, {"purpose": purpose}, (one,))
+        expected = decide(Balances(compiled), release).allowed
+        assert expected == (purpose == "care")
+        assert quick.allows(release) == expected

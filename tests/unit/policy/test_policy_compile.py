@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 import pytest
+from samples.small import rule_holds
 
 from modicum.accounting import (
     ApproxBudget,
@@ -20,7 +21,7 @@ from modicum.core.errors import Code, InputError
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.compile import RULES_MAX, compile_text
 from modicum.policy.predicates import Facts, Scope
-from modicum.policy.rules import Stage, rule_holds
+from modicum.policy.rules import Stage
 
 HEAD = """\
 modicum: policy/v1

@@ -245,6 +245,19 @@ def test_what_old_releases_do_not_say(ws: Workspace) -> None:
     assert "no budget of this measure fits" in infinite.problem.help
 
 
+def test_open_text_that_is_a_label_now_is_not_said_to_be_missing(
+    ws: Workspace,
+) -> None:
+    ws.submit(counts("a", purpose="ads"), post=True)
+    ws.submit(counts("b", purpose="else"), post=True)
+    found = under(
+        ws, ("labels:", "labels:\n  purpose: {values: [ads, care], default: ads}")
+    )
+    assert [(one.subject, one.taken, one.releases) for one in found.assumptions] == [
+        ("purpose", "was else: taken as ads", ("b",))
+    ]
+
+
 def test_another_relation_is_told(ws: Workspace) -> None:
     ws.submit(counts("a"), post=True)
     found = under(ws, ("dp: {", "dp: {neighbors: any-change, "))

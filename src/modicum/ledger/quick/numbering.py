@@ -23,6 +23,7 @@ from modicum.ledger.quick.layout import (
 )
 from modicum.policy import CompiledPolicy
 from modicum.policy.predicates import Facts, holds, looks_only_at_labels
+from modicum.release.vocabulary import METADATA
 
 #: The contexts of this many different labelings are remembered.
 LABELINGS_MAX = 10_000
@@ -56,6 +57,7 @@ class Numbering:
         ]
         #: What no mechanism at all is inside of.
         self._none: Booleans = np.zeros((0, len(compiled.rules.contexts)), np.bool_)
+        self._once_text = [name for name in METADATA if name in vocabulary.labels]
         self._by_labels: dict[object, Booleans] | None = {}
         if not all(looks_only_at_labels(one) for e in self._extensions for one in e):
             self._by_labels = None
@@ -99,7 +101,9 @@ class Numbering:
         if self._by_labels is None:
             return self._inside(facts()[place])
         labels = release.mechanisms[place].labels
-        labeling = tuple(release.labels.items()), tuple(labels.items())
+        # What was open text once may be a label now: `facts_of` reads it as one.
+        texts = (release.metadata.get(name) for name in self._once_text)
+        labeling = tuple(release.labels.items()), tuple(labels.items()), *texts
         found = self._by_labels.get(labeling)
         if found is None:
             if len(self._by_labels) >= LABELINGS_MAX:
