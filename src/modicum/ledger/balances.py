@@ -34,12 +34,12 @@ class Balances:
         """Return what a rule has been charged so far."""
         return self._totals.get(rule.id, _NOTHING)
 
-    def charge(self, release: RecordedRelease) -> None:
+    def charge(self, release: RecordedRelease, day: int = 0) -> None:
         """Add a release to every rule that it falls under."""
         for rule, losses in charges(self.compiled.rules, release, self._vocabulary):
             self._totals[rule.id] = self.total(rule).joined(total_of(losses))
 
-    def take_back(self, release: RecordedRelease) -> None:
+    def take_back(self, release: RecordedRelease, day: int = 0) -> None:
         """Undo `charge` for a release that was given up before it started."""
         for rule, losses in charges(self.compiled.rules, release, self._vocabulary):
             total = self.total(rule)

@@ -72,7 +72,7 @@ class Verdict:
         return tuple(loss.rule.id for loss in self.losses if not loss.allowed)
 
 
-def decide(balances: Balances, release: RecordedRelease) -> Verdict:
+def decide(balances: Balances, release: RecordedRelease, day: int = 0) -> Verdict:
     """Return what every matching rule says to a release.
 
     A release is allowed if and only if, for every rule that one of its mechanisms

@@ -25,6 +25,7 @@ from modicum.ledger.events import (
     event_name,
 )
 from modicum.release import Relation
+from modicum.release.parts import part_from_plain, part_to_plain
 from modicum.release.units import RELATIONS
 
 
@@ -141,10 +142,8 @@ def _mechanism_to_plain(one: RecordedMechanism) -> dict[str, Plain]:
             unit: [_coordinate(value) for value in loss.coordinates]
             for unit, loss in one.losses.items()
         },
-        "where": one.where,
-        "periods": one.periods,
-        "groups": one.groups,
-        "sampling": one.sampling,
+        **part_to_plain(one.part),
+        "sampling": None,
     }
     if one.neighbors:  # Left out otherwise, so that one mechanism has one encoding.
         plain["neighbors"] = dict(one.neighbors)
@@ -173,10 +172,9 @@ def _release_from_plain(plain: Plain) -> RecordedRelease:
 
 def _mechanism_from_plain(plain: Plain) -> RecordedMechanism:
     fields = _Reader(plain)
-    for key in ("where", "periods", "groups", "sampling"):
-        if fields.take(key) is not None:
-            message = f"`{key}` is not understood by this version"
-            raise ValueError(message)
+    if fields.take("sampling") is not None:
+        message = "`sampling` is not understood by this version"
+        raise ValueError(message)
     losses = {
         unit: _loss(_list(values))
         for unit, values in _mapping(fields.take("losses")).items()
@@ -186,6 +184,9 @@ def _mechanism_from_plain(plain: Plain) -> RecordedMechanism:
         attributes=fields.strings("attributes"),
         labels=fields.string_map("labels"),
         losses=losses,
+        part=part_from_plain(
+            fields.take("where"), fields.take("periods"), fields.take("groups")
+        ),
         neighbors=_neighbors(fields, losses.keys()),
     )
     fields.finish()

@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from modicum.accounting import Loss
 from modicum.core.canonical import Plain
-from modicum.release import PricedRelease, Relation, content_digest
+from modicum.release import (
+    EVERYTHING,
+    Part,
+    PricedRelease,
+    Relation,
+    content_digest,
+)
 from modicum.release.model import mechanism_to_plain
 
 #: Version of the event schema; a ledger of another version is refused.
@@ -22,11 +28,22 @@ EVENT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class PolicyActivated:
-    """A policy holds from here on. Its text is kept verbatim."""
+    """A policy holds from here on. Its text is kept verbatim.
+
+    Attributes:
+        digest: SHA-256 of its canonical text.
+        name: Its name.
+        text: The file's text.
+        reason: Why it replaces the one before; empty for the first.
+        accepted: Ids of rules that history exceeds, accepted all the same, in the
+            policy's order. What falls under them stays denied.
+    """
 
     digest: str
     name: str
     text: str
+    reason: str = ""
+    accepted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +55,7 @@ class RecordedMechanism:
         attributes: The attributes it reads.
         labels: A value for every label, defaults filled in.
         losses: Its loss by privacy unit.
-        where: The part of the population it reads; None for everybody.
-        periods: The periods it reads, by time unit; None for all of them.
-        groups: The user groups it reads; None for all of them.
-        sampling: The Poisson draw it reads; None if it reads every row.
+        part: The part of the data it reads.
         neighbors: By unit, the neighboring relation that its loss is proven under,
             where that is not `add-remove`.
     """
@@ -50,10 +64,7 @@ class RecordedMechanism:
     attributes: tuple[str, ...]
     labels: Mapping[str, str]
     losses: Mapping[str, Loss]
-    where: None = None
-    periods: None = None
-    groups: None = None
-    sampling: None = None
+    part: Part = EVERYTHING
     neighbors: Mapping[str, Relation] = field(default_factory=dict)
 
 
@@ -78,11 +89,19 @@ class RecordedRelease:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseReserved:
-    """A release was allowed; its loss counts from here on."""
+    """A release was allowed; its loss counts from here on.
+
+    Attributes:
+        release: The release.
+        policy: Digest of the policy that it was decided by.
+        expires_at: When the reservation runs out.
+        approved_by: Who agreed to it, where the policy asks for that; sorted.
+    """
 
     release: RecordedRelease
     policy: str
     expires_at: str
+    approved_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +144,131 @@ class ReleaseDenied:
 
 @dataclass(frozen=True, slots=True)
 class PastRecorded:
-    """A release that happened before; it is counted and cannot be denied."""
+    """A release that happened before; it is counted and cannot be denied.
+
+    Attributes:
+        release: The release.
+        policy: Digest of the policy whose words describe it.
+        assumptions: What was assumed because nobody knows it any more, in words.
+    """
 
     release: RecordedRelease
     policy: str
+    assumptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalGiven:
+    """Somebody agreed to something, or refused to.
+
+    Attributes:
+        subject: What kind of thing it is about.
+        id: Its id: a release id, the digest of a policy, the id of a plan.
+        content: SHA-256 of what was agreed to; other contents are not approved.
+        approves: Whether the actor of the event agrees.
+        roles: The roles in which they do, as the policy of the day gives them.
+        reason: Why.
+    """
+
+    subject: Literal["release", "policy", "plan"]
+    id: str
+    content: str
+    approves: bool
+    roles: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """A remark for whoever reads the log later; it changes nothing.
+
+    Attributes:
+        about: The id of a release, or empty for the ledger as a whole.
+        text: The remark.
+    """
+
+    about: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DisclosureRecorded:
+    """Something was disclosed outside differential privacy.
+
+    No rule can count it; it qualifies every claim about the ledger from here on.
+
+    Attributes:
+        id: What the disclosure is called.
+        what: What was disclosed, in words.
+        attributes: The attributes of the data that it tells about.
+        part: The part of the data that it tells about.
+        reason: Why it was disclosed.
+        metadata: Open text: `released_on`, `evidence` …
+    """
+
+    id: str
+    what: str
+    attributes: tuple[str, ...]
+    part: Part
+    reason: str
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundOpened:
+    """A round of planning begins.
+
+    Attributes:
+        id: What it is called.
+        unlocked: By privacy unit, the share of every budget that may be spent from
+            here on, in millionths; it never falls.
+    """
+
+    id: str
+    unlocked: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupActivated:
+    """A user group may be read from here on.
+
+    Attributes:
+        group: Its number.
+        round: The round it begins in.
+    """
+
+    group: int
+    round: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRetired:
+    """A user group is read no more, and never again.
+
+    Attributes:
+        group: Its number.
+        round: The round it ends in.
+    """
+
+    group: int
+    round: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCommitted:
+    """A plan for many releases was taken; each is reserved by an event of its own.
+
+    Attributes:
+        id: What it is called.
+        round: The round it belongs to.
+        content: SHA-256 of the plan.
+        releases: The ids of the releases that it takes.
+    """
+
+    id: str
+    round: str
+    content: str
+    releases: tuple[str, ...]
 
 
 Body: TypeAlias = (
@@ -140,6 +280,13 @@ Body: TypeAlias = (
     | ReleaseExpired
     | ReleaseDenied
     | PastRecorded
+    | ApprovalGiven
+    | Annotated
+    | DisclosureRecorded
+    | RoundOpened
+    | GroupActivated
+    | GroupRetired
+    | PlanCommitted
 )
 
 
@@ -167,6 +314,13 @@ _NAMES: Mapping[type[Body], str] = {
     ReleaseExpired: "release-expired",
     ReleaseDenied: "release-denied",
     PastRecorded: "past-recorded",
+    ApprovalGiven: "approval-given",
+    Annotated: "annotated",
+    DisclosureRecorded: "disclosure-recorded",
+    RoundOpened: "round-opened",
+    GroupActivated: "group-activated",
+    GroupRetired: "group-retired",
+    PlanCommitted: "plan-committed",
 }
 
 
@@ -188,6 +342,7 @@ def record_release(priced: PricedRelease) -> RecordedRelease:
                 attributes=tuple(sorted(one.mechanism.attributes)),
                 labels=dict(one.labels),
                 losses=dict(one.losses),
+                part=one.mechanism.part,
                 neighbors={
                     unit: relation
                     for unit, relation in one.neighbors.items()

@@ -139,27 +139,6 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
-    """A public attribute by which the population is divided.
-
-    Attributes:
-        name: Its name.
-        values: Its values, if they are listed.
-        low: The least of its whole numbers, if it is a range.
-        high: The greatest of them.
-        immutable: Units whose instances never change their value.
-        mark: Where it stands.
-    """
-
-    name: str
-    values: tuple[str, ...] | None
-    low: int
-    high: int
-    immutable: tuple[str, ...]
-    mark: Mark | None
-
-
-@dataclass(frozen=True, slots=True)
 class Policy:
     """A policy file, read and checked.
 
@@ -177,8 +156,6 @@ class Policy:
         per_release: Limits on each release alone.
         guards: What descriptions must say.
         approvals: Who must agree to which releases.
-        partitions: Public attributes that divide the population, by name.
-        time_detail: For time units, how many recent periods are told apart.
         disclosed_invariants: Facts that are published outside differential privacy.
         label_marks: Where the labels stand.
     """
@@ -196,7 +173,5 @@ class Policy:
     per_release: tuple[BasePolicy, ...]
     guards: tuple[Guard, ...] = ()
     approvals: tuple[Approval, ...] = ()
-    partitions: Mapping[str, Partition] = field(default_factory=dict)
-    time_detail: Mapping[str, int] = field(default_factory=dict)
     disclosed_invariants: tuple[str, ...] = ()
     label_marks: Mapping[str, Mark | None] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from modicum.core.canonical import digest
@@ -72,8 +73,11 @@ def parse_policy(node: Node, source: str) -> Policy:
     per_release = found.read(
         "per_release", _base_policies("`per_release`", vocabulary, budgets)
     )
-    partitions, time_detail = found.read(
-        "population", lambda given: read_population(given, vocabulary.unit_facts)
+    population = found.read(
+        "population",
+        lambda given: read_population(
+            given, declared.attributes, vocabulary.unit_facts
+        ),
     )
     guards = found.read("guards", lambda given: read_guards(given, vocabulary))
     approvals = found.read("approvals", lambda given: read_approvals(given, vocabulary))
@@ -90,7 +94,7 @@ def parse_policy(node: Node, source: str) -> Policy:
         text=source,
         filter_name=declared.header.filter_name,
         report_delta=number_text(delta) if delta else None,
-        vocabulary=vocabulary,
+        vocabulary=replace(vocabulary, population=population),
         attributes=declared.attributes,
         categories=declared.categories,
         base_policies=base,
@@ -98,8 +102,6 @@ def parse_policy(node: Node, source: str) -> Policy:
         per_release=per_release,
         guards=guards,
         approvals=approvals,
-        partitions=partitions,
-        time_detail=time_detail,
         disclosed_invariants=invariants,
         label_marks=declared.label_marks,
     )

@@ -19,18 +19,25 @@ from modicum.release.describe import (
 )
 from modicum.release.model import Mechanism, Release, content_digest
 from modicum.release.parse import parse_release
+from modicum.release.parts import EVERYTHING, Part, Span
+from modicum.release.population import Partition, Population
 from modicum.release.price import PricedMechanism, PricedRelease, price
 from modicum.release.units import Relation, Unit, larger
 from modicum.release.vocabulary import Label, Vocabulary
 
 __all__ = [
+    "EVERYTHING",
     "Label",
     "Mechanism",
+    "Part",
+    "Partition",
+    "Population",
     "PricedMechanism",
     "PricedRelease",
     "Relation",
     "Release",
     "ReleaseDraft",
+    "Span",
     "Unit",
     "Vocabulary",
     "approx_dp",

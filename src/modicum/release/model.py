@@ -18,6 +18,7 @@ from modicum.accounting.budgets import (
 from modicum.core.canonical import Plain, digest, encode
 from modicum.core.errors import Mark
 from modicum.core.exact import number_text
+from modicum.release.parts import EVERYTHING, Part, part_to_plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Mechanism:
         public_frame: Whether everybody on a public list contributes, so that
             taking part reveals nothing (randomized response).
         cost: By unit, the guarantee that is declared for it.
+        part: The part of the data that it reads.
         mark: Where it stands.
         cost_mark: Where its costs stand.
         truth_mark: Where its `truth` stands.
@@ -50,6 +52,7 @@ class Mechanism:
     contribution_bound: Mapping[str, int]
     public_frame: bool
     cost: Mapping[str, Budget]
+    part: Part = EVERYTHING
     mark: Mark | None = None
     cost_mark: Mark | None = None
     truth_mark: Mark | None = None
@@ -86,7 +89,7 @@ def to_plain(release: Release) -> dict[str, Plain]:
 
 def mechanism_to_plain(mechanism: Mechanism) -> dict[str, Plain]:
     """Return one mechanism as plain data, with exact numbers as text."""
-    return {
+    plain: dict[str, Plain] = {
         "name": mechanism.name,
         "kind": mechanism.kind,
         "attributes": sorted(mechanism.attributes),
@@ -97,6 +100,9 @@ def mechanism_to_plain(mechanism: Mechanism) -> dict[str, Plain]:
         "public_frame": mechanism.public_frame,
         "cost": {unit: cost_to_plain(cost) for unit, cost in mechanism.cost.items()},
     }
+    if mechanism.part != EVERYTHING:  # Left out, so that older digests stay true.
+        plain.update(part_to_plain(mechanism.part))
+    return plain
 
 
 def cost_to_plain(cost: Budget) -> dict[str, Plain]:

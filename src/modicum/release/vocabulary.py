@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from modicum.release.population import Population
 from modicum.release.units import Relation, Unit, larger, owners
 
 #: Open text that a release may carry besides its labels.
@@ -30,6 +31,7 @@ class Vocabulary:
         neighbors: The neighboring relation of units about which nothing else is said.
         unit_facts: What is declared about units: order, periods, sizes, relations.
             A unit without facts is independent of all others.
+        population: How the population is divided in public.
         covers: For every unit with facts, the units that cover it, and itself.
         owners: Of these, the ones that cover an instance of it with the same instance
             in every table.
@@ -42,6 +44,7 @@ class Vocabulary:
     units: tuple[str, ...]
     neighbors: Relation
     unit_facts: Mapping[str, Unit] = field(default_factory=dict)
+    population: Population = field(default_factory=Population)
     covers: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     owners: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     independent: bool = field(init=False, repr=False, compare=False)

@@ -83,12 +83,12 @@ def test_the_population_is_divided_by_public_attributes() -> None:
         "  time_detail: {user-day: 62}\n"
     )
     policy = compiled(text).policy
-    project, country, year = policy.partitions.values()
+    project, country, year = policy.vocabulary.population.partitions.values()
     assert (project.values, project.low, project.high) == (None, 0, 899)
     assert (country.values, country.immutable) == (("CH", "DE"), ("user",))
     assert (country.low, country.high) == (0, 1)
     assert (year.values, year.low, year.high) == (None, 1900, 2030)
-    assert policy.time_detail == {"user-day": 62}
+    assert policy.vocabulary.population.time_detail == {"user-day": 62}
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from modicum.policy.changes.comparison import Verdict, joined_vocabulary
 from modicum.policy.implication.search import implies
-from modicum.policy.model import Approval, Attribute, Guard, Partition, Policy
+from modicum.policy.model import Approval, Attribute, Guard, Policy
 from modicum.policy.predicates import words
-from modicum.release import Label, Unit, Vocabulary
+from modicum.release import Label, Partition, Unit, Vocabulary
 
 T = TypeVar("T")
 
@@ -54,8 +54,8 @@ def declared_differences(old: Policy, new: Policy) -> Iterator[Declared]:
     yield from _invariants(old, new)
     yield from _by_name(
         "partition",
-        old.partitions,
-        new.partitions,
+        old.vocabulary.population.partitions,
+        new.vocabulary.population.partitions,
         _partition_changes,
         added=Verdict.CHANGED,  # What is told apart may be charged apart.
     )
@@ -283,8 +283,10 @@ def _partition_changes(old: Partition, new: Partition) -> Iterator[tuple[Verdict
 
 
 def _time(old: Policy, new: Policy) -> Iterator[Declared]:
-    for unit in dict.fromkeys((*new.time_detail, *old.time_detail)):
-        was, now = old.time_detail.get(unit), new.time_detail.get(unit)
+    old_detail = old.vocabulary.population.time_detail
+    new_detail = new.vocabulary.population.time_detail
+    for unit in dict.fromkeys((*new_detail, *old_detail)):
+        was, now = old_detail.get(unit), new_detail.get(unit)
         if was != now:
             text = f"periods of `{unit}` told apart: {_shown(was)} -> {_shown(now)}"
             yield Declared(Verdict.CHANGED, "time", text)

@@ -17,8 +17,8 @@ from modicum.core.reading import (
     name,
     refuse_nothing,
 )
-from modicum.policy.model import Partition
-from modicum.release import Unit
+from modicum.policy.model import Attribute
+from modicum.release import Partition, Population, Unit
 
 #: A larger domain of a partitioning attribute is refused.
 DOMAIN_MAX = 10**9
@@ -27,19 +27,21 @@ DETAIL_MAX = 100_000
 
 
 def read_population(
-    node: Node | None, units: Mapping[str, Unit]
-) -> tuple[dict[str, Partition], dict[str, int]]:
-    """Return the partitioning attributes, and how many periods are told apart.
+    node: Node | None, attributes: Mapping[str, Attribute], units: Mapping[str, Unit]
+) -> Population:
+    """Return how the population is divided in public.
 
     Args:
         node: The `population` block; None if there is none.
+        attributes: The attributes of the data by name.
         units: The privacy units by name.
 
     Raises:
         InputError: With every mistake found.
     """
+    static = frozenset(name for name, one in attributes.items() if one.static)
     if node is None:
-        return {}, {}
+        return Population(static=static)
     refuse_nothing(node, "`population`")
     found = Problems()
     fields = Fields(node, "`population`")
@@ -62,7 +64,7 @@ def read_population(
     with found.guard():
         fields.finish()
     found.raise_any()
-    return partitions, detail
+    return Population(partitions, frozenset(), detail, static)
 
 
 def _partition(

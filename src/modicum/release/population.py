@@ -1,0 +1,48 @@
+"""How the population is divided in public: attributes, groups and recent periods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from modicum.core.errors import Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A public attribute by which the population is divided.
+
+    Attributes:
+        name: Its name.
+        values: Its values, if they are listed.
+        low: The least of its whole numbers, if it is a range.
+        high: The greatest of them.
+        immutable: Units whose instances never change their value.
+        mark: Where it stands.
+    """
+
+    name: str
+    values: tuple[str, ...] | None
+    low: int
+    high: int
+    immutable: tuple[str, ...]
+    mark: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """What is public about who is in the data, and how finely it is accounted for.
+
+    Attributes:
+        partitions: Public attributes that divide the population, by name.
+        grouped: Units whose instances stay in one user group for life.
+        time_detail: For time units, how many periods before and after the present
+            one are told apart, the present one included; all where nothing is said.
+        static: Attributes of the data whose values have no meaningful time: who
+            reads one, reads every period.
+    """
+
+    partitions: Mapping[str, Partition] = field(default_factory=dict)
+    grouped: frozenset[str] = frozenset()
+    time_detail: Mapping[str, int] = field(default_factory=dict)
+    static: frozenset[str] = frozenset()
