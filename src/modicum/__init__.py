@@ -35,7 +35,9 @@ if TYPE_CHECKING:
         randomized_response,
         zcdp,
     )
+    from modicum.shell.decider import Decider
     from modicum.shell.files import load_policy, load_release
+    from modicum.shell.serving import open_decider
     from modicum.shell.wiring import open_workspace as open  # noqa: A004
     from modicum.workspace import Decision, Workspace
 
@@ -43,9 +45,11 @@ if TYPE_CHECKING:
 # the command line start fast.
 _PUBLIC = {
     "open": ("modicum.shell.wiring", "open_workspace"),
+    "open_decider": ("modicum.shell.serving", "open_decider"),
     "load_policy": ("modicum.shell.files", "load_policy"),
     "load_release": ("modicum.shell.files", "load_release"),
     "Workspace": ("modicum.workspace", "Workspace"),
+    "Decider": ("modicum.shell.decider", "Decider"),
     "Decision": ("modicum.workspace", "Decision"),
     "Release": ("modicum.release", "ReleaseDraft"),
     **{
@@ -79,6 +83,7 @@ _PUBLIC = {
 
 __all__ = [
     "ConflictError",
+    "Decider",
     "Decision",
     "InputError",
     "ModicumError",
@@ -98,6 +103,7 @@ __all__ = [
     "load_policy",
     "load_release",
     "open",
+    "open_decider",
     "pure_dp",
     "randomized_response",
     "zcdp",

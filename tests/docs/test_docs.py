@@ -435,6 +435,12 @@ DOCUMENTS = {
         "release submit releases/07-new.yaml",
         "release check releases/04-cohort-diagnosis.yaml --policy asks.yaml",
     ),
+    "What fits": (
+        "release fit releases/04-cohort-diagnosis.yaml",
+        "release fit releases/05-salary-bands.yaml",
+    ),
+    "Options": ("release options releases/04-cohort-diagnosis.yaml",),
+    "The balance of a cell": ("ledger balance 'attr:diagnosis @standard'",),
     "Recorded releases": ("release record-past past-releases.yaml",),
     "A release": ("release show r-0007",),
     "Status": ("status",),
@@ -453,6 +459,21 @@ DOCUMENTS = {
         "policy fmt policy.yaml --check",
         "policy fmt policy.yaml --write",
     ),
+    "An activation": (
+        "policy activate strict.yaml --reason less --dry-run",
+        "policy activate policy.yaml --reason back --dry-run --ledger people.db",
+        "policy activate strict.yaml --reason less --accept-conflict attr:diagnosis"
+        " --accept-conflict attr:lab_result --accept-conflict attr:salary",
+    ),
+    "What somebody said": (
+        "release reject releases/07-new.yaml --reason no --actor olga"
+        " --ledger people.db",
+        "policy approve policy.yaml --reason yes --actor olga --ledger people.db",
+    ),
+    "Approvals": ("release approvals releases/07-new.yaml --ledger people.db",),
+    "A remark": ("ledger annotate seen --about r-0007",),
+    "A disclosure": ("ledger disclose disclosure.yaml",),
+    "An entry of a ledger": ("ledger show 1",),
     "Policy tests that were run": ("policy test policy.yaml",),
     "The differences of two policies": (
         "policy diff active strict.yaml --ledger ledger.db",
@@ -532,6 +553,15 @@ def busy_folder(folder: Folder) -> Folder:
     (folder.place / "strict.yaml").write_text(strict)
     asks = 'approvals: [{when: "true", need: 1, from: [officer]}]'
     (folder.place / "asks.yaml").write_text(f"{policy}\n{asks}\n")
+    people = f"{asks}\nroles: {{officer: [olga, pavel]}}\n"
+    activation = "activation: {need: 1, from: [officer]}"
+    (folder.place / "people.yaml").write_text(f"{policy}\n{people}{activation}\n")
+    folder.run("modicum init --policy people.yaml --ledger people.db")
+    spoken = "releases/07-new.yaml --reason yes --actor olga --ledger people.db"
+    folder.run(f"modicum release approve {spoken}")
+    (folder.place / "disclosure.yaml").write_text(
+        "{disclosure: d-1, what: counts, attributes: all, reason: law}"
+    )
     (folder.place / "question.yaml").write_text(QUESTION)
     (folder.place / "batch.yaml").write_text(BATCH)
     return folder

@@ -140,7 +140,7 @@ def submit_and_compare(ws: Workspace, identifier: str, parts: list[Any]) -> None
     )
     checked = ws.check(release)
     decision = ws.submit(release)
-    assert checked.verdict == decision.verdict
+    assert checked.verdict.losses == decision.verdict.losses
     for limit in LIMITS:
         matched = [m for m in new["mechanisms"] if limit.about(m)]
         loss = decision.losses.get(limit.rule)

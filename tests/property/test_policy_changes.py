@@ -15,6 +15,7 @@ from modicum.accounting.budgets import parameter, with_parameter
 from modicum.accounting.filters.order import no_looser
 from modicum.core.document import from_python
 from modicum.ledger import Balances, RecordedRelease, decide, record_release
+from modicum.ledger.balances import brought
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.comparison import Comparison
 from modicum.policy.changes.differences import Verdict, differences
@@ -102,7 +103,7 @@ def releases_of(history: list[dict[str, Any]]) -> list[RecordedRelease]:
 def allows(
     policy: CompiledPolicy, past: list[RecordedRelease], release: RecordedRelease
 ) -> bool:
-    return decide(Balances(policy, past), release).allowed
+    return decide(Balances(policy, brought(past)), release).allowed
 
 
 # --- decisions ------------------------------------------------------------------------
@@ -182,13 +183,13 @@ def test_what_loosens_nothing_denies_whatever_was_denied(
     before, after = policy_of(old), policy_of(new)
     past, release = releases_of(history), recorded(asked, 99)
     found = differences(before, after)
-    losses = decide(Balances(before, past), release).losses
+    losses = decide(Balances(before, brought(past)), release).losses
     denying = {loss.rule.id for loss in losses if not loss.allowed}
     loosened = {change.old for change in found.rules if change.loosens}
     if denying - loosened:
         assert not allows(after, past, release)
     # Whoever covers a rule denies by itself what that rule denied.
-    verdict = decide(Balances(after, past), release)
+    verdict = decide(Balances(after, brought(past)), release)
     for change in found.rules:
         if change.covered_by and change.old in denying:
             assert change.covered_by in verdict.blocking
@@ -259,8 +260,8 @@ def test_a_conflict_denies_what_costs_nothing_until_its_budget_fits(
     written: list[tuple[str, str]], history: list[dict[str, Any]]
 ) -> None:
     policy, past = policy_of(written), releases_of(history)
-    found = {one.rule.id: one for one in conflicts(past, policy)}
-    balances = Balances(policy, past)
+    found = {one.rule.id: one for one in conflicts(list(brought(past)), policy)}
+    balances = Balances(policy, brought(past))
     for rule in policy.rules:
         own = policy.filter_of(rule.budget)
         assert (rule.id in found) == (not own.admits(balances.total(rule)))

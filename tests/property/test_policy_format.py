@@ -189,9 +189,22 @@ approvals = st.lists(
     ),
     max_size=2,
 )
+#: Enough people for every approval above.
+ROLES = Named(officer=["olga@example.org", "no"], no=["7", "pavel:2"])
+ACTIVATION = Fixed({"need": Decimal(3), "from": ["no", "officer"]})
 PARTITIONS = Named(
-    country=Fixed(values=["CH", "no", "7"], immutable=["user"]),
-    year=Fixed(range=[Decimal(-5), Decimal(7)]),
+    country=Fixed(
+        values=["CH", "no", "7"],
+        immutable=["user"],
+        was=Named({"EU": ["no", "7"], "true": "CH"}),
+    ),
+    year=Fixed(
+        range=[Decimal(-5), Decimal(7)],
+        was=[
+            Fixed(old=Fixed({"from": Decimal(8), "to": Decimal(20)}), now=Decimal(7)),
+            Fixed(old=[Decimal(30)], now=[Decimal(-5), Fixed(to=Decimal(3))]),
+        ],
+    ),
     zip=Decimal(900),
 )
 governance = st.fixed_dictionaries(
@@ -200,7 +213,11 @@ governance = st.fixed_dictionaries(
         "guards": guards,
         "approvals": approvals,
         "disclosed_invariants": st.lists(words, unique=True),
-        "population": st.just(Fixed(partition_by=PARTITIONS)),
+        "roles": st.just(ROLES),
+        "activation": st.just(ACTIVATION),
+        "population": st.just(
+            Fixed(partition_by=PARTITIONS, groups=Fixed(immutable=["user"]))
+        ),
     },
 )
 
@@ -342,7 +359,7 @@ def unmarked(value: Any) -> Any:
         return type(value), [
             (field.name, unmarked(getattr(value, field.name)))
             for field in dataclasses.fields(value)
-            if field.name not in {"text", "digest"}
+            if field.compare and field.name not in {"text", "digest"}
         ]
     if isinstance(value, Mapping):
         return [(key, unmarked(item)) for key, item in value.items()]

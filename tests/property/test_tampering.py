@@ -27,6 +27,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ws.void("r-2", reason="called off")
     ws.submit(counts("r-3", rho="0.03"))
     ws.submit(counts("r-4", rho="0.002", purpose="research"))
+    ws.governance.annotate("read by the auditors")
     return folder
 
 

@@ -56,12 +56,19 @@ _APPROVAL = "  - {{when: '{}', need: {}, from: [{}], requester_may_approve: {}}}
 
 
 def approvals(*entries: tuple[str, int, tuple[str, ...], bool]) -> str:
-    """Return approvals: when, how many, of whom, and whether who asks may."""
+    """Return approvals: when, how many, of whom, and whether who asks may.
+
+    Every role has enough people.
+    """
     lines = [
         _APPROVAL.format(when, need, ", ".join(roles), str(own).lower())
         for when, need, roles, own in entries
     ]
-    return "approvals:\n" + "".join(lines)
+    roles = dict.fromkeys(role for _, _, of, _ in entries for role in of)
+    people = [
+        f"  {one}: [{', '.join(f'{one}{n}' for n in range(9))}]\n" for one in roles
+    ]
+    return "roles:\n" + "".join(people) + "approvals:\n" + "".join(lines)
 
 
 def guards(*unless: str) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from modicum.cli import account, demo, ledger, policy, release, status
+from modicum.cli import account, audit, demo, ledger, policy, release, status
 from modicum.cli.exits import Exit
 from modicum.core.errors import Code
 
@@ -30,6 +30,7 @@ app.command("status")(status.status)
 app.add_typer(policy.app, name="policy")
 app.add_typer(release.app, name="release")
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(audit.app, name="audit")
 app.add_typer(account.app, name="account")
 
 

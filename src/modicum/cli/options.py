@@ -8,10 +8,14 @@ from typing import Annotated
 import typer
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+# Text, and not a path: a path would lose a slash of a URL.
 Ledger = Annotated[
-    Path,
+    str,
     typer.Option(
-        "--ledger", envvar="MODICUM_LEDGER", help="The ledger file.", metavar="FILE"
+        "--ledger",
+        envvar="MODICUM_LEDGER",
+        help="The ledger: a file, or a URL such as postgresql://host/database.",
+        metavar="FILE|URL",
     ),
 ]
 Policy = Annotated[
@@ -29,6 +33,36 @@ Actor = Annotated[
         "--actor", envvar="MODICUM_ACTOR", help="Who asks; by default the login name."
     ),
 ]
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        help="Look at the ledger as it was: the number of an entry, or a time in UTC"
+        " such as 2026-05-01 or 2026-05-01T12:00Z.",
+        metavar="SEQ|TIME",
+    ),
+]
 
 #: The ledger that commands use when none is named.
-DEFAULT_LEDGER = Path("ledger.db")
+DEFAULT_LEDGER = "ledger.db"
+
+
+def point(as_of: str | None) -> int | str | None:
+    """Return the point in the past that `--as-of` names; None for the present.
+
+    Args:
+        as_of: What was given.
+    """
+    given = as_of is not None and as_of.isascii() and as_of.isdecimal()
+    return int(as_of) if as_of is not None and given else as_of
+
+
+def shown(ledger: str) -> str:
+    """Return what a ledger is called in front of people: no password is in it.
+
+    Args:
+        ledger: What was given.
+    """
+    from modicum.shell.stores import name_of
+
+    return name_of(ledger)

@@ -91,7 +91,7 @@ def error_to_dict(error: ModicumError) -> dict[str, object]:
 def print_decision(decision: Decision, *, as_json: bool) -> None:
     """Print a decision; leave with 3 if it denies."""
     if as_json:
-        print_json(decision.to_dict())
+        print_json(decision.to_dict(deep=True))
     else:
         print(decision.explain())
         if decision.status == "reserved":

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli import policy_changes, policy_graph, policy_test
+from modicum.cli import (
+    policy_activate,
+    policy_changes,
+    policy_graph,
+    policy_test,
+)
 from modicum.cli.exits import Exit
 from modicum.cli.options import Json
 from modicum.cli.output import note, print_json, reporting
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "print_counts"]
 
 app = typer.Typer(
-    help="Check, format, compile, draw, explain, compare and test policy files.",
+    help="Check, format, compile, draw, explain, compare, test and activate policies.",
     no_args_is_help=True,
 )
 
@@ -147,3 +152,4 @@ register(app)
 policy_graph.register(app)
 policy_test.register(app)
 policy_changes.register(app)
+policy_activate.register(app)

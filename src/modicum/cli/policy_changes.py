@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli.exits import Exit
-from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
+from modicum.cli.options import DEFAULT_LEDGER, AsOf, Json, Ledger, point
 from modicum.cli.output import console, note, print_json, reporting
 
 if TYPE_CHECKING:
     from modicum.cli.policy_diff import Met
     from modicum.policy import CompiledPolicy
-    from modicum.policy.changes import Differences
     from modicum.workspace.past import History
 
 #: What stands for the ledger's active policy.
@@ -25,12 +24,12 @@ ACTIVE = "active"
 
 All = Annotated[bool, typer.Option("--all", help="Every line, not only the first.")]
 MaybeLedger = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--ledger",
         envvar="MODICUM_LEDGER",
-        help="The ledger file whose history is held against it.",
-        metavar="FILE",
+        help="The ledger whose history is held against it.",
+        metavar="FILE|URL",
     ),
 ]
 
@@ -62,6 +61,7 @@ def diff(
     """
     from modicum.cli.policy_diff import diff_to_dict, print_diff
     from modicum.policy.changes.differences import differences
+    from modicum.workspace.activation import may_deny_more
 
     if old == ACTIVE and ledger is None:
         raise typer.BadParameter("the active policy is that of a ledger: add --ledger")
@@ -71,7 +71,7 @@ def diff(
         met = (
             None
             if ledger is None
-            else _met(ledger, before, after, _may_be_tighter(found), as_json=as_json)
+            else _met(ledger, before, after, may_deny_more(found), as_json=as_json)
         )
         problems = met.problems if met else []
         if as_json:
@@ -85,19 +85,8 @@ def diff(
             raise typer.Exit(Exit.INVALID)
 
 
-def _may_be_tighter(found: Differences) -> frozenset[str]:
-    """Return the rules of the new policy that are new, tighter or incomparable."""
-    from modicum.policy.changes.differences import Verdict
-
-    return frozenset(
-        change.new
-        for change in found.rules
-        if change.new and change.verdict is not Verdict.LOOSER
-    )
-
-
 def _met(
-    ledger: Path,
+    ledger: str,
     before: CompiledPolicy,
     after: CompiledPolicy,
     changed: frozenset[str],
@@ -111,7 +100,7 @@ def _met(
     history = read_history(ledger)
     with progress("deciding release", as_json=as_json) as on_attempt:
         found = what_if(history, after, on_attempt)
-    exceeded = conflicts(history.counted, before) if found.conflicts else ()
+    exceeded = conflicts(history.brought(before), before) if found.conflicts else ()
     return Met(found, frozenset(one.rule.id for one in exceeded), changed)
 
 
@@ -152,6 +141,7 @@ def explain(
         ),
     ] = None,
     ledger: MaybeLedger = None,
+    as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
     """Explain a rule: what it promises, where it comes from, and what is left of it."""
@@ -164,7 +154,7 @@ def explain(
     with reporting(as_json=as_json):
         compiled = _load(policy)
         places = find_rules(compiled, rule, context or ())
-        history = None if ledger is None else read_history(ledger)
+        history = None if ledger is None else read_history(ledger, point(as_of))
         told = []
         for profile in rule_profiles(compiled, places[:SHOWN]):
             over_history = profile.rule.stage is Stage.HISTORY
@@ -187,7 +177,7 @@ def explain(
             print(f"\n… {len(places) - len(told)} more contexts: choose by --context")
 
 
-def _old_policy(old: str, ledger: Path | None) -> CompiledPolicy:
+def _old_policy(old: str, ledger: str | None) -> CompiledPolicy:
     from modicum.shell.wiring import open_workspace
 
     if old == ACTIVE and ledger is not None:
@@ -205,18 +195,18 @@ def _several(compiled: CompiledPolicy) -> bool:
     return len(compiled.policy.vocabulary.units) > 1
 
 
-def read_history(ledger: Path) -> History:
-    """Return what a ledger tells, as of now.
+def read_history(ledger: str, as_of: int | str | None = None) -> History:
+    """Return what a ledger tells, as of now, or as it was once.
 
     Raises:
-        UsageError: If there is no ledger.
+        UsageError: If there is no ledger, or it was not there then.
         VerificationError: If its log contradicts itself.
     """
-    from modicum.shell.clock import SystemClock
     from modicum.shell.wiring import open_workspace
     from modicum.workspace.past import history_of
 
-    return history_of(open_workspace(ledger).records(), SystemClock().now())
+    view = open_workspace(ledger, as_of=as_of)
+    return history_of(view.records(), view.look()[2])
 
 
 @contextmanager

@@ -8,10 +8,9 @@ from modicum.accounting import Filter
 from modicum.accounting.budgets import budget_text
 from modicum.accounting.grid import INFINITE, coordinate_name
 from modicum.cli.policy_rules import when_text
-from modicum.cli.policy_simulation import contributors_to_list
 from modicum.core.exact import DELTA_UNIT
 from modicum.policy.rule_profile import Neighbors, RuleProfile, coordinate_words
-from modicum.workspace.conflicts import contributors_text
+from modicum.workspace.contributions import contributors_text, contributors_to_list
 from modicum.workspace.explain import amount_text, json_number, ordered, room_text
 from modicum.workspace.rule_standing import RuleStanding
 
@@ -34,6 +33,7 @@ def print_rule(profile: RuleProfile, standing: RuleStanding | None) -> None:
         f"{origin.what}  {origin.mark or ''}".rstrip() for origin in profile.origins
     ]
     _block("from", *places)
+    _block("cells", *profile.cells)
     _block("filter", *_filter_lines(profile))
     _block("status", _status(profile))
     _block("above", _neighbors(profile.above))
@@ -93,6 +93,8 @@ def _neighbors(found: Neighbors) -> str:
 
 def _standing_lines(standing: RuleStanding) -> Iterator[str]:
     spent = standing.spent
+    if standing.loss.cell:
+        yield f"the fullest cell: {standing.loss.cell}"
     before = amount_text(spent.together, spent.scale)
     if not standing.loss.own_filter.enforced:
         yield f"{spent.measure} {before} is spent; nothing limits it"
@@ -132,6 +134,7 @@ def rule_to_dict(
             {"what": origin.what, "source": str(origin.mark) if origin.mark else None}
             for origin in profile.origins
         ],
+        "cells": list(profile.cells),
         "filter": _filter_to_dict(profile),
         "implied_by": None
         if implied is None
@@ -163,6 +166,7 @@ def _standing_to_dict(standing: RuleStanding) -> dict[str, object]:
     rho = standing.rho_left
     left = INFINITE if found.limit >= INFINITE else standing.left
     return {
+        "cell": standing.loss.cell or None,
         "allowed": standing.loss.allowed,
         "measure": found.measure,
         "spent": spent,

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from modicum.accounting.budgets import budget_text
-from modicum.accounting.grid import DELTA, coordinate_name
 from modicum.cli.output import fitting, print_table
-from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
 from modicum.ledger import RuleLoss
 from modicum.ledger.amounts import amounts
 from modicum.policy import CompiledPolicy
-from modicum.workspace.conflicts import Conflict, Contributor
-from modicum.workspace.explain import amount_text, json_number, ordered
+from modicum.workspace.conflicts import Conflict
+from modicum.workspace.contributions import contributors_to_list
+from modicum.workspace.explain import amount_text, ordered
 from modicum.workspace.past import History
 from modicum.workspace.what_if import Change, Replayed, WhatIf
 
@@ -158,7 +157,7 @@ def what_if_to_dict(found: WhatIf) -> dict[str, object]:
         "totals": _counts(found),
         "releases": [_replayed_to_dict(one) for one in found.replayed],
         "closest": [_spent_to_dict(loss) for loss in found.closest],
-        "conflicts": [_conflict_to_dict(one) for one in found.conflicts],
+        "conflicts": [conflict_to_dict(one) for one in found.conflicts],
         "assumptions": [
             {
                 "kind": one.kind,
@@ -196,7 +195,8 @@ def _spent_to_dict(loss: RuleLoss) -> dict[str, object]:
     }
 
 
-def _conflict_to_dict(conflict: Conflict) -> dict[str, object]:
+def conflict_to_dict(conflict: Conflict) -> dict[str, object]:
+    """Return a rule that history exceeds, as plain JSON."""
     fits = conflict.fits
     return {
         **_spent_to_dict(conflict.loss),
@@ -206,19 +206,3 @@ def _conflict_to_dict(conflict: Conflict) -> dict[str, object]:
             conflict.contributors, conflict.coordinate
         ),
     }
-
-
-def contributors_to_list(
-    found: Sequence[Contributor], coordinate: int
-) -> list[dict[str, object]]:
-    """Return what releases take of a rule, as plain JSON."""
-    scale = DELTA_UNIT if coordinate == DELTA else LOSS_UNIT
-    return [
-        {
-            "release": one.release,
-            "coordinate": coordinate_name(coordinate),
-            "amount": json_number(one.units, scale),
-            "share": None if one.share is None else float(one.share),
-        }
-        for one in found
-    ]

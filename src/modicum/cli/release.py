@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, Policy
+from modicum.cli import record_past, release_fit
+from modicum.cli.governance import add_to_releases
+from modicum.cli.options import (
+    DEFAULT_LEDGER,
+    Actor,
+    AsOf,
+    Json,
+    Ledger,
+    Policy,
+    point,
+)
 from modicum.cli.output import print_decision, print_json, reporting
+from modicum.cli.release_files import File, read_release
 
 if TYPE_CHECKING:
-    from modicum.core.document import Node
-    from modicum.ledger import Standing
+    from modicum.ledger import RecordedRelease, Standing
     from modicum.workspace import Workspace
 
 app = typer.Typer(help="Check, submit, and follow releases.", no_args_is_help=True)
 
-File = Annotated[
-    Path,
-    typer.Argument(help="The release, YAML or JSON; - for standard input."),
-]
 Id = Annotated[str, typer.Argument(help="The release's id.", metavar="ID")]
 
 
@@ -30,12 +35,18 @@ def check(
     file: File,
     policy: Policy = None,
     ledger: Ledger = DEFAULT_LEDGER,
+    as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
     """Say what submitting would answer now. Writes nothing; exits 0 or 3."""
+    from modicum.shell.wiring import open_workspace
+
     with reporting(as_json=as_json):
-        decision = _workspace(ledger, policy, None).check(_read(file))
-        print_decision(decision, as_json=as_json)
+        view = open_workspace(ledger, policy=policy, as_of=point(as_of))
+        print_decision(view.check(read_release(file)), as_json=as_json)
+
+
+release_fit.add_to(app)
 
 
 @app.command()
@@ -60,44 +71,9 @@ def submit(
     """Decide a release and reserve its loss if it is allowed; exits 0 or 3."""
     with reporting(as_json=as_json):
         decision = _workspace(ledger, policy, actor).submit(
-            _read(file), post=post, reserve_seconds=_seconds(expires_in)
+            read_release(file), post=post, reserve_seconds=_seconds(expires_in)
         )
         print_decision(decision, as_json=as_json)
-
-
-@app.command("record-past")
-def record_past(
-    file: File,
-    policy: Policy = None,
-    ledger: Ledger = DEFAULT_LEDGER,
-    actor: Actor = None,
-    as_json: Json = False,
-) -> None:
-    """Count releases that happened before; they are never denied.
-
-    The file holds one release, or a list of them.
-    """
-    from modicum.core.reading import Problems
-    from modicum.shell.files import releases_of
-
-    with reporting(as_json=as_json):
-        workspace = _workspace(ledger, policy, actor)
-        nodes = releases_of(_read(file))
-        found = Problems()
-        for node in nodes:  # All or none: a mistake in one is said before any counts.
-            with found.guard():
-                workspace.check(node)
-        found.raise_any()
-        decisions = [workspace.record_past(node) for node in nodes]
-        if as_json:
-            print_json({"releases": [decision.to_dict() for decision in decisions]})
-            return
-        for decision in decisions:
-            print(
-                decision.explain()
-                if decision.over_limit
-                else decision.explain().splitlines()[0]
-            )
 
 
 @app.command()
@@ -109,8 +85,8 @@ def start(
 ) -> None:
     """Note that rows are about to be read; from here on the loss is spent."""
     with reporting(as_json=as_json):
-        standing = _workspace(ledger, None, actor).start(release)
-        _print_standing(standing, as_json=as_json)
+        workspace = _workspace(ledger, None, actor)
+        _print_standing(workspace, workspace.start(release), as_json=as_json)
 
 
 @app.command()
@@ -122,8 +98,8 @@ def post(
 ) -> None:
     """Note that a started release is out."""
     with reporting(as_json=as_json):
-        standing = _workspace(ledger, None, actor).post(release)
-        _print_standing(standing, as_json=as_json)
+        workspace = _workspace(ledger, None, actor)
+        _print_standing(workspace, workspace.post(release), as_json=as_json)
 
 
 @app.command()
@@ -136,33 +112,25 @@ def void(
 ) -> None:
     """Give up a reservation that was not started; its loss is taken back."""
     with reporting(as_json=as_json):
-        standing = _workspace(ledger, None, actor).void(release, reason=reason)
-        _print_standing(standing, as_json=as_json)
+        workspace = _workspace(ledger, None, actor)
+        _print_standing(
+            workspace, workspace.void(release, reason=reason), as_json=as_json
+        )
 
 
 @app.command()
 def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
     """Show a release as the ledger remembers it."""
     with reporting(as_json=as_json):
-        standing = _workspace(ledger, None, None).standing(release)
-        _print_standing(standing, as_json=as_json, full=True)
+        workspace = _workspace(ledger, None, None)
+        standing = workspace.standing(release)
+        _print_standing(workspace, standing, as_json=as_json, full=True)
 
 
-def _workspace(ledger: Path, policy: Path | None, actor: str | None) -> Workspace:
+def _workspace(ledger: str, policy: Path | None, actor: str | None) -> Workspace:
     from modicum.shell.wiring import open_workspace
 
     return open_workspace(ledger, policy=policy, actor=actor)
-
-
-def _read(file: Path) -> Node:
-    from modicum.core.yaml_reader import TEXT_BYTES_MAX, read_document
-    from modicum.shell.files import load_release
-
-    if str(file) == "-":
-        return read_document(
-            sys.stdin.buffer.read(TEXT_BYTES_MAX + 1), "standard input"
-        )
-    return load_release(file)
 
 
 _UNITS = {"s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60}
@@ -183,14 +151,16 @@ def _seconds(text: str) -> int:
     return int(number) * _UNITS[unit]
 
 
-def _print_standing(standing: Standing, *, as_json: bool, full: bool = False) -> None:
+def _print_standing(
+    workspace: Workspace, standing: Standing, *, as_json: bool, full: bool = False
+) -> None:
     if as_json:
-        print_json(_to_dict(standing))
+        print_json(_to_dict(standing, workspace.release_of(standing)))
         return
-    release = standing.release
-    print(f"{release.id}: {standing.status.value} (came in with entry {standing.seq})")
+    print(f"{standing.id}: {standing.status.value} (came in with entry {standing.seq})")
     if not full:
         return
+    release = workspace.release_of(standing)
     for key, value in {**release.metadata, **release.labels}.items():
         print(f"  {key}: {value}")
     for mechanism in release.mechanisms:
@@ -215,12 +185,11 @@ def _loss_text(coordinates: tuple[int, ...]) -> str:
     return ", ".join(parts)
 
 
-def _to_dict(standing: Standing) -> dict[str, object]:
+def _to_dict(standing: Standing, release: RecordedRelease) -> dict[str, object]:
     from modicum.accounting.grid import DELTA, coordinate_name
     from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
     from modicum.workspace.explain import json_number
 
-    release = standing.release
     return {
         "release": release.id,
         "status": standing.status.value,
@@ -246,3 +215,7 @@ def _to_dict(standing: Standing) -> dict[str, object]:
             for one in release.mechanisms
         ],
     }
+
+
+record_past.register(app)
+add_to_releases(app)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger, Policy
+from modicum.cli.options import DEFAULT_LEDGER, AsOf, Json, Ledger, Policy, point
 from modicum.cli.output import fitting, print_json, print_table, reporting
 
 if TYPE_CHECKING:
     from modicum.ledger import RuleLoss
-    from modicum.workspace import Workspace
+    from modicum.workspace.ledger_view import LedgerView
 
 #: How many rules are shown unless all are asked for.
 SHOWN = 12
@@ -24,20 +24,21 @@ def status(
     show_all: Annotated[
         bool, typer.Option("--all", help=f"Every rule, not the tightest {SHOWN}.")
     ] = False,
+    as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
     """Show what every rule has spent, the tightest first."""
     from modicum.shell.wiring import open_workspace
 
     with reporting(as_json=as_json):
-        workspace = open_workspace(ledger, policy=policy)
+        workspace = open_workspace(ledger, policy=policy, as_of=point(as_of))
         if as_json:
             print_json(_to_dict(workspace))
             return
         print_status(workspace, shown=None if show_all else SHOWN)
 
 
-def print_status(workspace: Workspace, *, shown: int | None) -> None:
+def print_status(workspace: LedgerView, *, shown: int | None) -> None:
     """Print a balance for each rule, the tightest first."""
     from rich.markup import escape
     from rich.table import Table
@@ -47,16 +48,18 @@ def print_status(workspace: Workspace, *, shown: int | None) -> None:
     standings = sorted(workspace.standings(), key=filled, reverse=True)
     kept = standings[: fitting(len(standings), shown)]
     table = Table(box=None, pad_edge=False)
-    for title in ("RULE", "", "SPENT", "LIMIT", "SCALE", "STATE"):
+    cells = ("FULLEST CELL",) if any(loss.cell for loss in kept) else ()
+    for title in ("RULE", "", "SPENT", "LIMIT", "SCALE", "STATE", *cells):
         right = title in ("SPENT", "LIMIT")
         table.add_column(
             title,
             justify="right" if right else "left",
-            no_wrap=title not in ("RULE", "SCALE"),
+            no_wrap=title not in ("RULE", "SCALE", *cells),
             overflow="fold",
         )
     for loss in kept:
-        table.add_row(*(escape(cell) for cell in _cells(loss)))
+        where = (loss.cell,) if cells else ()
+        table.add_row(*(escape(cell) for cell in (*_cells(loss), *where)))
     print_table(table)
     left = len(standings) - len(kept)
     if left:
@@ -79,9 +82,9 @@ def _cells(loss: RuleLoss) -> tuple[str, ...]:
     )
 
 
-def _summary(workspace: Workspace) -> str:
+def _summary(workspace: LedgerView) -> str:
     state = workspace.state()
-    counted = len(state.counted())
+    counted = state.releases.counted
     return (
         f"{counted} releases count, {state.denials} denials;"
         f" entry {state.seq}, head {state.head[:12]}"
@@ -116,7 +119,7 @@ def _state(loss: RuleLoss) -> str:
     return "near" if filled(loss) >= Fraction(4, 5) else "ok"
 
 
-def _to_dict(workspace: Workspace) -> dict[str, object]:
+def _to_dict(workspace: LedgerView) -> dict[str, object]:
     from modicum.workspace.explain import loss_to_dict
 
     compiled, state = workspace.policy(), workspace.state()
@@ -129,7 +132,7 @@ def _to_dict(workspace: Workspace) -> dict[str, object]:
     return {
         "policy": {"name": compiled.policy.name, "digest": compiled.policy.digest},
         "ledger": {"seq": state.seq, "head": state.head},
-        "releases": len(state.counted()),
+        "releases": state.releases.counted,
         "denials": state.denials,
         "rules": rules,
     }

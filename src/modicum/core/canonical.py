@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 #: What may be written to the ledger: no floats, so no rounding can hide in it.
@@ -18,10 +18,8 @@ def encode(value: Plain) -> bytes:
         TypeError: If the value holds a float or anything that is not plain.
         UnicodeEncodeError: If a text holds a lone surrogate.
     """
-    _refuse_floats(value)
-    return json.dumps(
-        value, ensure_ascii=False, sort_keys=True, separators=(",", ":")
-    ).encode("utf-8")
+    _refuse_others(value)
+    return _written(value)
 
 
 def decode(data: bytes) -> Plain:
@@ -31,8 +29,8 @@ def decode(data: bytes) -> Plain:
         ValueError: If `data` is not the canonical encoding of a plain value.
     """
     try:
-        value: Plain = json.loads(data.decode("utf-8"))
-        canonical = encode(value)
+        value: Plain = _READER.decode(data.decode("utf-8"))
+        canonical = _written(value)
     except (TypeError, RecursionError) as error:
         message = "not a plain value"
         raise ValueError(message) from error
@@ -47,16 +45,39 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _refuse_floats(value: object) -> None:
+def _refuse(text: str) -> Plain:
+    message = f"not a plain value: {text}"
+    raise ValueError(message)
+
+
+# What JSON can say besides plain values are fractions, NaN and infinities.
+_READER = json.JSONDecoder(parse_float=_refuse, parse_constant=_refuse)
+_WRITER = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False
+)
+_SCALARS = frozenset({bool, int, str, type(None)})
+_KEYS = frozenset({str})
+
+
+def _written(value: Plain) -> bytes:
+    return _WRITER.encode(value).encode("utf-8")
+
+
+def _refuse_others(value: object) -> None:
+    """Refuse what is not plain; whole rows of scalars are looked at in one go."""
+    items: Iterable[object]
     if isinstance(value, dict):
-        for key, item in value.items():
-            if not isinstance(key, str):
-                message = f"a key must be text, got {key!r}"
-                raise TypeError(message)
-            _refuse_floats(item)
+        if not _KEYS.issuperset(map(type, value)):
+            message = "a key must be text"
+            raise TypeError(message)
+        items = value.values()
     elif isinstance(value, list | tuple):
-        for item in value:
-            _refuse_floats(item)
-    elif value is not None and not isinstance(value, bool | int | str):
+        items = value
+    elif type(value) in _SCALARS:
+        return
+    else:
         message = f"not a plain value: {value!r}"
         raise TypeError(message)
+    if not _SCALARS.issuperset(map(type, items)):
+        for item in items:
+            _refuse_others(item)

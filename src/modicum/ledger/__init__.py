@@ -6,10 +6,18 @@ no floats, clock, randomness or files are involved.
 
 from modicum.ledger.audit import AuditReport, audit
 from modicum.ledger.balances import Balances
-from modicum.ledger.chain import GENESIS, ChainBreakError, Record, read_record, seal
+from modicum.ledger.chain import (
+    GENESIS,
+    ChainBreakError,
+    Record,
+    event_of,
+    read_record,
+    seal,
+)
 from modicum.ledger.decide import RuleLoss, Verdict, decide
 from modicum.ledger.events import Event, RecordedRelease, record_release
-from modicum.ledger.state import ReleaseStatus, Standing, State
+from modicum.ledger.life import ReleaseStatus, Standing
+from modicum.ledger.state import LossChange, State
 
 __all__ = [
     "GENESIS",
@@ -17,6 +25,7 @@ __all__ = [
     "Balances",
     "ChainBreakError",
     "Event",
+    "LossChange",
     "Record",
     "RecordedRelease",
     "ReleaseStatus",
@@ -26,6 +35,7 @@ __all__ = [
     "Verdict",
     "audit",
     "decide",
+    "event_of",
     "read_record",
     "record_release",
     "seal",

@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from modicum.core.errors import InputError, ModicumError
-from modicum.ledger.balances import Balances
+from modicum.accounting import Total
+from modicum.core.errors import InputError
 from modicum.ledger.chain import ChainBreakError, Record, read_record
-from modicum.ledger.decide import decide
+from modicum.ledger.consistency import contradiction, unfounded
+from modicum.ledger.decide import decide, over_history
 from modicum.ledger.events import (
-    Body,
     Event,
     PastRecorded,
     PolicyActivated,
     RecordedRelease,
     ReleaseDenied,
-    ReleaseExpired,
     ReleaseReserved,
-    ReleaseVoided,
+    day_of,
 )
-from modicum.ledger.state import State
+from modicum.ledger.folding import Followed, fold_event, followed_from, loss_changes
+from modicum.ledger.state import LossChange, State
 from modicum.policy.compile import compile_text
+
+#: Since this version of the events, the writer sees to it that times never fall.
+_ORDERED_SINCE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ def audit(
     on_entry: Callable[[int], None] | None = None,
     *,
     noted_hash: str | None = None,
+    again: Callable[[], Iterable[Record]] | None = None,
 ) -> AuditReport:
     """Check the chain, fold the log, and take every decision again.
 
@@ -55,12 +59,14 @@ def audit(
         records: All records, in order.
         on_entry: Called with the number of each entry that was checked.
         noted_hash: A hash that was noted elsewhere; `noted` tells where it stands.
+        again: Returns the same records from the beginning. It is asked where a policy
+            replaced another; without it, what was charged is kept in memory.
 
     Raises:
         ChainBreakError: At the first record that contradicts the chain, the life of a
-            release, or the decision that its policy and history lead to.
+            release, itself, or the decision that its policy and history lead to.
     """
-    replay = _Replay()
+    replay = _Replay(again)
     noted: int | None = None
     for record in records:
         replay.take(record)
@@ -80,35 +86,65 @@ def audit(
 class _Replay:
     """A state, the balances of the active policy, and a count of decisions."""
 
-    def __init__(self) -> None:
+    def __init__(self, again: Callable[[], Iterable[Record]] | None) -> None:
         self.state = State()
         self.decisions = 0
-        self._balances: Balances | None = None
+        self._version = 1
+        self._again = again
+        self._kept: list[LossChange] = []
+        self._followed: Followed | None = None
 
     def take(self, record: Record) -> None:
+        """Check the next record and fold it."""
         seq = self.state.seq + 1
         event = read_record(record, seq, self.state.head)
-        self._check_decision(event, seq)
-        try:
-            self.state.apply(event, record.hash)
-        except ModicumError as error:
-            raise ChainBreakError(seq, f"it cannot happen here ({error})") from error
-        self._settle(event.body, seq)
+        self._check_order(event, seq)
+        self._check_claims(event, seq)
+        change = fold_event(self.state, event, record)
+        if isinstance(event.body, PolicyActivated):
+            self._follow_policy(event.body, seq)
+        if change is None or self._followed is None:
+            return
+        self._followed.settle(change)
+        if self._again is None:
+            self._kept.append(change)
 
-    def _check_decision(self, event: Event, seq: int) -> None:
-        match event.body:
-            case ReleaseReserved(release=release, policy=policy):
-                blocking: tuple[str, ...] = ()
-            case ReleaseDenied(release=release, policy=policy, blocking=blocking):
-                if not blocking:
-                    raise ChainBreakError(seq, "it denies without a reason")
-            case PastRecorded(policy=policy):
-                self._under(policy, seq)
-                return
-            case _:
-                return
-        verdict = decide(self._under(policy, seq), release)
-        if verdict.blocking != blocking:
+    def _check_order(self, event: Event, seq: int) -> None:
+        if event.version < self._version:
+            raise ChainBreakError(seq, "it is of an older version than one before it")
+        if event.version >= _ORDERED_SINCE and event.at < self.state.at:
+            raise ChainBreakError(seq, "it is older than the entry before it")
+        self._version = event.version
+
+    def _check_claims(self, event: Event, seq: int) -> None:
+        body = event.body
+        if isinstance(body, ReleaseReserved | ReleaseDenied | PastRecorded):
+            self._check_contents(body, seq)
+        if isinstance(body, ReleaseReserved):
+            self._check_decision(body.release, (), day_of(event.at), seq)
+        elif isinstance(body, ReleaseDenied):
+            if not body.blocking:
+                raise ChainBreakError(seq, "it denies without a reason")
+            self._check_decision(body.release, body.blocking, day_of(event.at), seq)
+        if self._followed is not None:
+            policy = self._followed.compiled.policy
+            found = unfounded(event, policy, self.state)
+            if found:
+                raise ChainBreakError(seq, found)
+
+    def _check_contents(
+        self, body: ReleaseReserved | ReleaseDenied | PastRecorded, seq: int
+    ) -> None:
+        policy = self._under(body.policy, seq).compiled.policy
+        found = contradiction(body.release, policy.vocabulary)
+        if found:
+            raise ChainBreakError(seq, f"release `{body.release.id}`: {found}")
+
+    def _check_decision(
+        self, release: RecordedRelease, blocking: tuple[str, ...], day: int, seq: int
+    ) -> None:
+        assert self._followed is not None  # _under has been asked for each release
+        if decide(self._followed.balances, release, day).blocking != blocking:
             raise ChainBreakError(
                 seq,
                 f"the decision about `{release.id}` does not follow from the policy and"
@@ -116,39 +152,52 @@ class _Replay:
             )
         self.decisions += 1
 
-    def _under(self, policy: str, seq: int) -> Balances:
+    def _under(self, policy: str, seq: int) -> Followed:
         active = self.state.policy
-        if active is None or active.digest != policy or self._balances is None:
+        if active is None or active.digest != policy or self._followed is None:
             raise ChainBreakError(
                 seq, "it was decided under a policy that was not active"
             )
-        return self._balances
+        return self._followed
 
-    def _settle(self, body: Body, seq: int) -> None:
-        match body:
-            case PolicyActivated(text=text, digest=digest):
-                self._activate(text, digest, seq)
-            case ReleaseReserved(release=release) | PastRecorded(release=release):
-                self._charged().charge(release)
-            case ReleaseVoided(release=identifier) | ReleaseExpired(release=identifier):
-                self._charged().take_back(self._release(identifier))
-            case _:
-                pass
-
-    def _activate(self, text: str, digest: str, seq: int) -> None:
+    def _follow_policy(self, body: PolicyActivated, seq: int) -> None:
+        """Charge all that happened under a policy that was activated just now."""
         try:
-            compiled = compile_text(text.encode("utf-8"), f"policy of entry {seq}")
+            compiled = compile_text(body.text.encode("utf-8"), f"policy of entry {seq}")
         except InputError as error:
             raise ChainBreakError(
                 seq, f"its policy does not compile ({error})"
             ) from error
-        if compiled.policy.digest != digest:
+        if compiled.policy.digest != body.digest:
             raise ChainBreakError(seq, "its policy does not have the digest it names")
-        self._balances = Balances(compiled, self.state.counted())
+        history: Iterable[LossChange] = self._kept
+        if self._again is not None:
+            history = loss_changes(self._again(), self.state)
+        before = self._followed
+        self._followed = followed_from(compiled, self.state.policies, history)
+        self._check_accepted(body.accepted, before, seq)
 
-    def _charged(self) -> Balances:
-        assert self._balances is not None  # _under has been asked for each release
-        return self._balances
+    def _check_accepted(
+        self, accepted: tuple[str, ...], before: Followed | None, seq: int
+    ) -> None:
+        """Check that a policy accepts rules that history exceeds, and all new ones."""
+        now = _exceeded(self._followed) if self.state.releases else []
+        known = set(_exceeded(before)) if now else set()
+        if [one for one in now if one in accepted] != list(accepted) or any(
+            one not in accepted for one in now if one not in known
+        ):
+            raise ChainBreakError(
+                seq, "the rules that it accepts are not those that history exceeds"
+            )
 
-    def _release(self, identifier: str) -> RecordedRelease:
-        return self.state.releases[identifier].release
+
+def _exceeded(followed: Followed | None) -> list[str]:
+    """Return the rules that deny whatever falls under them, in the policy's order."""
+    if followed is None:
+        return []
+    balances = followed.balances
+    return [
+        rule.id
+        for rule in followed.compiled.rules
+        if not over_history(balances, rule, Total()).allowed
+    ]

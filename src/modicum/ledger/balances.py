@@ -1,58 +1,308 @@
-"""Balances: what every rule of one policy has been charged. A fold of the log."""
+"""Balances: what every cell of one policy has been charged. A fold of the log."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from modicum.accounting import Loss, Total
-from modicum.accounting.losses import total_of
-from modicum.ledger.charged import charged
+from modicum.ledger.cells.axes import Box, Region, Space, space_of
+from modicum.ledger.cells.dumps import dump, restore
+from modicum.ledger.cells.family import Family, Inquiry, Reading, reading
+from modicum.ledger.cells.segments import SEGMENTS_MAX, Integers
+from modicum.ledger.charged import charged, moved
 from modicum.ledger.events import RecordedMechanism, RecordedRelease
+from modicum.ledger.limits import Limits
+from modicum.ledger.matching import Matched, Matching, facts_of, uncovered
 from modicum.policy import CompiledPolicy, Rule, RuleSet
-from modicum.policy.predicates import Facts, Scope
-from modicum.release import Vocabulary
-from modicum.release.vocabulary import METADATA
+from modicum.release import Part, Vocabulary
+
+__all__ = ["Balances", "Brought", "Charges", "brought", "charges", "facts_of"]
+
+#: So many different readings and charges are remembered.
+REMEMBERED_MAX = 10_000
+
+
+class Brought(NamedTuple):
+    """A release as it came into the ledger.
+
+    Attributes:
+        release: The release.
+        day: The day of the event that brought it in, as an ordinal.
+        counts: Whether its loss is spent; if not, it only cuts segments.
+    """
+
+    release: RecordedRelease
+    day: int = 0
+    counts: bool = True
+
+
+def brought(releases: Iterable[RecordedRelease], day: int = 0) -> Iterator[Brought]:
+    """Yield releases as if all had come in on one day, and all count."""
+    return (Brought(release, day) for release in releases)
+
+
+class Charges(NamedTuple):
+    """What a release asks of the rules of one unit.
+
+    Attributes:
+        family: The cells of the unit.
+        inquiry: The release in the family's numbers.
+    """
+
+    family: Family
+    inquiry: Inquiry
 
 
 class Balances:
-    """The exact sum that each rule has been charged, under one policy.
+    """The exact sum that each cell of each rule has been charged, under one policy.
 
-    Mutable, and owned by one caller. Until population segments, periods and groups
-    exist, a rule has one cell: its unit, for everybody, for all time.
+    Mutable, and owned by one caller.
+
+    Args:
+        compiled: The policy.
+        history: All releases that were ever brought in, in the order of the log.
+        segments_max: How many segments the instances of a unit are divided into at
+            most; beyond, releases are charged to whole segments.
+
+    Attributes:
+        compiled: The policy.
+        limits: What its rules admit.
     """
 
     def __init__(
-        self, compiled: CompiledPolicy, releases: Iterable[RecordedRelease] = ()
+        self,
+        compiled: CompiledPolicy,
+        history: Iterable[Brought] = (),
+        *,
+        segments_max: int = SEGMENTS_MAX,
     ) -> None:
         self.compiled = compiled
-        self._totals: dict[str, Total] = {}
-        for release in releases:
-            self.charge(release)
-
-    def total(self, rule: Rule) -> Total:
-        """Return what a rule has been charged so far."""
-        return self._totals.get(rule.id, _NOTHING)
-
-    def charge(self, release: RecordedRelease, day: int = 0) -> None:
-        """Add a release to every rule that it falls under."""
-        for rule, losses in charges(self.compiled.rules, release, self._vocabulary):
-            self._totals[rule.id] = self.total(rule).joined(total_of(losses))
-
-    def take_back(self, release: RecordedRelease, day: int = 0) -> None:
-        """Undo `charge` for a release that was given up before it started."""
-        for rule, losses in charges(self.compiled.rules, release, self._vocabulary):
-            total = self.total(rule)
-            for loss in losses:
-                total = total.minus(loss)
-            self._totals[rule.id] = total
+        self.limits = Limits(compiled)
+        self._segments_max = segments_max
+        self._vocabulary = compiled.policy.vocabulary
+        self._matching = Matching(compiled.rules, compiled)
+        self._matching_alone = Matching(compiled.release_rules, compiled)
+        self._families = {
+            unit: Family(space_of(unit, self._vocabulary), segments_max)
+            for unit in self._vocabulary.units
+        }
+        #: What rules for single releases said; `modicum.ledger.decide` remembers it.
+        self.alone: dict[tuple[int, ...], Any] = {}
+        self._readings: dict[object, Reading] = {}
+        self._regions: dict[object, tuple[Region, ...]] = {}
+        #: What was asked last: who is decided is mostly charged next.
+        self._last: tuple[RecordedRelease, int, tuple[Charges, ...]] | None = None
+        self._filters: dict[tuple[int, ...], Integers] = {}
+        for one in history:
+            if one.counts:
+                self.charge(one.release, one.day)
+            else:
+                self.note(one.release, one.day)
 
     @property
-    def _vocabulary(self) -> Vocabulary:
-        return self.compiled.policy.vocabulary
+    def rounded(self) -> tuple[str, ...]:
+        """Units for which something was charged to more than it reads."""
+        return tuple(unit for unit, one in self._families.items() if one.rounded)
 
+    def dump(self) -> dict[str, bytes]:
+        """Return all cells as bytes, by unit; equal balances give equal bytes."""
+        rules = self.compiled.rules
+        return {unit: dump(one, rules) for unit, one in self._families.items()}
 
-_NOTHING = Total()
+    @classmethod
+    def restored(
+        cls, compiled: CompiledPolicy, dumped: Mapping[str, bytes]
+    ) -> Balances:
+        """Return the balances that were dumped under the same policy.
+
+        Args:
+            compiled: The policy.
+            dumped: What `dump` returned.
+
+        Raises:
+            ValueError: If that cannot be.
+        """
+        balances = cls(compiled)
+        if list(dumped) != list(balances._families):
+            raise ValueError("the cells are of other units")
+        for unit, family in balances._families.items():
+            restore(family, compiled.rules, dumped[unit])
+        return balances
+
+    def family(self, unit: str) -> Family:
+        """Return the cells of a unit."""
+        return self._families[unit]
+
+    def filters(self, numbers: tuple[int, ...]) -> Integers:
+        """Return the numbers, in `limits`, of what rules over history admit."""
+        found = self._filters.get(numbers)
+        if found is None:
+            rules, contexts = self.compiled.rules, len(self.compiled.rules.contexts)
+            budgets = (rules.budget(*divmod(one, contexts)) for one in numbers)
+            places = [self.limits.place(budget) for budget in budgets]
+            if len(self._filters) >= REMEMBERED_MAX:
+                self._filters.clear()
+            found = self._filters[numbers] = np.array(places, dtype=np.int64)
+        return found
+
+    def charged(self, rule: Rule) -> Iterator[tuple[Total, Box | None]]:
+        """Yield what each cell of a rule was charged, and a box of it.
+
+        Cells in which nothing was charged stand as one, without a box.
+        """
+        family = self._families[rule.unit]
+        number = self.compiled.rules.number(rule.id)
+        assert number is not None
+        yield from family.charged(number)
+
+    def total(self, rule: Rule) -> Total:
+        """Return what a rule that has one cell only was charged."""
+        (found,) = self.charged(rule)
+        return found[0]
+
+    def asked(self, release: RecordedRelease, day: int) -> tuple[Charges, ...]:
+        """Return what a release asks of the rules over history, by unit.
+
+        Args:
+            release: The release.
+            day: The day on which it is decided, as an ordinal.
+        """
+        last = self._last
+        if last is None or last[0] is not release or last[1] != day:
+            matched = self._matching.of(release)
+            asked = self._asked(matched, self._families, release, day)
+            last = self._last = release, day, asked
+        return last[2]
+
+    def uncovered(self, release: RecordedRelease) -> tuple[str, ...]:
+        """Return the names of the mechanisms that no rule is about."""
+        matched = self._matching.of(release), self._matching_alone.of(release)
+        return uncovered(release, chain(*matched))
+
+    def reading_alone(self, release: RecordedRelease, day: int) -> tuple[object, ...]:
+        """Return all that rules for single releases look at, as objects.
+
+        Equal releases give the same objects, as long as they are remembered.
+        """
+        matched = self._matching_alone.of(release)
+        units = dict.fromkeys(one.unit for one in matched)
+        readings = [
+            self._reading(one, unit, day)
+            for unit in units
+            for one in release.mechanisms
+        ]
+        return matched, *readings
+
+    def asked_alone(self, release: RecordedRelease, day: int) -> tuple[Charges, ...]:
+        """Return what a release asks of the rules for single releases, by unit."""
+        matched = self._matching_alone.of(release)
+        fresh = {
+            one.unit: Family(self._families[one.unit].space, self._segments_max)
+            for one in matched
+        }
+        return self._asked(matched, fresh, release, day)
+
+    def charge(self, release: RecordedRelease, day: int = 0) -> None:
+        """Add a release to every cell that it falls under.
+
+        Args:
+            release: The release.
+            day: The day of the event that brings it in, as an ordinal.
+        """
+        asked, self._last = self.asked(release, day), None
+        for family, inquiry in asked:
+            family.charge(inquiry)
+
+    def take_back(self, release: RecordedRelease, day: int = 0) -> None:
+        """Undo `charge` for a release that was given up before it started.
+
+        Raises:
+            InvariantError: If it was never charged.
+        """
+        asked, self._last = self.asked(release, day), None
+        for family, inquiry in asked:
+            family.take_back(inquiry)
+
+    def note(self, release: RecordedRelease, day: int = 0) -> None:
+        """Cut segments as `charge` would, and charge nothing.
+
+        So balances do not depend on whether a release was given up before or after
+        they were made.
+        """
+        self._last = None
+        for unit in {one.unit: None for one in self._matching.of(release)}:
+            family = self._families[unit]
+            readings = [self._reading(one, unit, day) for one in release.mechanisms]
+            family.note([region for one in readings for region in one.regions])
+
+    def _asked(
+        self,
+        matched: tuple[Matched, ...],
+        families: dict[str, Family],
+        release: RecordedRelease,
+        day: int,
+    ) -> tuple[Charges, ...]:
+        by_unit: dict[str, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
+        for unit, about, numbers in matched:
+            by_unit.setdefault(unit, []).append((about, numbers))
+        return tuple(
+            Charges(
+                families[unit],
+                families[unit].inquiry(
+                    [self._reading(one, unit, day) for one in release.mechanisms], asked
+                ),
+            )
+            for unit, asked in by_unit.items()
+        )
+
+    def _reading(self, mechanism: RecordedMechanism, unit: str, day: int) -> Reading:
+        """Return what a mechanism costs a unit, and where."""
+        space = self._families[unit].space
+        timeless = not self._vocabulary.population.static.isdisjoint(
+            mechanism.attributes
+        )
+        key = (
+            unit,
+            mechanism.part,
+            timeless,
+            day if space.detail is not None else 0,
+            tuple((name, one.coordinates) for name, one in mechanism.losses.items()),
+            tuple(mechanism.neighbors.items()),
+        )
+        found = self._readings.get(key)
+        if found is None:
+            if len(self._readings) >= REMEMBERED_MAX:
+                self._readings.clear()
+            found = self._readings[key] = self._read(
+                mechanism, space, day, timeless=timeless
+            )
+        return found
+
+    def _read(
+        self, mechanism: RecordedMechanism, space: Space, day: int, *, timeless: bool
+    ) -> Reading:
+        regions = self._regions_of(mechanism.part, space, day, timeless=timeless)
+        loss = charged(mechanism, space.unit, self._vocabulary)
+        if not space.pairs:
+            return reading(regions, loss, loss)
+        return reading(regions, loss, moved(mechanism, space.unit, self._vocabulary))
+
+    def _regions_of(
+        self, part: Part, space: Space, day: int, *, timeless: bool
+    ) -> tuple[Region, ...]:
+        """Return the points at which a mechanism that reads a part is charged."""
+        key = space.unit, part, timeless, day if space.detail is not None else 0
+        found = self._regions.get(key)
+        if found is None:
+            if len(self._regions) >= REMEMBERED_MAX:
+                self._regions.clear()
+            found = space.regions(part, day, timeless=timeless)
+            self._regions[key] = found
+        return found
 
 
 def charges(
@@ -60,64 +310,12 @@ def charges(
 ) -> Iterator[tuple[Rule, list[Loss]]]:
     """Yield each rule that a release falls under, and the losses it is charged.
 
+    Wherever it is charged at all, a rule is charged no more than their sum.
     A mechanism whose loss for the rule's unit was never stated and does not follow
     (the unit is newer than the release) is charged an infinite one.
     """
-
-    @cache
-    def loss(place: int, unit: str) -> Loss:
-        return charged(release.mechanisms[place], unit, vocabulary)
-
     for rule, about in rules.matching(facts_of(release, vocabulary)):
-        yield rule, [loss(place, rule.unit) for place in about]
-
-
-def facts_of(release: RecordedRelease, vocabulary: Vocabulary) -> tuple[Facts, ...]:
-    """Return what predicates may know about each mechanism, in order.
-
-    A label that the release does not have, or a value that the vocabulary no
-    longer has, reads as the label's default. What was a label when the release was
-    made and is open text now, or the other way round, is read as what it is now.
-    """
-    said = {**release.metadata, **release.labels}
-    release_labels = _read_labels(Scope.RELEASE, said, vocabulary)
-    release_texts = {
-        (Scope.RELEASE, "id"): release.id,
-        **{(Scope.RELEASE, key): said[key] for key in METADATA if key in said},
-    }
-    return tuple(
-        Facts(
-            attributes=frozenset(one.attributes),
-            labels={
-                **release_labels,
-                **_read_labels(
-                    Scope.MECHANISM, {**release.metadata, **one.labels}, vocabulary
-                ),
-            },
-            texts={**release_texts, **_mechanism_texts(one)},
-            bounds=_bounds(one),
+        yield (
+            rule,
+            [charged(release.mechanisms[one], rule.unit, vocabulary) for one in about],
         )
-        for one in release.mechanisms
-    )
-
-
-def _read_labels(
-    scope: Scope, given: Mapping[str, str], vocabulary: Vocabulary
-) -> dict[tuple[Scope, str], str]:
-    return {
-        (scope, name): given[name] if given.get(name) in label.values else label.default
-        for name, label in vocabulary.labels.items()
-    }
-
-
-def _mechanism_texts(one: RecordedMechanism) -> dict[tuple[Scope, str], str]:
-    return {
-        (Scope.MECHANISM, "name"): str(one.description.get("name", "")),
-        (Scope.MECHANISM, "mechanism"): str(one.description.get("kind", "")),
-    }
-
-
-def _bounds(one: RecordedMechanism) -> dict[str, int]:
-    stated = one.description.get("contribution_bound")
-    pairs = stated.items() if isinstance(stated, Mapping) else ()
-    return {unit: bound for unit, bound in pairs if isinstance(bound, int)}

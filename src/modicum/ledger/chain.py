@@ -12,6 +12,8 @@ from modicum.ledger.events import Event
 #: What the first record names as its predecessor.
 GENESIS = "0" * 64
 
+_FIELDS = frozenset({"seq", "prev", "event"})
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -67,18 +69,43 @@ def read_record(record: Record, seq: int, previous: str) -> Event:
     Raises:
         ChainBreakError: If its number, hash, predecessor or form is not as it must be.
     """
+    plain = _contents(record, seq)
+    if plain["prev"] != previous:
+        raise ChainBreakError(seq, "it does not follow the entry before it")
+    return _event(plain, seq)
+
+
+def event_of(record: Record, seq: int) -> Event:
+    """Return the event of one record, whatever it follows.
+
+    Args:
+        record: The stored row.
+        seq: The number it must have.
+
+    Raises:
+        ChainBreakError: If its number, hash or form is not as it must be.
+    """
+    return _event(_contents(record, seq), seq)
+
+
+def _contents(record: Record, seq: int) -> dict[str, Plain]:
     if record.seq != seq:
         raise ChainBreakError(seq, f"its number is {record.seq}")
     if digest(record.payload) != record.hash:
         raise ChainBreakError(seq, "its contents do not have its hash")
     try:
         plain = decode(record.payload)
-        if not isinstance(plain, dict) or set(plain) != {"seq", "prev", "event"}:
-            raise ChainBreakError(seq, "it is not a record")
-        if plain["seq"] != seq:
-            raise ChainBreakError(seq, "it carries another number")
-        if plain["prev"] != previous:
-            raise ChainBreakError(seq, "it does not follow the entry before it")
+    except ValueError as error:
+        raise ChainBreakError(seq, f"it cannot be read ({error})") from error
+    if not isinstance(plain, dict) or plain.keys() != _FIELDS:
+        raise ChainBreakError(seq, "it is not a record")
+    if plain["seq"] != seq or isinstance(plain["seq"], bool):
+        raise ChainBreakError(seq, "it carries another number")
+    return plain
+
+
+def _event(plain: dict[str, Plain], seq: int) -> Event:
+    try:
         return event_format.from_plain(plain["event"])
     except ValueError as error:
         raise ChainBreakError(seq, f"it cannot be read ({error})") from error

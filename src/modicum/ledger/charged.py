@@ -38,6 +38,27 @@ def charged(mechanism: RecordedMechanism, unit: str, vocabulary: Vocabulary) -> 
     return charged_by_unit(mechanism, vocabulary).get(unit, UNKNOWN)
 
 
+def moved(mechanism: RecordedMechanism, unit: str, vocabulary: Vocabulary) -> Loss:
+    """Return what a unit is charged where an instance leaves what a mechanism reads.
+
+    That is, where only one of two neighbors has the instance in the part of the
+    population that is read: for a loss proven for adding or removing it, that is one
+    step, though the change as a whole may be two.
+
+    Args:
+        mechanism: The mechanism as it was recorded.
+        unit: The unit; its relation may be any.
+        vocabulary: The present policy's units, their order and relations.
+    """
+    own = mechanism.losses.get(unit)
+    recorded = mechanism.neighbors.get(unit, "add-remove")
+    # A unit that bounds others must be charged no less than they are.
+    bounds = any(unit in vocabulary.bounding(one) for one in vocabulary.units)
+    if own is None or recorded != "add-remove" or bounds:
+        return charged(mechanism, unit, vocabulary)
+    return own
+
+
 def charged_by_unit(
     mechanism: RecordedMechanism, vocabulary: Vocabulary
 ) -> dict[str, Loss]:

@@ -1,37 +1,48 @@
-"""The decision: every matching rule is checked, all or nothing."""
+"""The decision: every matching rule is checked in every cell, all or nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cached_property, lru_cache
+from itertools import chain
+from operator import itemgetter
 
-from modicum.accounting import ApproxBudget, Budget, Filter, Loss, Total, Unlimited
+import numpy as np
+
+from modicum.accounting import ApproxBudget, Budget, Filter, Total, Unlimited
 from modicum.accounting.filters.budget_filters import fixed_figure, limit
-from modicum.accounting.grid import DELTA
-from modicum.accounting.losses import total_of
+from modicum.accounting.grid import DELTA, INFINITE
 from modicum.core.exact import DELTA_UNIT, floor_units
-from modicum.ledger.balances import Balances, charges, facts_of
-from modicum.ledger.charged import charged
+from modicum.ledger.balances import REMEMBERED_MAX, Balances
+from modicum.ledger.cells.axes import Space
+from modicum.ledger.cells.family import Charge, Family, Inquiry
+from modicum.ledger.cells.segments import Integers, Overlay, SegmentsThen
+from modicum.ledger.cells.sums import Amounts, added, saturated
 from modicum.ledger.events import RecordedRelease
-from modicum.policy import CompiledPolicy, Rule, RuleSet
+from modicum.policy import CompiledPolicy, Rule
 
 
 @dataclass(frozen=True, slots=True)
 class RuleLoss:
     """What one rule says to a release; `modicum.ledger.amounts` puts it in numbers.
 
+    Of all cells that the release touches, it is the fullest: one that denies, if any
+    does.
+
     Attributes:
         rule: The rule.
         allowed: Whether it lets the release pass.
-        before: What the rule was charged before; nothing for a rule that looks at
+        before: What the cell was charged before; nothing for a rule that looks at
             one release alone.
         alone: What this release adds.
         own_filter: What the rule admits; for a rule that looks at one release
             alone, only its cap on the mechanisms' own deltas is used.
         filter_name: The policy's filter.
         report_delta: The delta at which the loss is also shown, if one is known.
+        cell: The cell in words; empty if the rule has one cell only.
+        denying: How many cells deny.
     """
 
     rule: Rule
@@ -41,146 +52,309 @@ class RuleLoss:
     own_filter: Filter
     filter_name: str
     report_delta: Fraction | None
+    cell: str = ""
+    denying: int = 0
 
     @property
     def together(self) -> Total:
-        """What the rule would be charged in all."""
+        """What the cell would be charged in all."""
         return self.before.joined(self.alone)
 
 
 @dataclass(frozen=True, slots=True)
+class _Findings:
+    """What rules that the same mechanisms fall under say, before it is put in words.
+
+    Attributes:
+        numbers: The numbers of the rules.
+        denying: By rule, how many cells deny.
+        before: By rule, what the deciding cell was charged before.
+        alone: By rule, what the release adds to it.
+        pieces: By rule, the piece of the overlay that the cell lies in.
+        space: Where the instances of the unit lie.
+        overlay: The regions of the release.
+        segments: The segments as they were.
+    """
+
+    numbers: tuple[int, ...]
+    denying: Integers
+    before: Amounts
+    alone: Amounts
+    pieces: Integers
+    space: Space
+    overlay: Overlay
+    segments: SegmentsThen
+
+    def denied(self) -> Iterator[int]:
+        """Yield the numbers of the rules that deny."""
+        return (self.numbers[place] for place in np.flatnonzero(self.denying))
+
+    def told(self, compiled: CompiledPolicy) -> Iterator[tuple[int, RuleLoss]]:
+        """Yield what each rule says, with its number."""
+        for place, number in enumerate(self.numbers):
+            rule = compiled.rules[number]
+            box = self.segments.box(self.overlay, int(self.pieces[place]))
+            yield (
+                number,
+                RuleLoss(
+                    rule=rule,
+                    allowed=not self.denying[place],
+                    before=self.before.total(place),
+                    alone=self.alone.total(place),
+                    own_filter=compiled.filter_of(rule.budget),
+                    filter_name=compiled.policy.filter_name,
+                    report_delta=compiled.report_delta(rule.budget),
+                    cell=self.space.words(box),
+                    denying=int(self.denying[place]),
+                ),
+            )
+
+
 class Verdict:
     """What the rules of a policy say to a release.
 
     Attributes:
-        losses: One entry for each rule that it falls under, in the policy's order:
-            first the rules for single releases, then those over history.
+        allowed: Whether every rule lets the release pass.
         uncovered: Names of mechanisms that no rule is about.
     """
 
-    losses: tuple[RuleLoss, ...]
-    uncovered: tuple[str, ...]
+    def __init__(
+        self,
+        compiled: CompiledPolicy,
+        alone: tuple[RuleLoss, ...],
+        findings: tuple[_Findings, ...],
+        uncovered: tuple[str, ...],
+    ) -> None:
+        self._compiled = compiled
+        self.uncovered = uncovered
+        self._alone = alone
+        self._findings = findings
+        self.allowed = all(one.allowed for one in alone) and all(
+            not one.denying.any() for one in findings
+        )
 
-    @property
-    def allowed(self) -> bool:
-        """Whether every rule lets the release pass."""
-        return all(loss.allowed for loss in self.losses)
+    @cached_property
+    def losses(self) -> tuple[RuleLoss, ...]:
+        """One entry for each rule that it falls under, in the policy's order.
 
-    @property
+        First the rules for single releases, then those over history.
+        """
+        told = [each for one in self._findings for each in one.told(self._compiled)]
+        told.sort(key=itemgetter(0))
+        return (*self._alone, *(loss for _, loss in told))
+
+    @cached_property
     def blocking(self) -> tuple[str, ...]:
         """The ids of the rules that deny, in the policy's order."""
-        return tuple(loss.rule.id for loss in self.losses if not loss.allowed)
+        rules = self._compiled.rules
+        return (
+            *(one.rule.id for one in self._alone if not one.allowed),
+            *map(rules.rule_id, sorted(chain(*(f.denied() for f in self._findings)))),
+        )
+
+    @cached_property
+    def rounded(self) -> tuple[str, ...]:
+        """Units whose cells are too many, so that it is charged to more than it reads.
+
+        Then a rule may deny what an exact account would allow; never the reverse.
+        """
+        units = {one.space.unit: None for one in self._findings if one.overlay.rounded}
+        return tuple(units)
 
 
 def decide(balances: Balances, release: RecordedRelease, day: int = 0) -> Verdict:
     """Return what every matching rule says to a release.
 
     A release is allowed if and only if, for every rule that one of its mechanisms
-    falls under, the rule's filter still holds after adding the release.
+    falls under, and every cell of the rule that these touch, the rule's filter still
+    holds after adding the release.
 
     Args:
         balances: What was charged before, under the policy to decide by.
         release: The priced release.
+        day: The day on which it is decided, as an ordinal.
     """
-    compiled = balances.compiled
-    vocabulary = compiled.policy.vocabulary
-    losses = [
-        _alone(compiled, rule, total_of(charged))
-        for rule, charged in charges(compiled.release_rules, release, vocabulary)
-    ]
-    losses += [
-        over_history(balances, rule, total_of(charged))
-        for rule, charged in charges(compiled.rules, release, vocabulary)
-    ]
-    return Verdict(tuple(losses), tuple(_uncovered(compiled, release)))
-
-
-def allows(balances: Balances, release: RecordedRelease) -> bool:
-    """Return whether every rule lets a release pass: `decide(...).allowed`.
-
-    Looks only at rules that no other rule implies, and stops at the first denial.
-
-    Args:
-        balances: What was charged before, under the policy to decide by.
-        release: The priced release.
-    """
-    compiled = balances.compiled
-    return allows_alone(compiled, release) and all(
-        over_history(balances, rule, alone).allowed
-        for rule, alone in _constraining(
-            compiled.rules, compiled.pruned.witness, release, compiled
-        )
+    findings = tuple(
+        _findings(balances, family, inquiry, charge)
+        for family, inquiry in balances.asked(release, day)
+        for charge in inquiry.charges
     )
+    alone = tuple(loss for _, loss in _remembered_alone(balances, release, day))
+    uncovered = balances.uncovered(release)
+    return Verdict(balances.compiled, alone, findings, uncovered)
 
 
-def allows_alone(
-    compiled: CompiledPolicy, release: RecordedRelease, *, pruned: bool = True
-) -> bool:
-    """Return whether every rule for single releases lets a release pass.
-
-    Args:
-        compiled: The policy.
-        release: The priced release.
-        pruned: Whether to look only at rules that no other rule implies.
-    """
-    rules = compiled.release_rules
-    witness = compiled.pruned_alone.witness if pruned else None
-    return all(
-        _alone(compiled, rule, alone).allowed
-        for rule, alone in _constraining(rules, witness, release, compiled)
+def _findings(
+    balances: Balances, family: Family, inquiry: Inquiry, charge: Charge
+) -> _Findings:
+    """Return what some rules of one unit say, in the cells that a release touches."""
+    limits, sums = balances.limits, family.sums
+    everywhere, lines = family.lines(inquiry, charge)
+    filters, alone = balances.filters(charge.numbers), saturated(charge.alone)
+    spent = sums[everywhere]
+    admitted = limits.admit(
+        filters,
+        lambda column, rows: sums.units(lines[rows], column),
+        saturated(spent),
+        alone,
     )
-
-
-def _constraining(
-    rules: RuleSet,
-    witness: Sequence[int] | None,
-    release: RecordedRelease,
-    compiled: CompiledPolicy,
-) -> Iterator[tuple[Rule, Total]]:
-    """Yield each rule that a release falls under and no other implies, and its loss."""
-    vocabulary = compiled.policy.vocabulary
-
-    @cache
-    def loss(place: int, unit: str) -> Loss:
-        return charged(release.mechanisms[place], unit, vocabulary)
-
-    for number, about in rules.finder.matching(facts_of(release, vocabulary)).items():
-        if witness is None or witness[number] < 0:
-            rule = rules[number]
-            yield rule, total_of(loss(place, rule.unit) for place in about)
+    worst: Integers = np.zeros(len(filters), dtype=np.int64)
+    if len(charge.places) > 1:
+        columns = limits.first_column(filters)
+        fullness = sums.units(lines, columns[:, None]) // 2 + alone.T[columns] // 2
+        worst = np.where(admitted, fullness, fullness + INFINITE).argmax(axis=1)
+    return _Findings(
+        numbers=charge.numbers,
+        denying=(~admitted).sum(axis=1),
+        before=added(sums[lines[np.arange(len(lines)), worst]], spent),
+        alone=charge.alone.taken(worst),
+        pieces=charge.places[worst],
+        space=family.space,
+        overlay=inquiry.overlay,
+        segments=family.segments.then(),
+    )
 
 
 def over_history(balances: Balances, rule: Rule, alone: Total) -> RuleLoss:
-    """Return what a rule says to a further loss on top of all it was charged."""
+    """Return what a rule says to a further loss in each of its cells.
+
+    Args:
+        balances: What was charged before.
+        rule: A rule over history of their policy.
+        alone: The further loss.
+    """
     compiled = balances.compiled
-    before = balances.total(rule)
     own_filter = compiled.filter_of(rule.budget)
+    space, cells = balances.family(rule.unit).space, list(balances.charged(rule))
+    fullness = [own_filter.fullness(before.joined(alone)) for before, _ in cells]
+    denying = sum(not own_filter.admits(before.joined(alone)) for before, _ in cells)
+    before, box = cells[fullness.index(max(fullness))]
     return RuleLoss(
         rule=rule,
-        allowed=own_filter.admits(before.joined(alone)),
+        allowed=not denying,
         before=before,
         alone=alone,
         own_filter=own_filter,
         filter_name=compiled.policy.filter_name,
         report_delta=compiled.report_delta(rule.budget),
+        cell="" if box is None else space.words(box),
+        denying=denying,
     )
 
 
-def _alone(compiled: CompiledPolicy, rule: Rule, alone: Total) -> RuleLoss:
-    """Check a rule for single releases: a batch whose parameters are fixed."""
-    budget = rule.budget
-    delta_cap = _whole_delta(budget)
-    allowed = isinstance(budget, Unlimited) or (
-        alone.units(DELTA) <= delta_cap and fixed_figure(budget, alone) <= limit(budget)
-    )
+def _remembered_alone(
+    balances: Balances, release: RecordedRelease, day: int
+) -> tuple[tuple[int, RuleLoss], ...]:
+    """Return what each rule for single releases says, in the policy's order."""
+    read = balances.reading_alone(release, day)
+    key = tuple(map(id, read))
+    found: tuple[object, tuple[tuple[int, RuleLoss], ...]] | None
+    found = balances.alone.get(key)
+    if found is None:
+        if len(balances.alone) >= REMEMBERED_MAX:
+            balances.alone.clear()
+        losses = sorted(_alone_losses(balances, release, day), key=itemgetter(0))
+        # What was read is kept with it, so that no other object has its id.
+        found = balances.alone[key] = read, tuple(losses)
+    return found[1]
+
+
+def _alone_losses(
+    balances: Balances, release: RecordedRelease, day: int
+) -> Iterator[tuple[int, RuleLoss]]:
+    """Yield what each rule for single releases says, and its number."""
+    compiled = balances.compiled
+    for family, inquiry in balances.asked_alone(release, day):
+        for charge in inquiry.charges:
+            places = {total: place for place, total in enumerate(charge.alone.totals())}
+            for number in charge.numbers:
+                loss = by_itself(compiled, compiled.release_rules[number], places)
+                piece = charge.places[places[loss.alone]]
+                box = family.segments.then().box(inquiry.overlay, int(piece))
+                yield number, replace(loss, cell=family.space.words(box))
+
+
+def by_itself(
+    compiled: CompiledPolicy, rule: Rule, losses: Collection[Total]
+) -> RuleLoss:
+    """Return what a rule for single releases says, as its worst cell has it.
+
+    Args:
+        compiled: The policy.
+        rule: The rule.
+        losses: What the release costs each cell; at least one.
+    """
+    alone = max(losses, key=lambda one: _strain(rule.budget, one))
+    denying = sum(not _fits(rule.budget, one) for one in losses)
     return RuleLoss(
         rule=rule,
-        allowed=allowed,
+        allowed=not denying,
         before=Total(),
         alone=alone,
-        own_filter=Filter((), delta_cap, enforced=not isinstance(budget, Unlimited)),
+        own_filter=_own_filter(rule.budget),
         filter_name=compiled.policy.filter_name,
         report_delta=compiled.report_delta(rule.budget),
+        denying=denying,
+    )
+
+
+def allows(balances: Balances, release: RecordedRelease, day: int = 0) -> bool:
+    """Return whether every rule that no other implies lets a release pass.
+
+    That is `decide(...).allowed`, unless a unit has more segments than are told
+    apart, or distant periods: then a rule that is implied may deny on its own, since
+    it is charged for more than was read.
+
+    Args:
+        balances: What was charged before, under the policy to decide by.
+        release: The priced release.
+        day: The day on which it is decided, as an ordinal.
+    """
+    witness = balances.compiled.pruned.witness
+    return allows_alone(balances, release, day) and all(
+        witness[number] >= 0
+        for family, inquiry in balances.asked(release, day)
+        for charge in inquiry.charges
+        for number in _findings(balances, family, inquiry, charge).denied()
+    )
+
+
+def allows_alone(
+    balances: Balances, release: RecordedRelease, day: int = 0, *, pruned: bool = True
+) -> bool:
+    """Return whether every rule for single releases lets a release pass.
+
+    Args:
+        balances: Balances of the policy; nothing in them matters.
+        release: The priced release.
+        day: The day on which it is decided, as an ordinal.
+        pruned: Whether to look only at rules that no other rule implies.
+    """
+    witness = balances.compiled.pruned_alone.witness
+    return all(
+        loss.allowed or (pruned and witness[number] >= 0)
+        for number, loss in _remembered_alone(balances, release, day)
+    )
+
+
+def _own_filter(budget: Budget) -> Filter:
+    return Filter((), _whole_delta(budget), enforced=not isinstance(budget, Unlimited))
+
+
+@lru_cache(maxsize=10_000)
+def _strain(budget: Budget, alone: Total) -> tuple[bool, int]:
+    """Return what orders losses by how much they ask of a budget."""
+    if isinstance(budget, Unlimited):
+        return False, 0
+    return not _fits(budget, alone), fixed_figure(budget, alone)
+
+
+@lru_cache(maxsize=10_000)
+def _fits(budget: Budget, alone: Total) -> bool:
+    """Return whether a batch whose parameters are fixed is within a budget."""
+    return isinstance(budget, Unlimited) or (
+        alone.units(DELTA) <= _whole_delta(budget)
+        and fixed_figure(budget, alone) <= limit(budget)
     )
 
 
@@ -188,11 +362,3 @@ def _whole_delta(budget: Budget) -> int:
     if isinstance(budget, ApproxBudget):
         return floor_units(budget.delta, DELTA_UNIT)
     return 0
-
-
-def _uncovered(compiled: CompiledPolicy, release: RecordedRelease) -> Iterator[str]:
-    finders = (compiled.rules.finder, compiled.release_rules.finder)
-    facts = facts_of(release, compiled.policy.vocabulary)
-    for mechanism, one in zip(release.mechanisms, facts, strict=True):
-        if not any(finder.bases(one) and finder.contexts(one) for finder in finders):
-            yield str(mechanism.description.get("name", "?"))

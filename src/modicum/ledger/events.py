@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from modicum.accounting import Loss
@@ -22,8 +24,8 @@ from modicum.release import (
 )
 from modicum.release.model import mechanism_to_plain
 
-#: Version of the event schema; a ledger of another version is refused.
-EVENT_VERSION = 1
+#: Version of the event schema. Older events are read for good; newer ones are refused.
+EVENT_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,14 +300,17 @@ class Event:
         at: When, in UTC, as `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
         actor: Who asked.
         body: What happened.
+        version: Version of the schema that it was written in.
     """
 
     at: str
     actor: str
     body: Body
+    version: int = EVENT_VERSION
 
 
-_NAMES: Mapping[type[Body], str] = {
+#: The name of each kind of event, as it is stored.
+NAMES: Mapping[type[Body], str] = {
     PolicyActivated: "policy-activated",
     ReleaseReserved: "release-reserved",
     ReleaseStarted: "release-started",
@@ -326,7 +331,47 @@ _NAMES: Mapping[type[Body], str] = {
 
 def event_name(body: Body) -> str:
     """Return the name of an event's kind, as it is stored."""
-    return _NAMES[type(body)]
+    return NAMES[type(body)]
+
+
+@lru_cache(maxsize=64)
+def _day(text: str) -> int:
+    return date.fromisoformat(text).toordinal()
+
+
+def day_of(at: str) -> int:
+    """Return the day of a time, as an ordinal of the Gregorian calendar in UTC.
+
+    Args:
+        at: The time, as events write it.
+
+    Raises:
+        ValueError: If there is no such day.
+
+    Examples:
+        >>> day_of("0001-01-02T23:59:59.999999Z")
+        2
+    """
+    return _day(at[:10])
+
+
+def day_of_release(body: ReleaseReserved | PastRecorded, at: str) -> int:
+    """Return the day that a release counts as made on.
+
+    That is the day of its event; for a past release, the day it says it was released
+    on, if it says one in a form that can be read.
+
+    Args:
+        body: What brings it in.
+        at: The time of that.
+    """
+    if isinstance(body, PastRecorded):
+        released_on = body.release.metadata.get("released_on", "")
+        try:
+            return _day(released_on)
+        except ValueError:
+            pass
+    return day_of(at)
 
 
 def record_release(priced: PricedRelease) -> RecordedRelease:

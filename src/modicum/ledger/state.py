@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from enum import Enum
-from types import MappingProxyType
+from dataclasses import dataclass, field
 
 from modicum.core.canonical import Plain, digest, encode
-from modicum.core.errors import Code, ConflictError, InputError, Mark, Problem
+from modicum.core.errors import Code, ConflictError, Problem
 from modicum.ledger.chain import GENESIS
 from modicum.ledger.events import (
+    Annotated,
+    ApprovalGiven,
     Body,
+    DisclosureRecorded,
     Event,
+    GroupActivated,
+    GroupRetired,
     PastRecorded,
+    PlanCommitted,
     PolicyActivated,
     RecordedRelease,
     ReleaseDenied,
@@ -22,51 +25,73 @@ from modicum.ledger.events import (
     ReleaseReserved,
     ReleaseStarted,
     ReleaseVoided,
-    event_name,
+    RoundOpened,
+    day_of_release,
 )
-
-
-class ReleaseStatus(Enum):
-    """Where a release stands in its life."""
-
-    RESERVED = "reserved"
-    STARTED = "started"
-    POSTED = "posted"
-    VOIDED = "voided"
-    EXPIRED = "expired"
-    RECORDED = "recorded"
-
-    @property
-    def counts(self) -> bool:
-        """Whether its loss is spent."""
-        return self not in (ReleaseStatus.VOIDED, ReleaseStatus.EXPIRED)
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A release that was once allowed, or recorded.
-
-    Attributes:
-        release: What it is and costs.
-        status: Where it stands.
-        expires_at: When its reservation runs out; empty for past releases.
-        seq: The number of the event that brought it in.
-    """
-
-    release: RecordedRelease
-    status: ReleaseStatus
-    expires_at: str
-    seq: int
+from modicum.ledger.life import (
+    ReleaseStatus,
+    Standing,
+    id_taken,
+    next_status,
+    unknown_release,
+)
+from modicum.ledger.planning import Planning
+from modicum.ledger.standings import Standings
 
 
 @dataclass(frozen=True, slots=True)
 class ActivePolicy:
-    """The policy that holds, as it was activated."""
+    """A policy that holds or held, as it was activated.
+
+    Attributes:
+        digest: SHA-256 of its canonical text.
+        name: Its name.
+        text: The file's text.
+        seq: The number of the entry that activated it.
+        reason: Why it replaced the one before.
+        accepted: Rules that history exceeded then, accepted all the same.
+    """
 
     digest: str
     name: str
     text: str
     seq: int
+    reason: str = ""
+    accepted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What somebody said to a release, policy or plan that needs approval.
+
+    Attributes:
+        by: Who.
+        approves: Whether they agree.
+        roles: The roles in which they spoke.
+        seq: The number of the entry.
+    """
+
+    by: str
+    approves: bool
+    roles: tuple[str, ...]
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class LossChange:
+    """A loss that came in with an event, or was taken back by one.
+
+    Attributes:
+        release: The release.
+        seq: The number of the entry that brought it in.
+        day: The day that it counts as made on.
+        taken_back: Whether its loss counts no more.
+    """
+
+    release: RecordedRelease
+    seq: int
+    day: int
+    taken_back: bool = False
 
 
 @dataclass
@@ -78,143 +103,193 @@ class State:
     Attributes:
         seq: Number of the last event; 0 for an empty log.
         head: Hash of the last record.
-        policy: The active policy, if one was activated.
-        releases: Releases that were allowed or recorded, by id, oldest first.
+        at: Time of the last event; empty for an empty log.
+        policies: The policies that were activated, oldest first.
+        releases: Where each release stands that was allowed or recorded, by id,
+            oldest first.
+        open: The releases that are reserved: only these can be taken back.
         denials: How many denials there are.
+        approvals: What people said, oldest first, by the kind of thing and the
+            SHA-256 of its content.
+        annotations: How many remarks there are.
+        disclosures: The numbers of the entries that tell of disclosures outside
+            differential privacy, by id.
+        planning: Rounds, user groups and plans.
     """
 
     seq: int = 0
     head: str = GENESIS
-    policy: ActivePolicy | None = None
-    releases: dict[str, Standing] = field(default_factory=dict)
+    at: str = ""
+    policies: list[ActivePolicy] = field(default_factory=list)
+    releases: Standings = field(default_factory=Standings)
+    open: dict[str, RecordedRelease] = field(default_factory=dict)
     denials: int = 0
+    approvals: dict[tuple[str, str], tuple[Agreement, ...]] = field(
+        default_factory=dict
+    )
+    annotations: int = 0
+    disclosures: dict[str, int] = field(default_factory=dict)
+    planning: Planning = field(default_factory=Planning)
 
-    def apply(self, event: Event, record_hash: str) -> None:
+    @property
+    def policy(self) -> ActivePolicy | None:
+        """The policy that holds; None before the first was activated."""
+        return self.policies[-1] if self.policies else None
+
+    def apply(self, event: Event, record_hash: str) -> LossChange | None:
         """Fold one event into the state.
+
+        Args:
+            event: The event.
+            record_hash: The hash of its record.
+
+        Returns:
+            The loss that it brings in or takes back, if there is one.
 
         Raises:
             ConflictError: If the event contradicts what is already there.
+            InputError: If it is about a release that was never brought in.
         """
-        self._apply(event.body, event.at, self.seq + 1)
-        self.seq += 1
-        self.head = record_hash
-
-    def _apply(self, body: Body, at: str, seq: int) -> None:
-        match body:
-            case PolicyActivated():
-                self.policy = ActivePolicy(body.digest, body.name, body.text, seq)
-            case ReleaseReserved():
-                self._bring_in(
-                    Standing(body.release, ReleaseStatus.RESERVED, body.expires_at, seq)
-                )
-            case PastRecorded():
-                self._bring_in(Standing(body.release, ReleaseStatus.RECORDED, "", seq))
-            case ReleaseDenied():
-                self.denials += 1
-            case (
-                ReleaseStarted() | ReleasePosted() | ReleaseVoided() | ReleaseExpired()
-            ):
-                standing = self.releases.get(body.release)
-                if standing is None:
-                    raise unknown_release(body.release)
-                status = next_status(standing, body, at)
-                self.releases[body.release] = replace(standing, status=status)
-
-    def _bring_in(self, standing: Standing) -> None:
-        if standing.release.id in self.releases:
-            raise id_taken(self.releases[standing.release.id])
-        self.releases[standing.release.id] = standing
-
-    def counted(self) -> list[RecordedRelease]:
-        """Return the releases whose loss is spent, in the order they came in."""
-        return [one.release for one in self.releases.values() if one.status.counts]
+        seq, body = self.seq + 1, event.body
+        change: LossChange | None = None
+        if isinstance(body, ReleaseReserved | PastRecorded):
+            change = self._bring_in(body, event.at, seq)
+        elif isinstance(
+            body, ReleaseStarted | ReleasePosted | ReleaseVoided | ReleaseExpired
+        ):
+            change = self._move(body, event.at)
+        elif isinstance(body, ReleaseDenied):
+            self.denials += 1
+        else:
+            self._govern(body, event.actor, seq)
+        self.seq, self.head, self.at = seq, record_hash, event.at
+        return change
 
     def due(self, now: str) -> list[str]:
         """Return the reservations that have run out at `now`, oldest first."""
-        return [
-            identifier
-            for identifier, one in self.releases.items()
-            if one.status is ReleaseStatus.RESERVED and one.expires_at <= now
-        ]
+        return self.releases.due(now)
 
     def digest(self) -> str:
         """Return a SHA-256 over the whole state; equal logs give equal digests."""
-        releases: dict[str, Plain] = {
-            identifier: [one.status.value, one.seq, one.release.content]
-            for identifier, one in self.releases.items()
-        }
-        plain: Plain = {
-            "seq": self.seq,
-            "head": self.head,
-            "policy": self.policy.digest if self.policy else None,
-            "releases": releases,
-            "denials": self.denials,
-        }
+        plain = {**self.small_to_plain(), "releases": self.releases.digest()}
         return digest(encode(plain))
 
+    def small_to_plain(self) -> dict[str, Plain]:
+        """Return everything but the standings as plain data.
 
-_STEPS: Mapping[tuple[ReleaseStatus, type[Body]], ReleaseStatus] = MappingProxyType(
-    {
-        (ReleaseStatus.RESERVED, ReleaseStarted): ReleaseStatus.STARTED,
-        (ReleaseStatus.RESERVED, ReleaseVoided): ReleaseStatus.VOIDED,
-        (ReleaseStatus.RESERVED, ReleaseExpired): ReleaseStatus.EXPIRED,
-        (ReleaseStatus.STARTED, ReleasePosted): ReleaseStatus.POSTED,
-    }
-)
+        Open reservations are told by the standings: each stands as reserved there,
+        and its entry holds its contents.
+        """
+        return {
+            "seq": self.seq,
+            "head": self.head,
+            "at": self.at,
+            "policies": [_policy_to_plain(one) for one in self.policies],
+            "denials": self.denials,
+            "approvals": [
+                [*about, [_agreement_to_plain(one) for one in said]]
+                for about, said in self.approvals.items()
+            ],
+            "annotations": self.annotations,
+            "disclosures": dict(self.disclosures),
+            **self.planning.to_plain(),
+        }
 
+    # --- one step ---
 
-def next_status(standing: Standing, body: Body, at: str) -> ReleaseStatus:
-    """Return where an event takes a release.
-
-    Args:
-        standing: Where the release stands.
-        body: The event.
-        at: When it happens. A reservation expires when its time is over and not
-            before, and from then on it can only expire.
-
-    Raises:
-        ConflictError: If the release's life does not allow the event.
-    """
-    status = _STEPS.get((standing.status, type(body)))
-    over = standing.status is ReleaseStatus.RESERVED and standing.expires_at <= at
-    if status is not None and over == isinstance(body, ReleaseExpired):
-        return status
-    step = event_name(body).removeprefix("release-")
-    remedy = ""
-    if standing.status in (ReleaseStatus.STARTED, ReleaseStatus.POSTED):
-        remedy = "once started, a release stays spent: rows may have been read"
-    if standing.status is ReleaseStatus.RESERVED:
-        remedy = "start it first; starting is what makes reading rows accounted for"
-    raise ConflictError(
-        Problem(
-            Code.RELEASE_STATE,
-            f"release `{standing.release.id}` is {standing.status.value} and cannot be"
-            f" {step}",
-            help=remedy,
+    def _bring_in(
+        self, body: ReleaseReserved | PastRecorded, at: str, seq: int
+    ) -> LossChange:
+        release = body.release
+        if release.id in self.releases:
+            raise id_taken(self.releases[release.id])
+        day = day_of_release(body, at)
+        if isinstance(body, ReleaseReserved):
+            status, expires_at = ReleaseStatus.RESERVED, body.expires_at
+        else:
+            status, expires_at = ReleaseStatus.RECORDED, ""
+        self.releases.bring_in(
+            Standing(release.id, release.content, status, expires_at, seq, day)
         )
-    )
+        if status is ReleaseStatus.RESERVED:
+            self.open[release.id] = release
+        return LossChange(release, seq, day)
+
+    def _move(
+        self,
+        body: ReleaseStarted | ReleasePosted | ReleaseVoided | ReleaseExpired,
+        at: str,
+    ) -> LossChange | None:
+        standing = self.releases.get(body.release)
+        if standing is None:
+            raise unknown_release(body.release)
+        status = next_status(standing, body, at)
+        self.releases.move(standing.id, status)
+        release = self.open.pop(standing.id, None)
+        if release is None or status.counts:
+            return None
+        return LossChange(release, standing.seq, standing.day, taken_back=True)
+
+    def _govern(self, body: Body, actor: str, seq: int) -> None:
+        match body:
+            case PolicyActivated():
+                self.policies.append(
+                    ActivePolicy(
+                        body.digest,
+                        body.name,
+                        body.text,
+                        seq,
+                        body.reason,
+                        body.accepted,
+                    )
+                )
+            case ApprovalGiven():
+                about = (body.subject, body.content)
+                said = Agreement(actor, body.approves, body.roles, seq)
+                self.approvals[about] = (*self.approvals.get(about, ()), said)
+            case Annotated():
+                self.annotations += 1
+            case DisclosureRecorded():
+                if body.id in self.disclosures:
+                    raise _disclosed_before(body.id, self.disclosures[body.id])
+                self.disclosures[body.id] = seq
+            case _:
+                self._plan(body)
+
+    def _plan(self, body: Body) -> None:
+        match body:
+            case RoundOpened():
+                self.planning.open_round(body)
+            case GroupActivated():
+                self.planning.activate(body)
+            case GroupRetired():
+                self.planning.retire(body)
+            case PlanCommitted():
+                self.planning.commit(body)
+            case _:  # pragma: no cover - every kind is handled above or by `apply`
+                raise AssertionError(body)
 
 
-def unknown_release(identifier: str) -> InputError:
-    """Return the error for a release id that the ledger does not know."""
-    return InputError(
-        Problem(
-            Code.RELEASE_UNKNOWN,
-            f"the ledger knows no release `{identifier[:200]}`",
-            help="list them with  modicum ledger list",
-        )
-    )
+def _policy_to_plain(policy: ActivePolicy) -> Plain:
+    return [
+        policy.digest,
+        policy.name,
+        policy.text,
+        policy.seq,
+        policy.reason,
+        list(policy.accepted),
+    ]
 
 
-def id_taken(standing: Standing, mark: Mark | None = None) -> ConflictError:
-    """Return the error for an id that stands already; `mark` is where it was given."""
+def _agreement_to_plain(one: Agreement) -> Plain:
+    return [one.by, one.approves, list(one.roles), one.seq]
+
+
+def _disclosed_before(identifier: str, seq: int) -> ConflictError:
     return ConflictError(
         Problem(
             Code.RELEASE_CONFLICT,
-            f"release `{standing.release.id}` stands already with other contents"
-            f" ({standing.status.value}, entry {standing.seq})",
-            mark,
-            notes=("the same id with the same contents is one release",),
-            help="give the new release an id of its own",
+            f"the disclosure `{identifier}` was recorded before (entry {seq})",
+            help="give the new disclosure an id of its own",
         )
     )

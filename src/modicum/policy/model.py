@@ -121,10 +121,11 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Who must agree to a release before it is reserved.
+    """Who must agree to a release before it is reserved, or to the next policy.
 
     Attributes:
-        when: Which releases need it; looks only at the release.
+        when: Which releases need it; looks only at the release. Always true of what
+            is needed for a policy.
         need: How many people, at least 1.
         roles: The roles that they may have; at least one.
         requester_may_approve: Whether the one who asks may be among them.
@@ -155,7 +156,10 @@ class Policy:
         extensions: Multiply the base policies, in file order.
         per_release: Limits on each release alone.
         guards: What descriptions must say.
+        roles: Who has which role; None if the policy does not say.
         approvals: Who must agree to which releases.
+        activation: Who must agree before another policy takes this one's place; None
+            if nobody must.
         disclosed_invariants: Facts that are published outside differential privacy.
         label_marks: Where the labels stand.
     """
@@ -172,6 +176,8 @@ class Policy:
     extensions: tuple[Extension, ...]
     per_release: tuple[BasePolicy, ...]
     guards: tuple[Guard, ...] = ()
+    roles: Mapping[str, tuple[str, ...]] | None = None
     approvals: tuple[Approval, ...] = ()
+    activation: Approval | None = None
     disclosed_invariants: tuple[str, ...] = ()
     label_marks: Mapping[str, Mark | None] = field(default_factory=dict)

@@ -20,12 +20,13 @@ from modicum.core.reading import (
 from modicum.policy.declarations.base_policies import read_base_policies
 from modicum.policy.declarations.budgets import USUAL_RISK_LEVELS, Budgets
 from modicum.policy.declarations.extensions import read_extensions
-from modicum.policy.declarations.governance import (
-    read_approvals,
-    read_guards,
-    read_invariants,
-)
+from modicum.policy.declarations.governance import read_guards, read_invariants
 from modicum.policy.declarations.header import Declarations, read_declarations
+from modicum.policy.declarations.people import (
+    read_activation,
+    read_approvals,
+    read_roles,
+)
 from modicum.policy.declarations.population import read_population
 from modicum.policy.document.canonical_form import formatted
 from modicum.policy.document.include import refuse_include
@@ -45,7 +46,9 @@ _SECTIONS = (
     "extensions",
     "per_release",
     "guards",
+    "roles",
     "approvals",
+    "activation",
     "disclosed_invariants",
 )
 
@@ -80,7 +83,11 @@ def parse_policy(node: Node, source: str) -> Policy:
         ),
     )
     guards = found.read("guards", lambda given: read_guards(given, vocabulary))
-    approvals = found.read("approvals", lambda given: read_approvals(given, vocabulary))
+    roles = found.read("roles", read_roles)
+    approvals = found.read(
+        "approvals", lambda given: read_approvals(given, vocabulary, roles)
+    )
+    activation = found.read("activation", lambda given: read_activation(given, roles))
     invariants = found.read("disclosed_invariants", read_invariants)
     with found.problems.guard():
         fields.finish()
@@ -101,7 +108,9 @@ def parse_policy(node: Node, source: str) -> Policy:
         extensions=extensions,
         per_release=per_release,
         guards=guards,
+        roles=roles,
         approvals=approvals,
+        activation=activation,
         disclosed_invariants=invariants,
         label_marks=declared.label_marks,
     )

@@ -11,6 +11,7 @@ from modicum.accounting.budgets import budget_text
 from modicum.accounting.grid import EPS, FIRST_ORDER, MU2, ORDERS, RHO
 from modicum.core.errors import Mark
 from modicum.core.exact import number_text
+from modicum.policy.cell_words import cells_of
 from modicum.policy.changes.comparison import stage_rules
 from modicum.policy.compile import CompiledPolicy
 from modicum.policy.hasse.order import RuleOrder
@@ -65,6 +66,7 @@ class RuleProfile:
         own_filter: What the budget admits; None for a rule on each release alone.
         implied_by: A rule that denies whatever this one denies, with its budget;
             None if this one can be the only one to deny.
+        cells: Along what its sums are told apart; nothing if it has one cell.
         above: Rules about more.
         below: Rules about less.
     """
@@ -76,6 +78,7 @@ class RuleProfile:
     filter_name: str
     own_filter: Filter | None
     implied_by: tuple[str, Budget] | None
+    cells: tuple[str, ...]
     above: Neighbors
     below: Neighbors
 
@@ -108,6 +111,7 @@ def rule_profiles(
             filter_name=compiled.policy.filter_name,
             own_filter=compiled.filter_of(rule.budget) if over_history else None,
             implied_by=_implied_by(compiled, place),
+            cells=cells_of(rule.unit, compiled.policy.vocabulary),
             above=_neighbors(rules, place.number, order, up=True),
             below=_neighbors(rules, place.number, order, up=False),
         )

@@ -7,6 +7,7 @@ The words a release may use (attributes, labels, units) come from a policy as a
 from modicum.release.describe import (
     ReleaseDraft,
     approx_dp,
+    between,
     declared,
     gaussian,
     gdp,
@@ -21,12 +22,15 @@ from modicum.release.model import Mechanism, Release, content_digest
 from modicum.release.parse import parse_release
 from modicum.release.parts import EVERYTHING, Part, Span
 from modicum.release.population import Partition, Population
-from modicum.release.price import PricedMechanism, PricedRelease, price
+from modicum.release.price import price
+from modicum.release.priced import PricedMechanism, PricedRelease
+from modicum.release.remembered import Description, read_and_price
 from modicum.release.units import Relation, Unit, larger
 from modicum.release.vocabulary import Label, Vocabulary
 
 __all__ = [
     "EVERYTHING",
+    "Description",
     "Label",
     "Mechanism",
     "Part",
@@ -41,6 +45,7 @@ __all__ = [
     "Unit",
     "Vocabulary",
     "approx_dp",
+    "between",
     "content_digest",
     "declared",
     "gaussian",
@@ -53,5 +58,6 @@ __all__ = [
     "price",
     "pure_dp",
     "randomized_response",
+    "read_and_price",
     "zcdp",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
@@ -25,6 +26,11 @@ class ReleaseDraft:
         release: The release id.
         mechanisms: Mechanisms, from `gaussian`, `laplace`, `randomized_response` or
             `declared`.
+        where: Whose rows the mechanisms read: a box, values by partitioning
+            attribute, or a list of boxes. A mechanism may say so itself.
+        periods: When these rows happened: a period such as `2026-11`, a `date`,
+            `between(…)`, or a list of them.
+        groups: Which user groups they belong to.
         fields: Labels and metadata, by their names in the policy.
 
     Examples:
@@ -43,8 +49,13 @@ class ReleaseDraft:
         release: str,
         *,
         mechanisms: Sequence[Mapping[str, object]],
+        where: object = None,
+        periods: object = None,
+        groups: object = None,
         **fields: object,
     ) -> None:
+        part = {"where": where, "periods": periods, "groups": groups}
+        fields |= {key: value for key, value in part.items() if value is not None}
         object.__setattr__(self, "release", release)
         object.__setattr__(self, "mechanisms", _copied(mechanisms))
         object.__setattr__(self, "fields", _copied(fields))
@@ -78,7 +89,8 @@ def gaussian(
             neighbors, in units of the answer.
         sigma: Standard deviation of the noise, in units of the answer.
         discrete: Whether the noise is on whole numbers.
-        more: `name`, `cost`, labels and the other keys of the release format.
+        more: `name`, `cost`, `where`, `periods`, `groups`, labels and the other
+            keys of the release format.
     """
     kind = "discrete-gaussian" if discrete else "gaussian"
     return _mechanism(kind, attributes, more, sensitivity=sensitivity, sigma=sigma)
@@ -100,7 +112,8 @@ def laplace(
             neighbors, in units of the answer.
         scale: Scale b of the noise, in units of the answer.
         discrete: Whether the noise is on whole numbers (two-sided geometric).
-        more: `name`, `cost`, labels and the other keys of the release format.
+        more: `name`, `cost`, `where`, `periods`, `groups`, labels and the other
+            keys of the release format.
     """
     kind = "discrete-laplace" if discrete else "laplace"
     return _mechanism(kind, attributes, more, sensitivity=sensitivity, scale=scale)
@@ -123,7 +136,8 @@ def randomized_response(
         values: Number of possible values, 2 if left out.
         contribution_bound: By unit, how many answers one instance gives at most.
         public_frame: Whether everybody on a public list answers.
-        more: `name`, `cost`, labels and the other keys of the release format.
+        more: `name`, `cost`, `where`, `periods`, `groups`, labels and the other
+            keys of the release format.
     """
     return _mechanism(
         "randomized-response",
@@ -144,7 +158,8 @@ def declared(
     Args:
         attributes: Attributes of the data it reads.
         cost: By unit, `pure_dp(…)`, `approx_dp(…)`, `zcdp(…)` or `gdp(…)`.
-        more: `name`, labels and the other keys of the release format.
+        more: `name`, `where`, `periods`, `groups`, labels and the other keys of the
+            release format.
     """
     return _mechanism("declared", attributes, more, cost=cost)
 
@@ -167,7 +182,24 @@ def _copied(value: object, depth: int = 0) -> object:
         return {key: _copied(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return tuple(_copied(item, depth + 1) for item in value)
+    if type(value) is date:  # A moment is more than a day, and no period.
+        return value.isoformat()
     return value
+
+
+def between(first: object = None, last: object = None) -> dict[str, object]:
+    """Name what lies from one value to another, both included.
+
+    Args:
+        first: A number, or a period such as `2026-11`; an open end if left out.
+        last: The same.
+
+    Examples:
+        >>> between(18, 64), between(date(2026, 11, 1))
+        ({'from': 18, 'to': 64}, {'from': datetime.date(2026, 11, 1)})
+    """
+    ends = {"from": first, "to": last}
+    return {key: end for key, end in ends.items() if end is not None}
 
 
 def l1(sensitivity: Number) -> dict[str, object]:

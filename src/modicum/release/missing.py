@@ -11,8 +11,8 @@ from modicum.accounting.curves import Curve
 from modicum.accounting.decimals import precise
 from modicum.core.errors import Code, InputError
 from modicum.release.complete import Steps
+from modicum.release.kinds import KINDS
 from modicum.release.model import Mechanism
-from modicum.release.parse import KINDS
 from modicum.release.stated import Stated, wrong
 from modicum.release.vocabulary import Vocabulary
 

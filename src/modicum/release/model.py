@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from modicum.accounting import Budget
@@ -41,6 +41,8 @@ class Mechanism:
         mark: Where it stands.
         cost_mark: Where its costs stand.
         truth_mark: Where its `truth` stands.
+        plain: All of it but the marks as plain data, with exact numbers as text.
+        encoded: The canonical bytes of that.
     """
 
     name: str
@@ -56,6 +58,12 @@ class Mechanism:
     mark: Mark | None = None
     cost_mark: Mark | None = None
     truth_mark: Mark | None = None
+    plain: Mapping[str, Plain] = field(init=False, repr=False, compare=False)
+    encoded: bytes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plain", _to_plain(self))
+        object.__setattr__(self, "encoded", encode(self.plain))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +91,16 @@ def to_plain(release: Release) -> dict[str, Plain]:
         "id": release.id,
         "labels": dict(release.labels),
         "metadata": dict(release.metadata),
-        "mechanisms": [mechanism_to_plain(m) for m in release.mechanisms],
+        "mechanisms": [mechanism.plain for mechanism in release.mechanisms],
     }
 
 
-def mechanism_to_plain(mechanism: Mechanism) -> dict[str, Plain]:
+def mechanism_to_plain(mechanism: Mechanism) -> Mapping[str, Plain]:
     """Return one mechanism as plain data, with exact numbers as text."""
+    return mechanism.plain
+
+
+def _to_plain(mechanism: Mechanism) -> dict[str, Plain]:
     plain: dict[str, Plain] = {
         "name": mechanism.name,
         "kind": mechanism.kind,
@@ -126,7 +138,11 @@ def cost_to_plain(cost: Budget) -> dict[str, Plain]:
 
 def content_digest(release: Release) -> str:
     """Return the SHA-256 of what the release says; a retry has the same one."""
-    return digest(encode(to_plain(release)))
+    # The canonical bytes of `to_plain`, whose keys stand in order.
+    before = encode({"id": release.id, "labels": dict(release.labels)})
+    after = encode({"metadata": dict(release.metadata)})
+    each = b",".join(mechanism.encoded for mechanism in release.mechanisms)
+    return digest(before[:-1] + b',"mechanisms":[' + each + b"]," + after[1:])
 
 
 def _numbers(values: Mapping[str, Fraction]) -> dict[str, Plain]:

@@ -6,6 +6,7 @@ rows outside it change nothing, so a larger part is always true as well.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from typing import TypeAlias, TypeGuard
@@ -50,7 +51,18 @@ EVERYTHING = Part()
 
 
 def part_to_plain(part: Part) -> dict[str, Plain]:
-    """Return a part as plain data: `where`, `periods` and `groups`, None for all."""
+    """Return a part as plain data: `where`, `periods` and `groups`, None for all.
+
+    Args:
+        part: The part.
+
+    Examples:
+        >>> november = Part(periods=((739921, 739950),))
+        >>> part_to_plain(november)["periods"]
+        [['2026-11-01', '2026-11-30']]
+        >>> part_to_plain(Part((((("country", ("CH", "DE")),)),)))["where"]
+        [{'country': ['CH', 'DE']}]
+    """
     return {
         "where": None
         if part.where is None
@@ -61,7 +73,11 @@ def part_to_plain(part: Part) -> dict[str, Plain]:
         "periods": None
         if part.periods is None
         else [
-            [_day_to_plain(first), _day_to_plain(last)] for first, last in part.periods
+            [
+                None if first == FIRST_DAY else _day_to_plain(first),
+                None if last == LAST_DAY else _day_to_plain(last),
+            ]
+            for first, last in part.periods
         ],
         "groups": None if part.groups is None else [list(span) for span in part.groups],
     }
@@ -69,6 +85,11 @@ def part_to_plain(part: Part) -> dict[str, Plain]:
 
 def part_from_plain(where: Plain, periods: Plain, groups: Plain) -> Part:
     """Return the part that plain data encodes.
+
+    Args:
+        where: The boxes, or None for everybody.
+        periods: Pairs of days, None for an open end; or None for all of time.
+        groups: Pairs of numbers, or None for all groups.
 
     Raises:
         ValueError: If it is not exactly what `part_to_plain` returns.
@@ -81,12 +102,24 @@ def part_from_plain(where: Plain, periods: Plain, groups: Plain) -> Part:
     again = part_to_plain(part)
     if (again["where"], again["periods"], again["groups"]) != (where, periods, groups):
         raise ValueError("a part of the data is not in its canonical form")
-    _refuse_unordered(part)
+    if part.where is not None:
+        _check_boxes(part.where)
+    if part.periods is not None:
+        _check_spans(part.periods)
+    if part.groups is not None:
+        _check_spans(part.groups)
+    if part.periods == ((FIRST_DAY, LAST_DAY),):
+        raise ValueError("all of time is not named")
+    if part.groups is not None and part.groups[0][0] < 0:
+        raise ValueError("a user group has a number below 0")
     return part
 
 
 def merged(spans: list[Span]) -> tuple[Span, ...]:
     """Return the same whole numbers as spans in order that do not touch.
+
+    Args:
+        spans: The spans, in any order.
 
     Examples:
         >>> merged([(5, 9), (1, 2), (3, 3), (8, 12)])
@@ -101,34 +134,41 @@ def merged(spans: list[Span]) -> tuple[Span, ...]:
     return tuple(found)
 
 
-def _refuse_unordered(part: Part) -> None:
-    spans = [part.periods or (), part.groups or ()]
-    for box in part.where or ():
-        if list(box) != sorted(box) or not box:
-            raise ValueError("a box does not name its attributes in order")
+def in_order(boxes: Iterable[Box]) -> tuple[Box, ...]:
+    """Return boxes in the order in which a part has them, each once.
+
+    Args:
+        boxes: The boxes.
+    """
+    return tuple(sorted(set(boxes), key=ascii))  # The same in every version of Python.
+
+
+def _check_boxes(boxes: tuple[Box, ...]) -> None:
+    if not boxes or boxes != in_order(boxes):
+        raise ValueError("boxes do not stand in order")
+    for box in boxes:
+        if not box:
+            raise ValueError("a box names no attribute")
         for _, values in box:
-            if values and isinstance(values[0], str):
-                if list(values) != sorted(set(values)):
+            if not values:
+                raise ValueError("an attribute has no value")
+            if isinstance(values[0], str):
+                if values != tuple(sorted(set(values))):
                     raise ValueError("values do not stand in order")
             else:
-                spans.append(values)  # type: ignore[arg-type]
-    if part.where is not None and list(part.where) != sorted(set(part.where), key=repr):
-        raise ValueError("boxes do not stand in order")
-    if any(list(one) != list(merged(list(one))) for one in spans):
+                _check_spans(values)
+
+
+def _check_spans(spans: tuple[Span, ...]) -> None:
+    if not spans or spans != merged(list(spans)):
         raise ValueError("spans do not stand in order")
-    if () in (part.where, part.periods, part.groups):
-        raise ValueError("a part of the data is empty")
-    if any(not values for box in part.where or () for _, values in box):
-        raise ValueError("an attribute has no value")
 
 
 def _values_to_plain(values: Values) -> list[Plain]:
     return [one if isinstance(one, str) else list(one) for one in values]
 
 
-def _day_to_plain(day: int) -> Plain:
-    if day in (FIRST_DAY, LAST_DAY):
-        return None
+def _day_to_plain(day: int) -> str:
     return date.fromordinal(day).isoformat()
 
 

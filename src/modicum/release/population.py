@@ -6,6 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from modicum.core.errors import Mark
+from modicum.release.parts import Values
+
+
+@dataclass(frozen=True, slots=True)
+class Was:
+    """What some values of an attribute have become.
+
+    Attributes:
+        old: Values of the attribute under the policy before, in order.
+        now: The values that they may stand for now, in order; at least one.
+    """
+
+    old: Values
+    now: Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +33,7 @@ class Partition:
         high: The greatest of them.
         immutable: Units whose instances never change their value.
         mark: Where it stands.
+        was: What its values were called, or meant, under the policy before.
     """
 
     name: str
@@ -26,7 +41,8 @@ class Partition:
     low: int
     high: int
     immutable: tuple[str, ...]
-    mark: Mark | None
+    mark: Mark | None = field(compare=False)
+    was: tuple[Was, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

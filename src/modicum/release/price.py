@@ -3,51 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from modicum.accounting import Loss
 from modicum.core.reading import Problems
 from modicum.release.complete import Steps, completed
 from modicum.release.missing import missing
 from modicum.release.model import Mechanism, Release
+from modicum.release.periods import overlaps
+from modicum.release.priced import PricedMechanism, PricedRelease
 from modicum.release.stated import Stated, refuse_halves, stated
-from modicum.release.units import Relation, all_steps
+from modicum.release.units import all_steps, kinds
 from modicum.release.vocabulary import Vocabulary
-
-
-@dataclass(frozen=True, slots=True)
-class PricedMechanism:
-    """A mechanism with its labels completed and its loss for every unit.
-
-    Attributes:
-        mechanism: The description.
-        labels: A value for every label of the vocabulary, defaults filled in.
-        losses: A loss for every unit of the vocabulary.
-        neighbors: By unit, the relation that its loss is proven under.
-        sources: By unit, what its loss was proven from: `declared`, `computed`,
-            `31 x user-day`, `user, any change` …
-    """
-
-    mechanism: Mechanism
-    labels: Mapping[str, str]
-    losses: Mapping[str, Loss]
-    neighbors: Mapping[str, Relation] = field(default_factory=dict)
-    sources: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class PricedRelease:
-    """A release whose every mechanism is priced for every unit.
-
-    Attributes:
-        release: The description.
-        labels: A value for every label, for the release as a whole.
-        mechanisms: The priced mechanisms, in the order of the description.
-    """
-
-    release: Release
-    labels: Mapping[str, str]
-    mechanisms: tuple[PricedMechanism, ...]
 
 
 def price(release: Release, vocabulary: Vocabulary) -> PricedRelease:
@@ -63,19 +29,41 @@ def price(release: Release, vocabulary: Vocabulary) -> PricedRelease:
             declared cost is below the one computed from the parameters.
     """
     found = Problems()
-    steps = all_steps(vocabulary.unit_facts)
     priced: list[PricedMechanism] = []
     for mechanism in release.mechanisms:
         with found.guard():
-            priced.append(_priced(mechanism, steps, vocabulary))
+            priced.append(_priced(mechanism, vocabulary))
     found.raise_any()
-    return PricedRelease(release, _completed(release.labels, vocabulary), tuple(priced))
+    return PricedRelease(
+        release, with_defaults(release.labels, vocabulary), tuple(priced)
+    )
 
 
-def _priced(
-    mechanism: Mechanism, steps: Steps, vocabulary: Vocabulary
-) -> PricedMechanism:
+def steps_of(mechanism: Mechanism, vocabulary: Vocabulary) -> Steps:
+    """Return how many changes of one unit make one of another, as a mechanism sees it.
+
+    What is true at all times may be joined to rows of any day: who reads it is not
+    bound to the periods that are named.
+
+    Args:
+        mechanism: The mechanism.
+        vocabulary: The units.
+    """
+    days = mechanism.part.periods
+    units = vocabulary.unit_facts
+    timeless = not vocabulary.population.static.isdisjoint(mechanism.attributes)
+    within = None
+    if days is not None and not timeless and len(vocabulary.clocks) == 1:
+        within = overlaps(kinds(units), days)
+    known = vocabulary.steps.get(within)
+    if known is not None:
+        return known
+    return vocabulary.steps.keep(within, all_steps(units, within))
+
+
+def _priced(mechanism: Mechanism, vocabulary: Vocabulary) -> PricedMechanism:
     refuse_halves(mechanism)
+    steps = steps_of(mechanism, vocabulary)
     found = Problems()
     given: dict[str, Stated] = {}
     wrong: set[str] = set()
@@ -99,14 +87,20 @@ def _priced(
     found.raise_any()
     return PricedMechanism(
         mechanism,
-        _completed(mechanism.labels, vocabulary),
+        with_defaults(mechanism.labels, vocabulary),
         losses,
         {unit: vocabulary.relation(unit) for unit in vocabulary.units},
         sources,
     )
 
 
-def _completed(given: Mapping[str, str], vocabulary: Vocabulary) -> dict[str, str]:
+def with_defaults(given: Mapping[str, str], vocabulary: Vocabulary) -> dict[str, str]:
+    """Return a value for every label, the default where none is given.
+
+    Args:
+        given: The labels that are given.
+        vocabulary: All labels.
+    """
     return {
         name: given.get(name, label.default)
         for name, label in vocabulary.labels.items()

@@ -20,8 +20,8 @@ from modicum.accounting.curves import Curve
 from modicum.accounting.grid import EPS, RHO
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import LOSS_UNIT, brief, number_text
+from modicum.release.kinds import KINDS
 from modicum.release.model import Mechanism
-from modicum.release.parse import KINDS
 from modicum.release.units import Relation
 
 

@@ -9,8 +9,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
+
+from modicum.release.periods import (
+    PERIODS,
+    Overlap,
+    Overlaps,
+    Period,
+    nests,
+    touches,
+)
+
+__all__ = [
+    "INSIDE",
+    "MOVING",
+    "PERIODS",
+    "RELATIONS",
+    "SAME",
+    "Period",
+    "Reach",
+    "Relation",
+    "Unit",
+    "all_steps",
+    "changes",
+    "kinds",
+    "larger",
+    "nests",
+    "owners",
+    "steps",
+    "touches",
+]
+
+Within: TypeAlias = Mapping[tuple[Period | None, Period | None], Overlap]
 
 #: Which two tables are neighbors for a unit. In all of them an instance is known by
 #: its key (id and period), and nothing outside one key changes.
@@ -22,29 +52,6 @@ from typing import Literal, TypeAlias, get_args
 #:   includes the two others.
 Relation: TypeAlias = Literal["add-remove", "substitute", "any-change"]
 RELATIONS: tuple[Relation, ...] = get_args(Relation)
-
-Period: TypeAlias = Literal["day", "week", "month", "quarter", "year"]
-PERIODS: tuple[Period, ...] = get_args(Period)
-
-#: How many of the second period one of the first touches at most, whichever day
-#: weeks begin on.
-_TOUCHED: Mapping[tuple[Period, Period], int] = MappingProxyType(
-    {
-        ("week", "day"): 7,
-        ("month", "day"): 31,
-        ("quarter", "day"): 92,
-        ("year", "day"): 366,
-        ("quarter", "month"): 3,
-        ("year", "month"): 12,
-        ("year", "quarter"): 4,
-        ("month", "week"): 6,
-        ("quarter", "week"): 14,
-        ("year", "week"): 54,
-        ("week", "month"): 2,
-        ("week", "quarter"): 2,
-        ("week", "year"): 2,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,36 +101,6 @@ INSIDE = Reach(1, 1, fixed=True)
 #: A larger instance that it lies in, perhaps another one in another table: a device
 #: that changes hands.
 MOVING = Reach(1, 1, fixed=False)
-
-
-def nests(small: Period, large: Period) -> bool:
-    """Return whether every `small` period lies in one `large` one.
-
-    Args:
-        small: A period.
-        large: Another one, or the same.
-
-    Examples:
-        >>> nests("day", "week"), nests("week", "month"), nests("year", "month")
-        (True, False, False)
-    """
-    # Only periods that cross each other touch several of each other.
-    crossing = (small, large) in _TOUCHED
-    return small == large or ((large, small) in _TOUCHED and not crossing)
-
-
-def touches(one: Period, other: Period) -> int:
-    """Return how many of the `other` periods one of the `one` touches at most.
-
-    Args:
-        one: A period.
-        other: Another one, or the same.
-
-    Examples:
-        >>> touches("month", "week"), touches("week", "month"), touches("day", "week")
-        (6, 2, 1)
-    """
-    return _TOUCHED.get((one, other), 1)
 
 
 def larger(units: Mapping[str, Unit]) -> dict[str, frozenset[str]]:
@@ -206,27 +183,62 @@ def changes(reach: Reach, change_of: Relation, in_terms_of: Relation) -> int | N
     return reach.size if reach.fixed or change_of == "add-remove" else 2 * reach.size
 
 
-def all_steps(units: Mapping[str, Unit]) -> dict[tuple[str, str], int]:
+def kinds(units: Mapping[str, Unit]) -> tuple[Period | None, ...]:
+    """Return the kinds of periods that units have, each once; None for all of time.
+
+    Args:
+        units: The units by name.
+    """
+    return tuple(dict.fromkeys(unit.period for unit in units.values()))
+
+
+def all_steps(
+    units: Mapping[str, Unit], within: Overlaps | None = None
+) -> dict[tuple[str, str], int]:
     """Return `steps` for every pair of units for which a number is proven.
+
+    A mechanism that reads the rows of some days only answers alike on a table and on
+    what these days leave of it. So the changes may be those that lead from what is
+    left before to what is left after, where fewer instances are touched. What is
+    left of a substitution may be an arrival, a departure or nothing: any change.
 
     Args:
         units: The units by name, ordered without circles.
+        within: How the `kinds` of periods of the units lie on each other on the days
+            that are read; None if all days may be read.
     """
-    reaches = _Reaches(units)
+    found = _steps(units, None)
+    if within is not None:
+        for pair, count in _steps(units, dict(within)).items():
+            found[pair] = min(count, found.get(pair, count))
+    return found
+
+
+def _steps(
+    units: Mapping[str, Unit], within: Within | None
+) -> dict[tuple[str, str], int]:
+    reaches = _Reaches(units, within)
     found: dict[tuple[str, str], int] = {}
     for change_of, one in units.items():
+        partial = within is not None and one.neighbors == "substitute"
+        change: Relation = "any-change" if partial else one.neighbors
         for in_terms_of, other in units.items():
             proven = [
                 count
                 for reach in reaches.of(change_of, in_terms_of)
-                if (count := changes(reach, one.neighbors, other.neighbors)) is not None
+                if (count := changes(reach, change, other.neighbors)) is not None
             ]
             if proven:
                 found[change_of, in_terms_of] = min(proven)
     return found
 
 
-def steps(units: Mapping[str, Unit], change_of: str, in_terms_of: str) -> int | None:
+def steps(
+    units: Mapping[str, Unit],
+    change_of: str,
+    in_terms_of: str,
+    within: Overlaps | None = None,
+) -> int | None:
     """Return how many changes of one unit make any change of another.
 
     Each is meant under the unit's own relation; see `changes` for the proof.
@@ -235,18 +247,20 @@ def steps(units: Mapping[str, Unit], change_of: str, in_terms_of: str) -> int | 
         units: The units by name, ordered without circles.
         change_of: The unit that changes.
         in_terms_of: The unit whose changes are the steps.
+        within: As for `all_steps`.
 
     Returns:
         The least number that is proven; None if none is.
     """
-    return all_steps(units).get((change_of, in_terms_of))
+    return all_steps(units, within).get((change_of, in_terms_of))
 
 
 class _Reaches:
     """What is known of every pair: by the declared order, group sizes, the calendar."""
 
-    def __init__(self, units: Mapping[str, Unit]) -> None:
+    def __init__(self, units: Mapping[str, Unit], within: Within | None) -> None:
         self._units = units
+        self._within = within
         self._covers = larger(units)
         self._owners = owners(units)
         self._parts = self._all_parts()
@@ -258,7 +272,7 @@ class _Reaches:
             return
         if other in self._covers[one]:
             yield INSIDE if other in self._owners[one] else MOVING
-        yield from _by_calendar(self._units[one], self._units[other])
+        yield from self._by_calendar(one, other)
         for fixed in (True, False):
             if (size := self._parts.get((one, other, fixed))) is not None:
                 yield Reach(size, 0, fixed=fixed)
@@ -279,7 +293,7 @@ class _Reaches:
             declared = self._units[part].groups.get(whole)
             if declared is not None:
                 sizes[whole, part, False] = declared
-            for reach in _by_calendar(self._units[whole], self._units[part]):
+            for reach in self._by_calendar(whole, part):
                 if not reach.partly:
                     sizes[whole, part, True] = reach.size
         for middle in self._units:  # Floyd & Warshall: any order will do.
@@ -294,8 +308,14 @@ class _Reaches:
                 key = (whole, part, fixed_above and fixed_below)
                 sizes[key] = min(sizes.get(key, many * few), many * few)
 
+    def _by_calendar(self, one: str, other: str) -> Iterator[Reach]:
+        pair = self._units[one], self._units[other]
+        yield from _always(*pair)
+        if self._within is not None:
+            yield from _on_days(*pair, self._within)
 
-def _by_calendar(one: Unit, other: Unit) -> Iterator[Reach]:
+
+def _always(one: Unit, other: Unit) -> Iterator[Reach]:
     """Yield how two timed units of one id and one clock lie on each other."""
     if one.period is None or other.period is None:
         return
@@ -311,3 +331,15 @@ def _by_calendar(one: Unit, other: Unit) -> Iterator[Reach]:
         # At most the first and the last of them reach over the border.
         size = touches(one.period, other.period)
         yield Reach(size, min(size, 2), fixed=True)
+
+
+def _on_days(one: Unit, other: Unit, within: Within) -> Iterator[Reach]:
+    """Yield how two units of one id lie on each other on the days that are read.
+
+    A key is an id and a period. So an instance of one id touches at most as many keys
+    as there are periods, the same in every table; one of the two may have no period.
+    """
+    clocks = {unit.column for unit in (one, other) if unit.period is not None}
+    if one.id == other.id and len(clocks) == 1:
+        size, weighed = within[one.period, other.period]
+        yield Reach(size, weighed - size, fixed=True)

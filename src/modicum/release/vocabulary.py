@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from modicum.release.heading import Heading
+from modicum.release.memory import Memory
+from modicum.release.parts import Part
+from modicum.release.periods import Overlaps
 from modicum.release.population import Population
+from modicum.release.priced import PricedMechanism
 from modicum.release.units import Relation, Unit, larger, owners
+
+#: A plain description: which mechanism of a release it is, the labels that it inherits,
+#: the part of the data it inherits if it says something about that itself, and,
+#: byte by byte, what it says.
+Described: TypeAlias = tuple[int, tuple[tuple[str, str], ...], Part | None, bytes]
+#: So many numbers of steps, and so many priced mechanisms, are remembered.
+_STEPS_MAX = 256
+_PRICED_MAX = 1024
+_HEADINGS_MAX = 4096
 
 #: Open text that a release may carry besides its labels.
 METADATA = ("purpose", "requester", "dataset", "audience")
@@ -37,6 +52,10 @@ class Vocabulary:
             in every table.
         independent: Whether no unit covers another and all are `add-remove`, so
             that the loss of a unit is what is recorded for it.
+        steps: Remembers how many changes of one unit make one of another, by how
+            periods lie on each other on the days that are read.
+        priced: Remembers mechanisms that were read and priced under these words.
+        headings: Remembers what releases say besides, by the bytes of it.
     """
 
     attributes: frozenset[str]
@@ -48,6 +67,24 @@ class Vocabulary:
     covers: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     owners: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     independent: bool = field(init=False, repr=False, compare=False)
+    steps: Memory[Overlaps | None, Mapping[tuple[str, str], int]] = field(
+        init=False,
+        repr=False,
+        compare=False,
+        default_factory=lambda: Memory(_STEPS_MAX),
+    )
+    priced: Memory[Described, PricedMechanism] = field(
+        init=False,
+        repr=False,
+        compare=False,
+        default_factory=lambda: Memory(_PRICED_MAX),
+    )
+    headings: Memory[bytes, Heading] = field(
+        init=False,
+        repr=False,
+        compare=False,
+        default_factory=lambda: Memory(_HEADINGS_MAX),
+    )
 
     def __post_init__(self) -> None:
         covers = larger(self.unit_facts)
@@ -61,6 +98,16 @@ class Vocabulary:
         """Return the neighboring relation that losses for a unit must hold under."""
         facts = self.unit_facts.get(unit)
         return self.neighbors if facts is None else facts.neighbors
+
+    @property
+    def clocks(self) -> frozenset[str]:
+        """The columns that tell time for some unit.
+
+        The periods that a release names are of one clock: with several, nobody knows
+        which is meant.
+        """
+        timed = (one for one in self.unit_facts.values() if one.period is not None)
+        return frozenset(one.column for one in timed if one.column is not None)
 
     def bounding(self, unit: str) -> frozenset[str]:
         """Return the units, besides itself, whose one change makes any change of it.

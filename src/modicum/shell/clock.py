@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 _FORM = "%Y-%m-%dT%H:%M:%S.%fZ"
 
@@ -38,6 +39,7 @@ class FixedClock:
         return add_seconds(now, seconds)
 
 
+@lru_cache(maxsize=16)  # All that happens in one turn happens at one time.
 def add_seconds(now: str, seconds: int) -> str:
     """Return a time later by so many seconds, in the same form."""
     at = datetime.strptime(now, _FORM).replace(tzinfo=UTC)

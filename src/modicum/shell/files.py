@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import BinaryIO
 
 from modicum.core.document import Entries, Items, Node
 from modicum.core.errors import Code, InputError, Problem
@@ -166,6 +167,15 @@ def load_release(path: str | Path) -> Node:
         InputError: If the file is not one YAML or JSON document.
     """
     return read_document(read_bytes(path), str(path))
+
+
+def standard_input(stream: BinaryIO) -> Node:
+    """Return what stands on standard input as a tree that knows its places.
+
+    Raises:
+        InputError: If it is not one YAML or JSON document.
+    """
+    return read_document(stream.read(TEXT_BYTES_MAX + 1), "standard input")
 
 
 def releases_of(node: Node) -> tuple[Node, ...]:

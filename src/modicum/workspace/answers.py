@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from modicum.core.document import Entries, Items, Node, Scalar, from_python
+from modicum.core.document import Entries, Node
 from modicum.core.errors import (
-    ApprovalError,
     Code,
     ConflictError,
     Mark,
@@ -23,14 +22,14 @@ from modicum.ledger import (
     decide,
     record_release,
 )
+from modicum.ledger.approvals import hearings_of_release
 from modicum.ledger.balances import facts_of
-from modicum.ledger.state import id_taken
+from modicum.ledger.life import id_taken
 from modicum.policy import CompiledPolicy, Policy
-from modicum.policy.model import Approval
-from modicum.policy.predicates import Facts, Scope, holds, words
-from modicum.release import ReleaseDraft, parse_release, price
+from modicum.policy.predicates import holds, words
+from modicum.release import ReleaseDraft, read_and_price
 from modicum.workspace.book import Book
-from modicum.workspace.decision import Decision, approval_text
+from modicum.workspace.decision import Decision
 
 #: A release in any form: a draft, plain data as in a file, or a tree with places.
 Description: TypeAlias = "ReleaseDraft | Mapping[str, object] | Node"
@@ -51,16 +50,10 @@ def price_release(
         InputError: With every mistake found.
     """
     vocabulary = compiled.policy.vocabulary
-    if isinstance(release, ReleaseDraft):
-        node = release.to_node()
-    elif isinstance(release, Scalar | Items | Entries):
-        node = release
-    else:
-        node = from_python(release)
-    described = parse_release(node, vocabulary)
-    recorded = record_release(price(described, vocabulary))
-    if guarded:
-        marks = [mechanism.mark for mechanism in described.mechanisms]
+    priced = read_and_price(release, vocabulary)
+    recorded = record_release(priced)
+    if guarded and compiled.policy.guards:
+        marks = [one.mechanism.mark for one in priced.mechanisms]
         _refuse_guarded(recorded, compiled.policy, marks)
     return recorded
 
@@ -93,54 +86,6 @@ def _refuse_guarded(
     found.raise_any()
 
 
-def approvals_of(
-    recorded: RecordedRelease, compiled: CompiledPolicy
-) -> tuple[Approval, ...]:
-    """Return the approvals that a release needs under a policy.
-
-    A mechanism may have labels of its own, which rules go by. So an approval applies
-    if it does to the release as a whole, or as it reads with the labels of any one of
-    its mechanisms.
-
-    Args:
-        recorded: The release.
-        compiled: The policy.
-    """
-    facts = facts_of(recorded, compiled.policy.vocabulary)
-    readings = [reading for one in facts for reading in (one, _by_own_labels(one))]
-    return tuple(
-        approval
-        for approval in compiled.policy.approvals
-        if any(holds(approval.when, reading) for reading in readings)
-    )
-
-
-def _by_own_labels(facts: Facts) -> Facts:
-    """Return facts as if the release had the labels of the mechanism."""
-    own = {
-        (Scope.RELEASE, label): value
-        for (scope, label), value in facts.labels.items()
-        if scope is Scope.MECHANISM
-    }
-    return replace(facts, labels={**facts.labels, **own})
-
-
-def needs_approval(decision: Decision) -> ApprovalError:
-    """Return the error that a release must be approved before it is reserved."""
-    return ApprovalError(
-        Problem(
-            Code.NEEDS_APPROVAL,
-            f"release `{decision.release}` needs approval",
-            notes=tuple(
-                f"{approval_text(approval)} ({place(approval.mark)})"
-                for approval in decision.approvals
-            ),
-            help="this version cannot record approvals: nothing was reserved;"
-            " what happened already is counted by  modicum release record-past",
-        )
-    )
-
-
 def place_of(release: Description) -> Mark | None:
     """Return where the id of a release stands, if it stands in a file."""
     if not isinstance(release, Entries):
@@ -148,19 +93,41 @@ def place_of(release: Description) -> Mark | None:
     return next((v.mark for key, v in release.entries if key.text == "release"), None)
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who asks, and of which ledger.
+
+    Attributes:
+        ledger: What people call the ledger.
+        book: The book, read up to the head.
+        actor: Who asks.
+    """
+
+    ledger: str
+    book: Book
+    actor: str
+
+
 def first_answer(
-    ledger: str, book: Book, balances: Balances, recorded: RecordedRelease
+    asking: Asking, balances: Balances, recorded: RecordedRelease, day: int
 ) -> Decision:
-    """Return what the rules say to a release that the ledger does not know."""
-    compiled, state = balances.compiled, book.state
-    verdict = decide(balances, recorded)
+    """Return what the rules say to a release that the ledger does not know.
+
+    Args:
+        asking: Who asks, and of which ledger.
+        balances: What was charged.
+        recorded: The release.
+        day: The day on which it is decided, as an ordinal.
+    """
+    compiled, book, state = balances.compiled, asking.book, asking.book.state
+    verdict = decide(balances, recorded, day)
     notices = [
         f"no rule is about mechanism `{name}`: nothing limits it"
         for name in verdict.uncovered
     ]
     if state.policy is None:
         notices.append(
-            f"{ledger} holds nothing yet; the first submit activates this policy"
+            f"{asking.ledger} holds nothing yet; the first submit activates this policy"
         )
     elif not book.is_active(compiled):
         notices.append(
@@ -177,33 +144,30 @@ def first_answer(
         seq=state.seq,
         head=state.head,
         notices=tuple(notices),
-        approvals=approvals_of(recorded, compiled),
+        approvals=tuple(
+            one.approval
+            for one in hearings_of_release(
+                recorded, compiled.policy, state, asking.actor
+            )
+            if not one.given
+        ),
     )
 
 
-def repeated_answer(
-    ledger: str,
-    book: Book,
-    balances: Balances,
-    known: Standing,
-    recorded: RecordedRelease,
-    *,
-    mark: Mark | None,
-) -> Decision:
-    """Return the answer to a release that stands already; nothing is added.
+def refuse_other(
+    known: Standing, recorded: RecordedRelease, mark: Mark | None = None
+) -> None:
+    """Refuse a release whose id cannot be given to it.
 
     Args:
-        ledger: What people call the ledger.
-        book: The book, read up to the head.
-        balances: What was charged, this release included.
-        known: Where it stands.
+        known: Where the id stands.
         recorded: The release that was described.
         mark: Where its id stands, for messages.
 
     Raises:
         ConflictError: If the id stands with other contents, or was given up.
     """
-    if known.release.content != recorded.content:
+    if known.content != recorded.content:
         raise id_taken(known, mark)
     if not known.status.counts:
         raise ConflictError(
@@ -215,11 +179,24 @@ def repeated_answer(
                 help="if it did happen, record it under a new id",
             )
         )
-    balances.take_back(known.release)
+
+
+def repeated_answer(
+    asking: Asking, balances: Balances, known: Standing, charged: RecordedRelease
+) -> Decision:
+    """Return the answer to a release that stands already; nothing is added.
+
+    Args:
+        asking: Who asks, and of which ledger.
+        balances: What was charged, this release included.
+        known: Where it stands.
+        charged: The release as it was charged.
+    """
+    balances.take_back(charged, known.day)
     try:
-        decision = first_answer(ledger, book, balances, recorded)
+        decision = first_answer(asking, balances, charged, known.day)
     finally:
-        balances.charge(known.release)
+        balances.charge(charged, known.day)
     reserved = known.status is ReleaseStatus.RESERVED
     return replace(
         decision,

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeAlias
 
-from modicum.core.errors import Code, InputError, ModicumError, Problem, StaleError
+from modicum.core.errors import (
+    Code,
+    InputError,
+    InvariantError,
+    ModicumError,
+    Problem,
+    StaleError,
+)
 from modicum.ledger import (
     Balances,
     ChainBreakError,
     Event,
+    LossChange,
     Record,
+    RecordedRelease,
     ReleaseStatus,
     Standing,
     State,
-    read_record,
+    event_of,
     seal,
 )
 from modicum.ledger.events import (
@@ -23,20 +34,48 @@ from modicum.ledger.events import (
     PolicyActivated,
     ReleaseExpired,
     ReleaseReserved,
-    ReleaseVoided,
+    day_of,
 )
+from modicum.ledger.folding import Followed, fold, followed_from, loss_changes
+from modicum.ledger.snapshot import Snapshot
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
 from modicum.workspace.ports import Turn
 
+#: So many of the releases that came in last are kept as they are.
+LATEST_MAX = 1000
+
+#: Returns the records of a log after a number.
+Reader: TypeAlias = Callable[[int], Iterable[Record]]
+
 
 class Book:
-    """A state, and the balances of the policy that decides; both follow the log."""
+    """A state, and the balances of the policy that decides; both follow the log.
 
-    def __init__(self) -> None:
-        self.state = State()
-        self._balances: Balances | None = None
+    Args:
+        snapshot: Where to begin; by default at an empty log.
+    """
+
+    def __init__(self, snapshot: Snapshot | None = None) -> None:
+        self.state = snapshot.state if snapshot else State()
+        self._resumable = snapshot
+        self._followed: Followed | None = None
+        self._awaits_policy = False
+        self._latest: dict[str, RecordedRelease] = {}
         self._active: CompiledPolicy | None = None
+
+    # --- following the log ---
+
+    def continues_with(self, records: Iterator[Record]) -> bool:
+        """Return whether a log is the one that was read, as far as it was read.
+
+        Args:
+            records: The log, from the record that was folded last; that one is taken.
+        """
+        if self.state.seq == 0:
+            return True
+        last = next(records, None)
+        return last is not None and last.hash == self.state.head
 
     def fold(self, records: Iterable[Record]) -> None:
         """Fold further records, checking that they continue the chain.
@@ -45,37 +84,73 @@ class Book:
             VerificationError: If they do not.
         """
         for record in records:
-            seq = self.state.seq + 1
-            event = read_record(record, seq, self.state.head)
-            try:
-                self.apply(event, record)
-            except ModicumError as error:
-                raise ChainBreakError(
-                    seq, f"it cannot happen here ({error})"
-                ) from error
-
-    def continues(self, known: Sequence[Record]) -> bool:
-        """Return whether a log still has the record that was folded last.
-
-        Args:
-            known: What the log has at that number; empty if it has nothing.
-        """
-        if self.state.seq == 0:
-            return True
-        return bool(known) and known[0].hash == self.state.head
+            self._follow(*fold(self.state, record))
 
     def apply(self, event: Event, record: Record) -> None:
-        """Fold one event into the state and the balances."""
-        self.state.apply(event, record.hash)
-        if self._balances is None:
+        """Fold one event, which was sealed just now, into the state and the balances.
+
+        Raises:
+            ModicumError: If it contradicts what is there; nothing is changed then.
+        """
+        self._follow(event, self.state.apply(event, record.hash))
+
+    def decide_by(self, compiled: CompiledPolicy | None) -> None:
+        """Follow the balances of a policy from the beginning of the log.
+
+        Args:
+            compiled: The policy; None for the one that the log activates.
+        """
+        if self._followed is not None:
             return
-        match event.body:
-            case ReleaseReserved(release=release) | PastRecorded(release=release):
-                self._balances.charge(release)
-            case ReleaseVoided(release=identifier) | ReleaseExpired(release=identifier):
-                self._balances.take_back(self.state.releases[identifier].release)
-            case _:
-                pass
+        if self.state.seq == 0:
+            self._awaits_policy = compiled is None
+            self._followed = Followed(compiled, ()) if compiled else None
+        elif self._resumable is not None:
+            self._resume(compiled or self.active(), self._resumable)
+
+    def _resume(self, compiled: CompiledPolicy | None, snapshot: Snapshot) -> None:
+        """Take the balances of a snapshot, if they are those of the policy."""
+        if (
+            compiled is not None
+            and snapshot.balances is not None
+            and snapshot.policy == compiled.policy.digest
+        ):
+            try:
+                balances = Balances.restored(compiled, snapshot.balances)
+            except ValueError:
+                return  # They are made anew from the log.
+            self._followed = Followed(compiled, self.state.policies, balances)
+
+    def snapshot(self) -> Snapshot:
+        """Return what is known at the head, for a fast start later."""
+        if self._followed is None:
+            return Snapshot(self.state)
+        policy = self._followed.compiled.policy
+        return Snapshot(self.state, policy.digest, self._followed.balances.dump())
+
+    def _follow(self, event: Event, change: LossChange | None) -> None:
+        self._resumable = None  # It is of an earlier entry now.
+        if change is not None:
+            self._remember(change.release)
+        if change is not None and self._followed is not None:
+            self._followed.settle(change)
+        elif isinstance(event.body, PolicyActivated):
+            self._follow_policy()
+
+    def _follow_policy(self) -> None:
+        """Follow the words of a policy that was activated, from its beginning.
+
+        If something was charged before, the balances are made anew once they are
+        asked for: all of it may have to be told in other words.
+        """
+        followed, self._followed = self._followed, None
+        awaited, self._awaits_policy = self._awaits_policy, False
+        if not self.state.releases:
+            compiled = self.active() if awaited else followed and followed.compiled
+            if compiled:
+                self._followed = Followed(compiled, self.state.policies)
+
+    # --- what it says ---
 
     def active(self) -> CompiledPolicy | None:
         """Return the ledger's active policy, compiled; None if there is none.
@@ -101,30 +176,92 @@ class Book:
         active = self.state.policy
         return active is not None and active.digest == compiled.policy.digest
 
-    def balances(self, compiled: CompiledPolicy) -> Balances:
-        """Return what each rule of a policy has been charged; do not change them."""
-        if (
-            self._balances is None
-            or self._balances.compiled.policy.digest != compiled.policy.digest
-        ):
-            self._balances = Balances(compiled, self.state.counted())
-        return self._balances
+    def followed(self, compiled: CompiledPolicy, read: Reader) -> Followed:
+        """Return what each rule of a policy has been charged; do not change it.
+
+        Args:
+            compiled: The policy.
+            read: Reads the log; asked only if the balances were not followed so far.
+        """
+        known = self._followed
+        if known is None or known.compiled.policy.digest != compiled.policy.digest:
+            changes: Iterable[LossChange] = ()
+            if self.state.releases:
+                changes = loss_changes(read(0), self.state)
+            known = followed_from(compiled, self.state.policies, changes)
+            self._followed = known
+        return known
+
+    @contextmanager
+    def followed_at(
+        self, compiled: CompiledPolicy, read: Reader, now: str
+    ) -> Iterator[Followed]:
+        """Lend the balances as if what has run out at `now` had expired already."""
+        followed = self.followed(compiled, read)
+        due = [self._charge_of(self.state.releases[one]) for one in self.state.due(now)]
+        self._followed = None  # Should it break off midway, they are made anew.
+        for change in due:
+            followed.settle(replace(change, taken_back=True))
+        try:
+            yield followed
+        except InvariantError:
+            raise
+        except ModicumError:
+            self._take_again(followed, due)
+            raise
+        self._take_again(followed, due)
+
+    def _take_again(self, followed: Followed, lent: Iterable[LossChange]) -> None:
+        for change in lent:
+            followed.settle(change)
+        self._followed = followed
+
+    def _charge_of(self, standing: Standing) -> LossChange:
+        release = self.state.open[standing.id]
+        return LossChange(release, standing.seq, standing.day)
 
     def standing_at(self, release: str, now: str) -> Standing | None:
         """Return where a release stands as if what has run out had expired already."""
         standing = self.state.releases.get(release)
-        if standing is not None and release in self.state.due(now):
-            return replace(standing, status=ReleaseStatus.EXPIRED)
+        if (
+            standing is not None
+            and standing.status is ReleaseStatus.RESERVED
+            and standing.expires_at <= now
+        ):
+            return replace(standing, status=ReleaseStatus.EXPIRED, expires_at="")
         return standing
 
-    def balances_at(self, compiled: CompiledPolicy, now: str) -> Balances:
-        """Return the balances as if what has run out at `now` had expired already."""
-        due = set(self.state.due(now))
-        if not due:
-            return self.balances(compiled)
-        return Balances(
-            compiled, (one for one in self.state.counted() if one.id not in due)
-        )
+    def release_of(
+        self, standing: Standing, record: Callable[[int], Record | None]
+    ) -> RecordedRelease:
+        """Return what a release is and costs.
+
+        Args:
+            standing: Where it stands.
+            record: Reads one record of the log; asked only if the release is neither
+                open nor one of the last that came in.
+
+        Raises:
+            VerificationError: If its entry is not there, or tells of another one.
+        """
+        known = self.state.open.get(standing.id) or self._latest.get(standing.id)
+        if known is not None:
+            return known
+        found = record(standing.seq)
+        body = None if found is None else event_of(found, standing.seq).body
+        if (
+            not isinstance(body, ReleaseReserved | PastRecorded)
+            or body.release.id != standing.id
+            or body.release.content != standing.content
+        ):
+            raise ChainBreakError(standing.seq, "it is not what was read before")
+        return body.release
+
+    def _remember(self, release: RecordedRelease) -> None:
+        """Keep a release for a while: who tries again mostly does so soon."""
+        self._latest[release.id] = release
+        if len(self._latest) > LATEST_MAX:
+            del self._latest[next(iter(self._latest))]
 
 
 class Entry:
@@ -140,17 +277,48 @@ class Entry:
     def __init__(self, book: Book, turn: Turn, now: str, actor: str) -> None:
         self.book = book
         self.now = now
+        self.actor = actor
+        #: Whether something was folded that will not be stored.
+        self.withdrawn = False
         self._turn = turn
-        self._actor = actor
         self._records: list[Record] = []
+
+    @property
+    def added(self) -> int:
+        """How many events were added."""
+        return len(self._records)
+
+    @property
+    def book_is_ahead(self) -> bool:
+        """Whether the book holds what is not stored, or not stored yet."""
+        return self.withdrawn or bool(self._records)
+
+    @property
+    def day(self) -> int:
+        """The day of everything that is added, as an ordinal."""
+        return day_of(self.now)
 
     def add(self, body: Body) -> None:
         """Add an event."""
         state = self.book.state
-        event = Event(self.now, self._actor, body)
+        event = Event(self.now, self.actor, body)
         record = seal(event, state.seq + 1, state.head)
         self.book.apply(event, record)
         self._records.append(record)
+
+    def read(self, after: int) -> Iterator[Record]:
+        """Yield the records after a number, with those that were added just now."""
+        yield from self._turn.read(after)
+        yield from (one for one in self._records if one.seq > after)
+
+    def record(self, seq: int) -> Record | None:
+        """Return the record with a number; None if there is none."""
+        own = [one for one in self._records if one.seq == seq]
+        return own[0] if own else next(iter(self._turn.read(seq - 1)), None)
+
+    def followed(self, compiled: CompiledPolicy) -> Followed:
+        """Return what each rule of a policy has been charged; do not change it."""
+        return self.book.followed(compiled, self.read)
 
     def activate(self, compiled: CompiledPolicy) -> None:
         """Make a policy the active one if the ledger has none yet.
@@ -163,6 +331,15 @@ class Entry:
             self.add(PolicyActivated(policy.digest, policy.name, policy.text))
         elif not self.book.is_active(compiled):
             raise stale(compiled, self.book.state)
+
+    def withdraw_activation(self) -> None:
+        """Store nothing if a policy was activated and nothing came under it.
+
+        A ledger is begun by what is written to it, not by a mistake.
+        """
+        if self.book.state.seq == len(self._records) == 1:
+            self._records.clear()
+            self.withdrawn = True
 
     def expire_due(self) -> None:
         """Take back the reservations that have run out."""

@@ -6,40 +6,27 @@ implies nothing any more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
-from modicum.accounting import INFINITE, Budget, Total
+from modicum.accounting import Budget, Total, filter_for
 from modicum.accounting.budgets import budget_text
-from modicum.accounting.grid import DELTA, coordinate_name
-from modicum.accounting.losses import total_of
-from modicum.core.errors import Code, Mark, Problem
-from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
+from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.ledger import Balances, RecordedRelease, RuleLoss
 from modicum.ledger.amounts import amounts
-from modicum.ledger.balances import charges, facts_of
+from modicum.ledger.balances import Brought, facts_of
 from modicum.ledger.decide import over_history
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.rule_profile import budget_place
+from modicum.workspace.charged_cells import cells_of, fullest, spent_in_each
+from modicum.workspace.contributions import (
+    Contributor,
+    contributors_text,
+    decisive,
+    shares,
+)
 from modicum.workspace.explain import amount_text
 from modicum.workspace.fitting import readable, smallest_budget
-
-
-@dataclass(frozen=True, slots=True)
-class Contributor:
-    """What one release takes of a rule.
-
-    Attributes:
-        release: Its id.
-        units: Its loss on the coordinate that decides, or its own delta, in ledger
-            units; `INFINITE` if no bound is proven.
-        share: Which part of the sum that is; None if the sum is infinite.
-    """
-
-    release: str
-    units: int
-    share: Fraction | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +34,11 @@ class Conflict:
     """A rule that history exceeds, so that it denies whatever matches it.
 
     Attributes:
-        loss: What the rule was charged, and what it admits.
+        loss: What the rule was charged in its fullest cell, and what it admits.
         coordinate: What its contributors are measured by.
-        contributors: The releases that it is about, largest first.
-        fits: The smallest budget of the same measure that history fits in; None if
-            there is none.
+        contributors: The releases that were charged in that cell, largest first.
+        fits: The smallest budget of the same measure that what every cell was charged
+            fits in; None if there is none.
         mark: Where the rule's budget stands in the policy.
     """
 
@@ -72,6 +59,7 @@ class Conflict:
         found = amounts(self.loss)
         spent = amount_text(found.together, found.scale)
         limit = amount_text(found.limit, found.scale)
+        where = f", in {self.loss.cell}" if self.loss.cell else ""
         if self.fits is None:
             remedy = "no budget of this measure fits; leave the rule as it was"
         else:
@@ -81,35 +69,74 @@ class Conflict:
             Code.POLICY_CONFLICT,
             f"releases already made exceed the rule {self.rule.id}",
             self.mark,
-            label=f"{found.measure} is {spent} already, more than {limit}",
+            label=f"{found.measure} is {spent} already, more than {limit}{where}",
             notes=(f"made by {contributors_text(self.contributors, self.coordinate)}",),
             help=remedy,
         )
 
 
 def conflicts(
-    counted: Sequence[RecordedRelease], compiled: CompiledPolicy
+    history: Iterable[Brought], compiled: CompiledPolicy
 ) -> tuple[Conflict, ...]:
-    """Return the rules over history that these releases exceed, in the policy's order.
+    """Return the rules over history that a history exceeds, in the policy's order.
 
     Args:
-        counted: The releases whose loss counts.
+        history: All releases that were ever brought in, in the order of the log, in
+            the words of the policy. It is gone through several times.
         compiled: The policy.
     """
-    balances = Balances(compiled, counted)
+    balances = Balances(compiled, history)
+    counted = _Counted(history)
     exceeded = [loss for loss in charged_rules(counted, balances) if not loss.allowed]
-    spent = contributors([loss.rule for loss in exceeded], counted, compiled)
-    name = compiled.policy.filter_name
+    worst = [fullest(cells_of(balances, one.rule), compiled) for one in exceeded]
+    spent = spent_in_each(worst, history, compiled)
     return tuple(
-        Conflict(
-            loss,
-            decisive(loss),
-            shares(spent[loss.rule.id], decisive(loss)),
-            smallest_budget(loss.rule.budget, name, loss.before),
-            budget_place(loss.rule, compiled.policy),
-        )
-        for loss in exceeded
+        _conflict(balances, replace(loss, before=cell.total, cell=cell.words), own)
+        for loss, cell, own in zip(exceeded, worst, spent, strict=True)
     )
+
+
+def _conflict(
+    balances: Balances, loss: RuleLoss, spent: Iterable[tuple[str, Total]]
+) -> Conflict:
+    compiled, coordinate = balances.compiled, decisive(loss)
+    return Conflict(
+        loss,
+        coordinate,
+        shares(spent, coordinate),
+        _smallest_for_all(balances, loss.rule),
+        budget_place(loss.rule, compiled.policy),
+    )
+
+
+def _smallest_for_all(balances: Balances, rule: Rule) -> Budget | None:
+    """Return the smallest budget that what every cell was charged fits in."""
+    compiled = balances.compiled
+    name, found = compiled.policy.filter_name, rule.budget
+    for total, _ in balances.charged(rule):
+        if not _fits(found, name, total):
+            larger = smallest_budget(found, name, total)
+            if larger is None:
+                return None
+            found = larger
+    return found
+
+
+def _fits(budget: Budget, name: str, total: Total) -> bool:
+    try:
+        return filter_for(budget, name).admits(total)
+    except InputError:  # The filter is not proven for it.
+        return False
+
+
+class _Counted(Iterable[RecordedRelease]):
+    """The releases of a history whose loss counts."""
+
+    def __init__(self, history: Iterable[Brought]) -> None:
+        self._history = history
+
+    def __iter__(self) -> Iterator[RecordedRelease]:
+        return (one.release for one in self._history if one.counts)
 
 
 def charged_rules(
@@ -128,81 +155,3 @@ def charged_rules(
         rules.update((rule.id, rule) for rule, _ in compiled.rules.matching(facts))
     for identifier in sorted(rules, key=lambda one: compiled.rules.number(one) or 0):
         yield over_history(balances, rules[identifier], Total())
-
-
-def decisive(loss: RuleLoss) -> int:
-    """Return the coordinate that a rule stands or falls by: own deltas, or a sum."""
-    total, own_filter = loss.together, loss.own_filter
-    nearest = own_filter.nearest(total)
-    if nearest is None or total.units(DELTA) > own_filter.delta_cap:
-        return DELTA
-    return nearest[0]
-
-
-def contributors(
-    rules: Iterable[Rule],
-    releases: Iterable[RecordedRelease],
-    compiled: CompiledPolicy,
-) -> dict[str, list[tuple[str, Total]]]:
-    """Return, by rule, what each release that falls under it is charged.
-
-    Args:
-        rules: The rules over history to look at.
-        releases: The releases.
-        compiled: The policy of the rules.
-    """
-    found: dict[str, list[tuple[str, Total]]] = {rule.id: [] for rule in rules}
-    if not found:
-        return found
-    for release in releases:
-        for rule, losses in charges(
-            compiled.rules, release, compiled.policy.vocabulary
-        ):
-            if rule.id in found:
-                found[rule.id].append((release.id, total_of(losses)))
-    return found
-
-
-def contributors_text(
-    spent: Sequence[Contributor], coordinate: int, most: int = 5
-) -> str:
-    """Return the largest contributors in words.
-
-    Args:
-        spent: The contributors, largest first.
-        coordinate: What they are measured by.
-        most: How many of them to name.
-    """
-    scale = DELTA_UNIT if coordinate == DELTA else LOSS_UNIT
-    named = [
-        f"{one.release} ({coordinate_name(coordinate)}"
-        f" {amount_text(one.units, scale)}{_percent(one.share)})"
-        for one in spent[:most]
-    ]
-    left = len(spent) - len(named)
-    return ", ".join(named) + (f" and {left} more" if left else "")
-
-
-def _percent(share: Fraction | None) -> str:
-    return "" if share is None else f", {share.numerator * 100 // share.denominator} %"
-
-
-def shares(
-    spent: Iterable[tuple[str, Total]], coordinate: int
-) -> tuple[Contributor, ...]:
-    """Return what releases take of a sum, the largest first.
-
-    Args:
-        spent: Ids of releases, and what each was charged.
-        coordinate: The coordinate of the sum.
-    """
-    amounts = [(release, total.units(coordinate)) for release, total in spent]
-    whole = sum(units for _, units in amounts)
-    finite = whole < INFINITE
-    found = [
-        Contributor(
-            release, units, Fraction(units, whole) if finite and whole else None
-        )
-        for release, units in amounts
-    ]
-    return tuple(sorted(found, key=lambda one: -one.units))

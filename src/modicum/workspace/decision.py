@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from modicum.core.errors import Code, ModicumError, Problem, UsageError
 from modicum.ledger import RuleLoss, Verdict
 from modicum.policy.model import Approval
 from modicum.workspace import explain
+from modicum.workspace.fits import Again, Explanation, Fit, Option
 
 
 def approval_text(approval: Approval) -> str:
@@ -35,6 +37,8 @@ class Decision:
         retry: Whether the release stood already and nothing was written.
         notices: What the reader should know besides.
         approvals: Who must agree before it may be reserved.
+        again: Looks at the release again, at the ledger's present head; None if it
+            was decided in a batch.
     """
 
     release: str
@@ -49,6 +53,7 @@ class Decision:
     retry: bool = False
     notices: tuple[str, ...] = ()
     approvals: tuple[Approval, ...] = ()
+    again: Again | None = field(default=None, compare=False)
 
     @property
     def allowed(self) -> bool:
@@ -84,17 +89,88 @@ class Decision:
             return f"ALLOW {self.release}: {total} of {total} matching rules hold"
         return f"DENY {self.release}: {blocking} of {total} matching rules deny"
 
-    def explain(self) -> str:
-        """Return the reasons in plain text, computed from public facts only."""
-        notes = (f"  note: {notice}" for notice in self.notices)
-        reasons = () if self.retry else explain.reasons(self.verdict)
+    def explain(self, *, deep: bool = True) -> str:
+        """Return the reasons in plain text, computed from public facts only.
+
+        Args:
+            deep: Whether to tell of a denial also who filled the cells, and what
+                would pass; the log is read for that, as far as it is now.
+        """
+        found = self._explanation() if deep else None
+        told = {one.rule: one.lines for one in found.cells} if found else {}
+        notes = (f"  note: {notice}" for notice in self._remarks)
+        reasons = () if self.retry else explain.reasons(self.verdict, told)
+        closest = (f"  {line}" for line in found.closest) if found else ()
         asked = () if self.retry else map(approval_text, self.approvals)
-        return "\n".join(
-            (self.headline, *reasons, *(f"  needs {one}" for one in asked), *notes)
+        needs = (f"  needs {one}" for one in asked)
+        return "\n".join((self.headline, *reasons, *closest, *needs, *notes))
+
+    def largest_fit(self, vary: str = "noise", mechanism: str | None = None) -> Fit:
+        """Return the closest variant that would pass now, or why there is none.
+
+        Numbers have four significant digits, rounded such that the variant passes.
+
+        Args:
+            vary: `noise` (`sigma` or `scale` alone), `epsilon`, `rho` or `mu` of
+                declared costs, `where` or `periods`.
+            mechanism: The name of the one mechanism to vary; by default all.
+
+        Returns:
+            A value with `release`, to be submitted, and `why`; and the entry of the
+            ledger that it was found on.
+
+        Raises:
+            InputError: If there is no such thing to vary, or no such mechanism.
+            UsageError: If the release was decided in a batch.
+        """
+        return self._again().largest_fit(vary, mechanism)
+
+    def options(self) -> tuple[Option, ...]:
+        """Return the single changes after which it would pass now, each decided.
+
+        Raises:
+            UsageError: If the release was decided in a batch.
+        """
+        return self._again().options()
+
+    def _again(self) -> Again:
+        if self.again is None:
+            raise UsageError(
+                Problem(
+                    Code.NOT_SUPPORTED,
+                    f"{self.release} was decided in a batch: nothing looks at it again",
+                    help="check it by itself",
+                )
+            )
+        return self.again
+
+    def _explanation(self) -> Explanation | None:
+        if self.allowed or self.again is None:
+            return None
+        try:
+            return self.again.explanation()
+        except ModicumError:  # The ledger cannot be read now; the reasons stand.
+            return None
+
+    @property
+    def _remarks(self) -> tuple[str, ...]:
+        rounded = () if self.retry else self.verdict.rounded
+        return (
+            *self.notices,
+            *(
+                f"the cells of {unit} are too many to be told apart: it is charged to"
+                " more than it reads"
+                for unit in rounded
+            ),
         )
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the documented JSON form (docs/reference/json.md)."""
+    def to_dict(self, *, deep: bool = False) -> dict[str, object]:
+        """Return the documented JSON form (docs/reference/json.md).
+
+        Args:
+            deep: As for `explain`; else `explanation` is None.
+        """
+        found = self._explanation() if deep else None
         return {
             "decision": "allow" if self.allowed else "deny",
             "release": self.release,
@@ -104,6 +180,7 @@ class Decision:
             "over_limit": list(self.over_limit),
             "losses": [explain.loss_to_dict(loss) for loss in self.verdict.losses],
             "uncovered": list(self.verdict.uncovered),
+            "rounded": list(self.verdict.rounded),
             "policy": {
                 "name": self.policy_name,
                 "digest": self.policy_digest,
@@ -119,7 +196,8 @@ class Decision:
                 }
                 for approval in self.approvals
             ],
-            "notices": list(self.notices),
+            "notices": list(self._remarks),
+            "explanation": None if found is None else found.to_dict(),
         }
 
     def __repr__(self) -> str:

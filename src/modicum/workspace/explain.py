@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_DOWN, Context, Decimal
 
 from modicum.accounting import INFINITE, ApproxBudget, Epsilon
@@ -13,13 +13,24 @@ from modicum.ledger import RuleLoss, Verdict
 from modicum.ledger.amounts import Amounts, Approximation, amounts, approximation, sums
 from modicum.policy.rules import Stage
 
+#: Where lines about a rule begin.
+_INDENT = " " * 9
 
-def reasons(verdict: Verdict) -> Iterator[str]:
-    """Yield what each rule says, line by line, those that deny first."""
+
+def reasons(
+    verdict: Verdict, told: Mapping[str, Sequence[str]] | None = None
+) -> Iterator[str]:
+    """Yield what each rule says, line by line, those that deny first.
+
+    Args:
+        verdict: What they say.
+        told: By rule, what else is known about its denial.
+    """
     losses = sorted(verdict.losses, key=lambda loss: loss.allowed)
     width = max((len(loss.rule.id) for loss in losses), default=0)
     for loss in losses:
         yield from _rule_lines(loss, width)
+        yield from (f"{_INDENT}{line}" for line in (told or {}).get(loss.rule.id, ()))
     if not losses:
         yield "  no rule of the policy is about this release"
 
@@ -38,16 +49,19 @@ def _rule_lines(loss: RuleLoss, width: int) -> Iterator[str]:
         )
     )
     stage = ", each release alone" if alone else ""
+    cell = f", {loss.cell}" if loss.cell else ""
     yield (
         f"  {glyph} {loss.rule.id:<{width}}  {found.measure}: {shown}"
-        f"  (per {loss.rule.unit}{stage})"
+        f"  (per {loss.rule.unit}{stage}{cell})"
     )
     if not loss.allowed:
         yield from _denial_lines(loss, found)
 
 
 def _denial_lines(loss: RuleLoss, found: Amounts) -> Iterator[str]:
-    indent = " " * 9
+    indent = _INDENT
+    if loss.denying > 1:
+        yield f"{indent}{loss.denying} cells deny; this one is over the most"
     near, summed = approximation(loss), sums(loss)
     if found.measure == "delta":
         yield f"{indent}{_delta_text(loss)}"
@@ -121,6 +135,8 @@ def loss_to_dict(loss: RuleLoss) -> dict[str, object]:
         "rule": loss.rule.id,
         "unit": loss.rule.unit,
         "stage": loss.rule.stage.value,
+        "cell": loss.cell or None,
+        "cells_denying": loss.denying,
         "allowed": loss.allowed,
         "measure": found.measure,
         "before": json_number(found.before, found.scale),

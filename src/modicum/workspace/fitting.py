@@ -105,7 +105,7 @@ def largest_rho(own_filter: Filter, total: Total) -> int | None:
 
     # Whatever is summed, a Gaussian mechanism costs at least its rho of it.
     most = max((cap for _, cap in own_filter.caps), default=0) + 1
-    found = _least(too_much, start=1, most=max(most, 1))
+    found = least(too_much, start=1, most=max(most, 1))
     return 0 if found is None else found - 1
 
 
@@ -117,14 +117,14 @@ def _with_least_parameter(
         return None
     if isinstance(budget, GdpBudget):
         start = isqrt(start * LOSS_UNIT)
-    least = _least(
+    found = least(
         lambda units: _admits(
             with_parameter(budget, Fraction(units, LOSS_UNIT)), filter_name, total
         ),
         start=start,
         most=INFINITE - 1,
     )
-    return None if least is None else with_parameter(budget, Fraction(least, LOSS_UNIT))
+    return None if found is None else with_parameter(budget, Fraction(found, LOSS_UNIT))
 
 
 def _with_room_for_deltas(
@@ -137,10 +137,10 @@ def _with_room_for_deltas(
     own = floor_units(budget.delta, DELTA_UNIT)
     if enough(own):
         return budget
-    least = _least(enough, start=own, most=DELTA_UNIT - 1)
-    if least is None:
+    found = least(enough, start=own, most=DELTA_UNIT - 1)
+    if found is None:
         return None
-    return replace(budget, delta=Fraction(least, DELTA_UNIT))
+    return replace(budget, delta=Fraction(found, DELTA_UNIT))
 
 
 def _raised(budget: RenyiBudget, total: Total) -> RenyiBudget | None:
@@ -167,8 +167,21 @@ def _delta_cap(budget: Budget, filter_name: str) -> int:
         return -1
 
 
-def _least(holds: Callable[[int], bool], *, start: int, most: int) -> int | None:
-    """Return the least number from 1 to `most` that a rising condition holds of."""
+def least(holds: Callable[[int], bool], *, start: int, most: int) -> int | None:
+    """Return the least number from 1 to `most` that a rising condition holds of.
+
+    Args:
+        holds: The condition: once it holds of a number, it holds of all larger ones.
+        start: Where to begin looking.
+        most: The largest number.
+
+    Returns:
+        None if it holds of none of them.
+
+    Examples:
+        >>> least(lambda number: number * number >= 50, start=3, most=100)
+        8
+    """
     step = 1
     if holds(max(start, 1)):
         high = max(start, 1)

@@ -6,27 +6,27 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from modicum.core.errors import ModicumError
-from modicum.ledger import (
-    GENESIS,
-    ChainBreakError,
-    Record,
-    RecordedRelease,
-    State,
-    read_record,
-)
+from modicum.ledger import GENESIS, Record, RecordedRelease, State
+from modicum.ledger.balances import Brought
 from modicum.ledger.events import (
-    Body,
+    Event,
     PastRecorded,
-    PolicyActivated,
     ReleaseDenied,
     ReleaseExpired,
     ReleaseReserved,
     ReleaseVoided,
+    day_of,
+    day_of_release,
 )
+from modicum.ledger.folding import fold
+from modicum.ledger.retelling import Retelling
+from modicum.ledger.state import ActivePolicy
+from modicum.policy import CompiledPolicy
 
 #: What became of an attempt that was not let in; the others have a `ReleaseStatus`.
 DENIED = "denied"
+
+_GIVEN_UP = ("voided", "expired")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,14 @@ class Attempt:
         outcome: `denied`, or where the release stands now: `reserved`, `started`,
             `posted`, `voided`, `expired` or `recorded`.
         blocking: The rules that denied it then.
+        day: The day that it was made on, as an ordinal.
     """
 
     seq: int
     release: RecordedRelease
     outcome: str
     blocking: tuple[str, ...] = ()
+    day: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class History:
 
     steps: tuple[Step, ...]
     counted: tuple[RecordedRelease, ...]
-    policies: tuple[PolicyActivated, ...] = ()
+    policies: tuple[ActivePolicy, ...] = ()
     seq: int = 0
     head: str = GENESIS
 
@@ -79,6 +81,27 @@ class History:
     def attempts(self) -> tuple[Attempt, ...]:
         """What was asked for, oldest first."""
         return tuple(step for step in self.steps if isinstance(step, Attempt))
+
+    def brought(self, compiled: CompiledPolicy) -> tuple[Brought, ...]:
+        """Return every release that was ever brought in, in the order they came in.
+
+        Args:
+            compiled: The policy in whose words they are told.
+        """
+        words = self.words(compiled)
+        return tuple(
+            Brought(
+                words.release(one.release, one.seq),
+                one.day,
+                one.outcome not in _GIVEN_UP,
+            )
+            for one in self.attempts
+            if one.outcome != DENIED
+        )
+
+    def words(self, compiled: CompiledPolicy) -> Retelling:
+        """Return what tells releases in the words of a policy."""
+        return Retelling(self.policies, compiled.policy.vocabulary.population)
 
 
 def history_of(records: Iterable[Record], now: str) -> History:
@@ -92,35 +115,37 @@ def history_of(records: Iterable[Record], now: str) -> History:
         VerificationError: If the log contradicts itself.
     """
     state = State()
-    bodies: list[Body] = []
+    events: list[Event] = []
     for record in records:
-        event = read_record(record, state.seq + 1, state.head)
-        try:
-            state.apply(event, record.hash)
-        except ModicumError as error:
-            raise ChainBreakError(
-                state.seq + 1, f"it cannot happen here ({error})"
-            ) from error
-        bodies.append(event.body)
+        event, _ = fold(state, record)
+        events.append(event)
     due = state.due(now)
+    steps = (*_steps(events, state, set(due)), *map(TakenBack, due))
     return History(
-        steps=(*_steps(bodies, state, set(due)), *map(TakenBack, due)),
-        counted=tuple(one for one in state.counted() if one.id not in set(due)),
-        policies=tuple(body for body in bodies if isinstance(body, PolicyActivated)),
+        steps=steps,
+        counted=tuple(
+            step.release
+            for step in steps
+            if isinstance(step, Attempt) and step.outcome not in (DENIED, *_GIVEN_UP)
+        ),
+        policies=tuple(state.policies),
         seq=state.seq,
         head=state.head,
     )
 
 
-def _steps(bodies: Iterable[Body], state: State, due: set[str]) -> Iterator[Step]:
-    for seq, body in enumerate(bodies, 1):
-        match body:
-            case ReleaseReserved(release=release) | PastRecorded(release=release):
+def _steps(events: Iterable[Event], state: State, due: set[str]) -> Iterator[Step]:
+    for seq, event in enumerate(events, 1):
+        match event.body:
+            case (
+                ReleaseReserved(release=release) | PastRecorded(release=release)
+            ) as body:
                 status = state.releases[release.id].status.value
                 outcome = "expired" if release.id in due else status
-                yield Attempt(seq, release, outcome)
+                day = day_of_release(body, event.at)
+                yield Attempt(seq, release, outcome, day=day)
             case ReleaseDenied(release=release, blocking=blocking):
-                yield Attempt(seq, release, DENIED, blocking)
+                yield Attempt(seq, release, DENIED, blocking, day_of(event.at))
             case ReleaseVoided(release=identifier) | ReleaseExpired(release=identifier):
                 yield TakenBack(identifier)
             case _:

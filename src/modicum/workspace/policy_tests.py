@@ -12,11 +12,13 @@ from modicum.core.document import Node
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.reading import Problems, fail, nearest
 from modicum.ledger import Balances, RecordedRelease, decide
-from modicum.ledger.balances import facts_of
+from modicum.ledger.approvals import approvals_asked
+from modicum.ledger.balances import brought, facts_of
 from modicum.policy import CompiledPolicy
 from modicum.policy.model import Approval, Guard
 from modicum.policy.predicates import Facts, holds
-from modicum.workspace.answers import approvals_of, price_release
+from modicum.release.parts import FIRST_DAY, LAST_DAY
+from modicum.workspace.answers import price_release
 from modicum.workspace.decision import Decision
 from modicum.workspace.policy_test_files import Outcome, PolicyTest
 
@@ -84,16 +86,17 @@ def run_test(test: PolicyTest, compiled: CompiledPolicy) -> Answer:
         guards = _refusing_guards(test.release, compiled)
         return Answer(test, Outcome.INVALID, None, error.problems, guards, ())
     _refuse_repeated([*history, release], [*test.history, test.release])
+    day = _present([*history, release])
     decision = Decision(
         release=release.id,
-        verdict=decide(Balances(compiled, history), release),
+        verdict=decide(Balances(compiled, brought(history, day)), release, day),
         status="checked",
         policy_name=compiled.policy.name,
         policy_digest=compiled.policy.digest,
         policy_active=False,
         seq=0,
         head="0" * 64,
-        approvals=approvals_of(release, compiled),
+        approvals=approvals_asked(release, compiled.policy),
     )
     if not decision.allowed:
         outcome = Outcome.DENY
@@ -102,6 +105,18 @@ def run_test(test: PolicyTest, compiled: CompiledPolicy) -> Answer:
     else:
         outcome = Outcome.ALLOW
     return Answer(test, outcome, decision, (), (), decision.approvals)
+
+
+def _present(releases: Iterable[RecordedRelease]) -> int:
+    """Return the day on which a test takes place: the last one that it speaks of."""
+    spans = [
+        span
+        for release in releases
+        for mechanism in release.mechanisms
+        for span in mechanism.part.periods or ()
+    ]
+    ends = (first if last == LAST_DAY else last for first, last in spans)
+    return max(ends, default=FIRST_DAY)
 
 
 def _past(test: PolicyTest, compiled: CompiledPolicy) -> list[RecordedRelease]:

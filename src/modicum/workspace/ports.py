@@ -13,33 +13,96 @@ class Turn(Protocol):
     """The exclusive right to append, held for the length of a `with` block."""
 
     def read(self, after: int) -> Iterable[Record]:
-        """Return the records whose number exceeds `after`, in order."""
+        """Return the records whose number exceeds `after`, in order, page by page."""
         ...
 
     def append(self, records: Sequence[Record]) -> None:
-        """Store records, all or none, durably before the block ends."""
+        """Store the records that follow the last one, durably before the block ends.
+
+        All records of a turn are stored, or none. If the block ends with an
+        exception, it is none.
+
+        Raises:
+            VerificationError: If their numbers do not follow those stored before.
+        """
         ...
 
 
 class EventStore(Protocol):
-    """Where the log lives."""
+    """Where the log lives.
+
+    One store may be used by several threads; a turn is held by one thread, of one
+    process, at a time, and those who wait for it are served in their order.
+
+    Every method raises `UnavailableError` where the outside failed and the call may
+    be tried again, and `VerificationError` where what is stored is damaged.
+    """
 
     @property
     def name(self) -> str:
-        """What people call it, such as its path."""
+        """What people call it, such as its path; it holds no secret."""
         ...
 
     def exists(self) -> bool:
         """Return whether there is a ledger."""
         ...
 
-    def read(self, after: int) -> Sequence[Record]:
-        """Return the records whose number exceeds `after`; write nothing at all."""
+    def read(self, after: int, limit: int | None = None) -> Iterable[Record]:
+        """Return the records whose number exceeds `after`, in order.
+
+        They are fetched in pages, the first of them at once; what is appended after
+        the call is left out. Reading needs no turn, and writes nothing to a ledger
+        that nobody else has open.
+
+        Args:
+            after: A number; 0 for all records.
+            limit: How many records at most; None for all.
+        """
+        ...
+
+    def record(self, seq: int) -> Record | None:
+        """Return the record with a number, or None if there is none."""
         ...
 
     def turn(self) -> AbstractContextManager[Turn]:
-        """Wait for the exclusive turn. What was appended is durable on exit."""
+        """Wait for the exclusive turn. What was appended is durable on exit.
+
+        Where the outcome of the exit is unknown, it raises `UnavailableError`; the
+        log, read again, says what happened.
+        """
         ...
+
+    def close(self) -> None:
+        """Let go of connections. The store may be used again: it opens new ones."""
+        ...
+
+
+class SnapshotStore(Protocol):
+    """Where a cache of the state lives. Losing it loses nothing but time."""
+
+    def load_snapshot(self) -> bytes | None:
+        """Return the latest snapshot; None if there is none that can be read."""
+        ...
+
+    def save_snapshot(self, data: bytes) -> None:
+        """Keep a snapshot in place of the one before, if it can be kept."""
+        ...
+
+
+class CheckpointStore(Protocol):
+    """Where signed checkpoints live, beside the log."""
+
+    def checkpoints(self) -> list[bytes]:
+        """Return every checkpoint, in the order in which they were added."""
+        ...
+
+    def add_checkpoint(self, data: bytes) -> None:
+        """Store a checkpoint durably; storing it again changes nothing."""
+        ...
+
+
+class Store(EventStore, SnapshotStore, CheckpointStore, Protocol):
+    """A log with what is kept beside it; every store of the shell is one."""
 
 
 class Clock(Protocol):

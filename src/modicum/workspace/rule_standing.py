@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from modicum.accounting import Total
 from modicum.ledger import Balances, RuleLoss
 from modicum.ledger.amounts import Amounts, amounts
 from modicum.ledger.decide import over_history
 from modicum.policy import CompiledPolicy, Rule
-from modicum.workspace.conflicts import Contributor, contributors, decisive, shares
+from modicum.workspace.charged_cells import cells_of, fullest, spent_in
+from modicum.workspace.contributions import Contributor, decisive, shares
 from modicum.workspace.fitting import largest_rho
 from modicum.workspace.past import History
 
@@ -19,12 +20,12 @@ class RuleStanding:
     """Where a rule over history stands.
 
     Attributes:
-        loss: What it was charged, and what it admits.
+        loss: What it was charged in its fullest cell, and what it admits.
         spent: The same on the filter's own scale: `together` and `limit`.
         rho_left: How much rho of Gaussian noise it still admits, in ledger units;
             None if it enforces nothing.
         coordinate: What its spenders are measured by.
-        spenders: The releases that it is about, largest first.
+        spenders: The releases that were charged in that cell, largest first.
     """
 
     loss: RuleLoss
@@ -49,10 +50,13 @@ def rule_standing(
         history: What happened.
         compiled: The policy of the rule.
     """
-    balances = Balances(compiled, history.counted)
+    brought = history.brought(compiled)
+    balances = Balances(compiled, brought)
+    cell = fullest(cells_of(balances, rule), compiled)
     loss = over_history(balances, rule, Total())
+    loss = replace(loss, before=cell.total, cell=cell.words)
     coordinate = decisive(loss)
-    charged = contributors([rule], history.counted, compiled)[rule.id]
+    charged = spent_in(cell, brought, compiled)
     return RuleStanding(
         loss=loss,
         spent=amounts(loss),

@@ -112,7 +112,7 @@ def what_if(
     Raises:
         VerificationError: If a release cannot have been charged as it was.
     """
-    replay = _Replay(compiled)
+    replay = _Replay(history, compiled)
     total = len(history.attempts)
     replayed: list[Replayed] = []
     for step in history.steps:
@@ -125,7 +125,7 @@ def what_if(
     return WhatIf(
         tuple(replayed),
         replay.closest(),
-        conflicts(history.counted, compiled),
+        conflicts(history.brought(compiled), compiled),
         tuple(_assumptions(history, compiled)),
     )
 
@@ -133,39 +133,42 @@ def what_if(
 class _Replay:
     """Decides one attempt after the other, as if the policy had always held."""
 
-    def __init__(self, compiled: CompiledPolicy) -> None:
+    def __init__(self, history: History, compiled: CompiledPolicy) -> None:
         self._compiled = compiled
+        self._words = history.words(compiled)
         self._balances = Balances(compiled)
-        self._held: dict[str, RecordedRelease] = {}
+        self._held: dict[str, tuple[RecordedRelease, int]] = {}
 
     def decide(self, attempt: Attempt) -> Replayed:
         """Decide an attempt; charge it if it is let in, or did happen anyway."""
-        release = attempt.release
+        release = self._words.release(attempt.release, attempt.seq)
         # Denied then, allowed now, and asked for again: the last try is what counts.
         if (
             release.id in self._held
-            and self._held[release.id].content == release.content
+            and self._held[release.id][0].content == release.content
         ):
             return Replayed(attempt, allowed=True, blocking=())
         self.take_back(release.id)
-        verdict = decide(self._balances, release)
+        verdict = decide(self._balances, release, attempt.day)
         past = attempt.outcome == "recorded"
         guards = () if past else tuple(_refusing(release, self._compiled))
         allowed = past or (verdict.allowed and not guards)
         if allowed:
-            self._balances.charge(release)
-            self._held[release.id] = release
+            self._balances.charge(release, attempt.day)
+            self._held[release.id] = release, attempt.day
         return Replayed(attempt, allowed, verdict.blocking, guards)
 
     def take_back(self, identifier: str) -> None:
         """Undo a release that was given up, if it was let in at all."""
-        release = self._held.pop(identifier, None)
-        if release is not None:
-            self._balances.take_back(release)
+        held = self._held.pop(identifier, None)
+        if held is not None:
+            self._balances.take_back(*held)
 
     def closest(self) -> tuple[RuleLoss, ...]:
         """Return the fullest rules, the fullest first."""
-        losses = charged_rules(self._held.values(), self._balances)
+        losses = charged_rules(
+            (release for release, _ in self._held.values()), self._balances
+        )
         enforced = [loss for loss in losses if loss.own_filter.enforced]
         enforced.sort(key=_fullness, reverse=True)
         return tuple(enforced[:CLOSEST])

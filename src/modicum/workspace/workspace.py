@@ -2,117 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
-from modicum.accounting import Total
-from modicum.core.document import from_python
-from modicum.core.errors import (
-    Code,
-    ConflictError,
-    InputError,
-    ModicumError,
-    Problem,
-    UsageError,
-)
-from modicum.core.reading import text
-from modicum.ledger import (
-    AuditReport,
-    Balances,
-    Record,
-    RecordedRelease,
-    RuleLoss,
-    Standing,
-    State,
-    audit,
-)
-from modicum.ledger.decide import over_history
-from modicum.ledger.events import (
-    PastRecorded,
-    ReleaseDenied,
-    ReleasePosted,
-    ReleaseReserved,
-    ReleaseStarted,
-    ReleaseVoided,
-)
-from modicum.ledger.state import next_status, unknown_release
+from modicum.core.errors import Code, ModicumError, Problem, UsageError
+from modicum.ledger import Standing, State
+from modicum.ledger.events import ReleasePosted, ReleaseStarted, ReleaseVoided
 from modicum.policy import CompiledPolicy
-from modicum.workspace.answers import (
-    Description,
-    first_answer,
-    needs_approval,
-    place_of,
-    price_release,
-    repeated_answer,
+from modicum.workspace.answers import Description, refuse_other
+from modicum.workspace.book import Entry, stale
+from modicum.workspace.bringing_in import (
+    RESERVATION_SECONDS,
+    BringingIn,
+    Submission,
+    prepared,
+    prepared_past,
 )
-from modicum.workspace.book import Book, Entry, stale
 from modicum.workspace.decision import Decision
-from modicum.workspace.ports import Clock, EventStore
+from modicum.workspace.governing import Governance
+from modicum.workspace.ledger_view import LedgerView
+from modicum.workspace.requests import attempt
+from modicum.workspace.steps import giving_up, step
 
 T = TypeVar("T")
 
-#: A reservation that is not started by then expires: one day.
-RESERVATION_SECONDS = 24 * 60 * 60
-#: A longer reservation would block others for no reason: ninety days.
-RESERVATION_SECONDS_MAX = 90 * RESERVATION_SECONDS
 
-
-class Workspace:
-    """One ledger under one policy.
-
-    Args:
-        store: Where the log lives.
-        clock: The time of day.
-        policy: The policy that the caller means; None for the ledger's active one.
-        actor: Who asks; written into every event.
-    """
-
-    def __init__(
-        self,
-        store: EventStore,
-        clock: Clock,
-        *,
-        policy: CompiledPolicy | None = None,
-        actor: str = "unknown",
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._policy = policy
-        self._actor = actor
-        self._book = Book()
+class Workspace(LedgerView):
+    """One ledger under one policy: what may be asked of it, and what may be done."""
 
     # --- deciding ---
-
-    def check(self, release: Description) -> Decision:
-        """Return what `submit` would answer now. Writes nothing.
-
-        Any policy may be checked; the decision says whether it is the active one.
-
-        Args:
-            release: The release.
-
-        Raises:
-            InputError: If the release is malformed.
-            ConflictError: If the id stands with other contents, or was given up.
-            UsageError: If there is neither a policy nor a ledger with one.
-        """
-        book = self._read()
-        compiled = self._meant_policy(book)
-        recorded = price_release(release, compiled)
-        now = self._clock.now()
-        known = book.standing_at(recorded.id, now)
-        balances = book.balances_at(compiled, now)
-        if known is not None:
-            return repeated_answer(
-                self._store.name,
-                book,
-                balances,
-                known,
-                recorded,
-                mark=place_of(release),
-            )
-        return first_answer(self._store.name, book, balances, recorded)
 
     def submit(
         self,
@@ -139,25 +58,56 @@ class Workspace:
             StaleError: If the ledger's active policy is not the one given.
             ApprovalError: If people must agree first; nothing is written.
         """
-        _refuse_reservation(reserve_seconds)
+        one = self.prepare(release, post=post, reserve_seconds=reserve_seconds)
+        return self._askable(release, _decision(self.submit_many([one])))
 
-        def work(
-            entry: Entry, balances: Balances, recorded: RecordedRelease
-        ) -> Decision:
-            decision = first_answer(self._store.name, entry.book, balances, recorded)
-            digest = decision.policy_digest
-            if not decision.allowed:
-                entry.add(ReleaseDenied(recorded, digest, decision.blocking))
-                return replace(decision, status="denied")
-            if decision.approvals:
-                raise needs_approval(decision)
-            expires_at = self._clock.after(entry.now, reserve_seconds)
-            entry.add(ReleaseReserved(recorded, digest, expires_at))
-            if not post:
-                return replace(decision, status="reserved", expires_at=expires_at)
-            return _carried_out(entry, replace(decision, status="reserved"))
+    def prepare(
+        self,
+        release: Description,
+        *,
+        post: bool = False,
+        reserve_seconds: int = RESERVATION_SECONDS,
+    ) -> Submission:
+        """Return a release for `submit_many`, read and priced. Writes nothing.
 
-        return self._bring_in(release, work, is_out=post)
+        Args:
+            release: The release.
+            post: As for `submit`.
+            reserve_seconds: As for `submit`.
+
+        Raises:
+            InputError: If the release is malformed.
+            StaleError: If the ledger's active policy is not the one given.
+        """
+        return prepared(
+            release,
+            self._deciding_policy(),
+            post=post,
+            reserve_seconds=reserve_seconds,
+        )
+
+    def submit_many(
+        self, submissions: Sequence[Submission]
+    ) -> list[Decision | ModicumError]:
+        """Decide releases in one turn, each after the ones before it.
+
+        All that is decided is stored together; on return it is durable.
+
+        Args:
+            submissions: The releases, as `prepare` returns them.
+
+        Returns:
+            For each, in order, its decision, or the mistake that `submit` would
+            raise; a mistake of one changes nothing for the others.
+
+        Raises:
+            UnavailableError: If the turn cannot be had, or nobody knows whether it
+                was stored. The same releases may be submitted again.
+            VerificationError: If the log contradicts itself.
+        """
+        return self._live.turn(
+            lambda entry: self._bringing_in.submit(entry, submissions)
+        )
 
     def record_past(self, release: Description) -> Decision:
         """Count a release that happened before. It cannot be denied.
@@ -174,15 +124,43 @@ class Workspace:
             ConflictError: If the id stands already with other contents.
             StaleError: If the ledger's active policy is not the one given.
         """
+        return _decision(self.record_past_many([self.prepare_past(release)]))
 
-        def work(
-            entry: Entry, balances: Balances, recorded: RecordedRelease
-        ) -> Decision:
-            decision = first_answer(self._store.name, entry.book, balances, recorded)
-            entry.add(PastRecorded(recorded, decision.policy_digest))
-            return replace(decision, status="recorded")
+    def prepare_past(self, release: Description) -> Submission:
+        """Return a past release for `record_past_many`. Writes nothing.
 
-        return self._bring_in(release, work, is_out=True, guarded=False)
+        Args:
+            release: The release; what is not known is assumed to be the worst.
+
+        Raises:
+            InputError: If the release is malformed.
+            ConflictError: If the id stands with other contents, or was given up.
+            StaleError: If the ledger's active policy is not the one given.
+        """
+        one = prepared_past(release, self._deciding_policy())
+        known = self._live.book.standing_at(one.release.id, self._live.now)
+        if known is not None:
+            refuse_other(known, one.release, one.mark)
+        return one
+
+    def record_past_many(
+        self, submissions: Sequence[Submission]
+    ) -> list[Decision | ModicumError]:
+        """Count releases that happened before, in one turn.
+
+        Args:
+            submissions: The releases, as `prepare_past` returns them.
+
+        Returns:
+            For each its decision, or the mistake that `record_past` would raise.
+
+        Raises:
+            UnavailableError: As for `submit_many`.
+            VerificationError: If the log contradicts itself.
+        """
+        return self._live.turn(
+            lambda entry: self._bringing_in.record(entry, submissions)
+        )
 
     # --- the life of a release ---
 
@@ -221,14 +199,26 @@ class Workspace:
             InputError: If the ledger knows no such release, or no reason is given.
             ConflictError: If it is not reserved any more.
         """
-        why = text(from_python(reason), "the reason").strip()
-        if not why:
-            raise InputError(
-                Problem(Code.MISSING_KEY, "voiding a release needs a reason")
-            )
-        return self._step(ReleaseVoided(release, why))
+        return self._step(giving_up(release, reason))
 
     # --- the ledger ---
+
+    @property
+    def governance(self) -> Governance:
+        """What people do who govern the ledger: approve, activate, remark."""
+        return Governance(self, self._actor)
+
+    def turn(self, work: Callable[[Entry], T]) -> T:
+        """Do some work in the turn of a ledger that exists; it is durable on return.
+
+        Args:
+            work: Adds events; it decides nothing about releases.
+
+        Raises:
+            UsageError: If there is no ledger.
+        """
+        self._live.must_exist()
+        return self._live.turn(work, deciding=False)
 
     def init(self) -> State:
         """Make a ledger and activate the policy; under the same policy, do nothing.
@@ -257,212 +247,44 @@ class Workspace:
             entry.activate(compiled)
             return entry.book.state
 
-        return self._turn(work)
+        return self._live.turn(work)
 
-    def standing(self, release: str) -> Standing:
-        """Return where a release stands now. Writes nothing.
-
-        Args:
-            release: The id.
-
-        Raises:
-            InputError: If the ledger knows no such release.
-        """
-        standing = self._read().standing_at(release, self._clock.now())
-        if standing is None:
-            raise unknown_release(release)
-        return standing
-
-    def state(self) -> State:
-        """Return the state at the head of the log. Writes nothing.
-
-        Raises:
-            UsageError: If there is no ledger and no policy to begin one with.
-            VerificationError: If the log contradicts itself.
-        """
-        return self._read().state
-
-    def records(self) -> Iterable[Record]:
-        """Return the stored records, oldest first, unchecked. Writes nothing.
-
-        Raises:
-            UsageError: If there is no ledger.
-        """
-        self._must_exist()
-        return self._store.read(0)
-
-    def verify(
-        self,
-        on_entry: Callable[[int], None] | None = None,
-        *,
-        noted_hash: str | None = None,
-    ) -> AuditReport:
-        """Read the log from the beginning and check all of it. Writes nothing.
-
-        Args:
-            on_entry: Called with the number of each entry that was checked.
-            noted_hash: A hash that was noted elsewhere; the report tells where it
-                stands.
-
-        Raises:
-            UsageError: If there is no ledger.
-            VerificationError: At the first contradiction.
-        """
-        return audit(self.records(), on_entry, noted_hash=noted_hash)
-
-    def policy(self) -> CompiledPolicy:
-        """Return the policy that this workspace decides by. Writes nothing.
-
-        Raises:
-            UsageError: If none was given and none is active.
-        """
-        return self._meant_policy(self._read())
-
-    def standings(self) -> list[RuleLoss]:
-        """Return where every rule of the policy stands. Writes nothing.
-
-        Raises:
-            UsageError: If there is neither a policy nor a ledger with one.
-        """
-        book = self._read()
-        compiled = self._meant_policy(book)
-        balances = book.balances_at(compiled, self._clock.now())
-        return [over_history(balances, rule, Total()) for rule in compiled.rules]
+    def save_snapshot(self) -> None:
+        """Write a snapshot of what was read so far, for a fast start; it is a cache."""
+        self._live.save_snapshot()
 
     # --- inside ---
 
-    def _read(self) -> Book:
-        """Fold what was appended since the last look, without taking a turn."""
-        if self._policy is None or self._store.exists():
-            self._must_exist()
-            self._follow(self._store.read)
-        elif self._book.state.seq:
-            self._book = Book()  # The ledger is gone.
-        return self._book
-
-    def _follow(self, read: Callable[[int], Iterable[Record]]) -> None:
-        """Fold what is new; begin anew if the log is not the one that was read."""
-        seq = self._book.state.seq
-        records = list(read(max(seq - 1, 0)))
-        if not self._book.continues(records):
-            self._book = Book()
-            records, seq = list(read(0)), 0
-        self._book.fold(records[1 if seq else 0 :])
-
-    def _must_exist(self) -> None:
-        if not self._store.exists():
-            raise UsageError(
-                Problem(
-                    Code.LEDGER_MISSING,
-                    f"there is no ledger at {self._store.name}",
-                    help="make one with  modicum init --policy policy.yaml",
-                )
-            )
-
-    def _turn(self, work: Callable[[Entry], T]) -> T:
-        """Do some work in the ledger's turn; what it adds is durable on return."""
-        try:
-            with self._store.turn() as turn:
-                self._follow(turn.read)
-                entry = Entry(self._book, turn, self._clock.now(), self._actor)
-                result = work(entry)
-                entry.commit()
-        except BaseException:
-            # What was added may or may not be stored: read it again next time.
-            self._book = Book()
-            raise
-        return result
-
-    def _bring_in(
-        self,
-        release: Description,
-        work: Callable[[Entry, Balances, RecordedRelease], Decision],
-        *,
-        is_out: bool,
-        guarded: bool = True,
-    ) -> Decision:
-        """Bring a release into the ledger, unless it stands there already.
-
-        If the caller says that it is out, a reservation that stands is carried out:
-        it must not expire and be taken back.
-        """
-        book = self._read()
-        compiled = self._meant_policy(book)
-        if book.state.policy is not None and not book.is_active(compiled):
-            raise stale(compiled, book.state)
-        # If malformed, nothing is touched.
-        recorded = price_release(release, compiled, guarded=guarded)
-
-        def within(entry: Entry) -> Decision:
-            entry.activate(compiled)
-            entry.expire_due()
-            balances = entry.book.balances(compiled)
-            known = entry.book.state.releases.get(recorded.id)
-            if known is None:
-                return work(entry, balances, recorded)
-            answer = repeated_answer(
-                self._store.name,
-                entry.book,
-                balances,
-                known,
-                recorded,
-                mark=place_of(release),
-            )
-            return _carried_out(entry, answer) if is_out else answer
-
-        return self._turn(within)
+    @property
+    def _bringing_in(self) -> BringingIn:
+        return BringingIn(self._store.name, self._clock)
 
     def _step(self, body: ReleaseStarted | ReleasePosted | ReleaseVoided) -> Standing:
-        self._must_exist()
-
-        def work(entry: Entry) -> Standing | ModicumError:
-            entry.expire_due()
-            standing = entry.book.state.releases.get(body.release)
-            if standing is None:
-                raise unknown_release(body.release)
-            try:
-                next_status(standing, body, entry.now)
-            except ConflictError as error:
-                return error  # The expirations of this turn are true all the same.
-            entry.add(body)
-            return entry.book.state.releases[body.release]
-
-        outcome = self._turn(work)
+        self._live.must_exist()
+        # If it is a mistake, the expirations of this turn are true all the same.
+        outcome = self._live.turn(
+            lambda entry: attempt(entry, partial(step, body)), deciding=False
+        )
         if isinstance(outcome, ModicumError):
             raise outcome
         return outcome
 
-    def _meant_policy(self, book: Book) -> CompiledPolicy:
-        compiled = self._policy or book.active()
-        if compiled is None:
-            raise self._no_policy()
+    def _deciding_policy(self) -> CompiledPolicy:
+        """Return the policy that the next turn decides by.
+
+        Raises:
+            StaleError: If the policy that was given is not the active one.
+        """
+        book = self._live.read(deciding=True)
+        compiled = self._meant_policy(book)
+        if book.state.policy is not None and not book.is_active(compiled):
+            raise stale(compiled, book.state)
         return compiled
 
-    def _no_policy(self) -> UsageError:
-        return UsageError(
-            Problem(
-                Code.NO_POLICY,
-                f"{self._store.name} has no active policy",
-                help="name one with  --policy policy.yaml",
-            )
-        )
 
-
-def _carried_out(entry: Entry, decision: Decision) -> Decision:
-    """Start and post a release that is out already, as far as it is not yet."""
-    if decision.status == "reserved":
-        entry.add(ReleaseStarted(decision.release))
-    if decision.status in ("reserved", "started"):
-        entry.add(ReleasePosted(decision.release))
-        return replace(decision, status="posted", expires_at="")
-    return decision
-
-
-def _refuse_reservation(seconds: int) -> None:
-    if not 1 <= seconds <= RESERVATION_SECONDS_MAX:
-        raise InputError(
-            Problem(
-                Code.OUT_OF_RANGE,
-                f"a reservation lasts 1 second to 90 days, not {seconds} seconds",
-            )
-        )
+def _decision(answers: Sequence[Decision | ModicumError]) -> Decision:
+    """Return the only answer; raise it if it is a mistake."""
+    (answer,) = answers
+    if isinstance(answer, ModicumError):
+        raise answer
+    return answer

@@ -32,7 +32,7 @@ from modicum.core.errors import Code, InputError
 from modicum.core.yaml_reader import read_document
 from modicum.ledger.amounts import amounts, sums
 from modicum.ledger.balances import Balances
-from modicum.ledger.decide import RuleLoss, _alone, over_history
+from modicum.ledger.decide import RuleLoss, by_itself, over_history
 from modicum.policy.budget_maps import apply_map, parse_map
 from modicum.policy.compile import compile_text
 from modicum.release import parse_release, price
@@ -171,7 +171,7 @@ def test_a_rule_for_single_releases_may_be_by_order(more: int) -> None:
     coordinates = [0] * COORDINATES
     coordinates[order_index(Fraction(8))] = 3 * 10**11 + more
     alone = total_of([Loss(tuple(coordinates))])
-    loss = _alone(compiled, compiled.release_rules[0], alone)
+    loss = by_itself(compiled, compiled.release_rules[0], [alone])
     found = amounts(loss)
     assert loss.allowed == (more == 0)
     assert (found.measure, found.limit) == ("rdp(8)", 3 * 10**11)

@@ -81,7 +81,7 @@ def test_any_flipped_bit_of_the_payload_is_found(
         lambda plain: {**plain, "seq": 2},
         lambda plain: {**plain, "prev": "1" * 64},
         lambda plain: {**plain, "more": 1},
-        lambda plain: {**plain, "event": {**plain["event"], "v": 2}},
+        lambda plain: {**plain, "event": {**plain["event"], "v": 3}},
         lambda plain: {**plain, "event": {**plain["event"], "kind": "release-freed"}},
         lambda plain: {**plain, "event": {**plain["event"], "body": {}}},
         lambda plain: {k: v for k, v in plain.items() if k != "prev"},

@@ -315,7 +315,7 @@ def test_twice_is_at_least_once(loss: Loss) -> None:
 
 def event_of(one: RecordedMechanism) -> Event:
     release = RecordedRelease("r", "0" * 64, {}, {}, (one,))
-    return Event("2026-05-01T12:00:00.000000Z", "t", PastRecorded(release, "p"))
+    return Event("2026-05-01T12:00:00.000000Z", "t", PastRecorded(release, "0" * 64))
 
 
 def mechanism_in(plain: object) -> dict[str, object]:

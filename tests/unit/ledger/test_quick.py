@@ -22,6 +22,7 @@ from modicum.accounting.grid import DELTA, EPS, RHO, order_index
 from modicum.accounting.mechanisms import declared_pure
 from modicum.core.errors import InvariantError
 from modicum.ledger import Balances, decide
+from modicum.ledger.balances import brought
 from modicum.ledger.decide import allows
 from modicum.ledger.events import RecordedMechanism, RecordedRelease
 from modicum.ledger.quick import EngineOf, QuickBalances, numba_engine
@@ -138,7 +139,7 @@ def test_mechanisms_of_one_release_count_together(
     before = rng.choice([0, 0, rng.randrange(count)])
     history = RecordedRelease("before", "0" * 64, {}, {}, parts[:before])
     release = RecordedRelease("now", "0" * 64, {}, {}, parts[before:])
-    expected = decide(Balances(compiled, [history]), release).allowed
+    expected = decide(Balances(compiled, brought([history])), release).allowed
     for kernel in engines.values():
         quick = QuickBalances(compiled, [history], kernel=kernel)
         assert quick.allows(release) == expected

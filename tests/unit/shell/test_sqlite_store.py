@@ -1,17 +1,17 @@
-"""The SQLite store: turns, identity, and readers that write nothing."""
+"""The SQLite store: identity, readers that write nothing, servers, older tables."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import sqlite3
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from samples.small import counts, workspace
+from samples.stores import ROOT, Place, append, numbered, sqlite_place
 
 from modicum.core.errors import (
     Code,
@@ -19,10 +19,11 @@ from modicum.core.errors import (
     UsageError,
     VerificationError,
 )
-from modicum.ledger import Record
 from modicum.shell.sqlite_store import SqliteStore
+from modicum.shell.sqlite_tables import SCHEMA_VERSION
 
-RECORDS = [Record(n, f"payload {n}".encode(), f"{n:064}") for n in range(1, 4)]
+GOLDEN = ROOT / "tests" / "golden" / "ledgers" / "v1.db"
+GOLDEN_HEAD = "41bef02409f803abbef8b96f4faff7fbcfa4b8de1d37f05dad548bb805dc7b11"
 
 
 def fingerprint(folder: Path) -> dict[str, bytes]:
@@ -30,189 +31,173 @@ def fingerprint(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def test_what_was_appended_is_read_back(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "a.db")
-    assert not store.exists()
-    with store.turn() as turn:
-        assert list(turn.read(0)) == []
-        turn.append(RECORDS[:2])
-    with store.turn() as turn:
-        assert list(turn.read(1)) == RECORDS[1:2]
-        turn.append(RECORDS[2:])
+def look(path: Path) -> list[int]:
+    """Ask everything that can be asked without a turn; return the numbers read."""
+    store = SqliteStore(path)
     assert store.exists()
-    assert list(SqliteStore(tmp_path / "a.db").read(0)) == RECORDS
-    assert list(store.read(2)) == RECORDS[2:]
+    store.checkpoints()
+    store.record(1)
+    store.load_snapshot()
+    numbers = [record.seq for record in store.read(0)]
+    store.close()
+    return numbers
 
 
-def test_a_turn_that_fails_stores_nothing(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "a.db")
-    with store.turn() as turn:
-        turn.append(RECORDS[:1])
-    with contextlib.suppress(KeyError), store.turn() as turn:
-        turn.append(RECORDS[1:2])
-        raise KeyError
-    assert list(store.read(0)) == RECORDS[:1]
+def attempts(path: Path, *, keep_open: bool = False) -> list[UsageError]:
+    """Return what reading, a turn and a checkpoint complain about."""
+    store = SqliteStore(path, keep_open=keep_open)
+    caught = []
+    for attempt in (
+        lambda: store.read(0),
+        lambda: append(store, numbered(1, 1)),
+        lambda: store.add_checkpoint(b"x"),
+    ):
+        with pytest.raises((VerificationError, UnavailableError, UsageError)) as one:
+            attempt()
+        caught.append(one.value)
+    store.close()
+    return caught  # type: ignore[return-value]
 
 
-def test_a_number_that_is_taken_cannot_be_stored_again(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "a.db")
-    with store.turn() as turn:
-        turn.append(RECORDS[:1])
-    with pytest.raises(VerificationError), store.turn() as turn:
-        turn.append(RECORDS[:1])
-    assert list(store.read(0)) == RECORDS[:1]
+# --- what is no ledger ---
 
 
-def test_it_waits_for_its_turn_and_then_gives_up(tmp_path: Path) -> None:
-    patient = SqliteStore(tmp_path / "a.db")
-    hasty = SqliteStore(tmp_path / "a.db", wait_seconds=0.05)
-    with patient.turn() as turn:
-        turn.append(RECORDS[:1])
-        for attempt in (lambda: hasty.read(0), lambda: hasty.turn().__enter__()):
-            with pytest.raises(UnavailableError) as caught:
-                attempt()
-            assert caught.value.code is Code.LEDGER_BUSY
-    assert list(hasty.read(0)) == RECORDS[:1]
-
-
+@pytest.mark.parametrize("keep_open", [False, True])
 @pytest.mark.parametrize("contents", [b"modicum: policy/v1\n" * 99, b"\x00" * 9000])
 def test_a_file_that_is_no_ledger_is_left_alone(
-    tmp_path: Path, contents: bytes
+    tmp_path: Path, contents: bytes, keep_open: bool
 ) -> None:
     path = tmp_path / "a.db"
     path.write_bytes(contents)
-    for attempt in (
-        lambda: SqliteStore(path).read(0),
-        lambda: SqliteStore(path).turn().__enter__(),
-    ):
-        with pytest.raises(VerificationError) as caught:
-            attempt()
-        assert caught.value.code is Code.NOT_A_LEDGER
+    for error in attempts(path, keep_open=keep_open):
+        assert error.code is Code.NOT_A_LEDGER
     assert path.read_bytes() == contents
 
 
-def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keep_open", [False, True])
+def test_another_programs_database_is_left_alone(
+    tmp_path: Path, keep_open: bool
+) -> None:
     path = tmp_path / "a.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE events (seq INTEGER PRIMARY KEY)")
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE events (seq INTEGER PRIMARY KEY)")
     connection.close()
     before = path.read_bytes()
-    for attempt in (
-        lambda: SqliteStore(path).read(0),
-        lambda: SqliteStore(path).turn().__enter__(),
-    ):
-        with pytest.raises(VerificationError) as caught:
-            attempt()
-        assert caught.value.code is Code.NOT_A_LEDGER
+    for error in attempts(path, keep_open=keep_open):
+        assert error.code is Code.NOT_A_LEDGER
     assert path.read_bytes() == before
 
 
-def test_a_newer_table_version_is_refused(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "a.db")
-    with store.turn() as turn:
-        turn.append(RECORDS)
-    with sqlite3.connect(tmp_path / "a.db") as connection:
-        connection.execute("PRAGMA user_version = 2")
-    connection.close()
+def test_a_file_that_is_cut_off_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    append(SqliteStore(path), numbered(1, 40, size=900))
+    path.write_bytes(path.read_bytes()[:20_000])
     with pytest.raises(VerificationError) as caught:
-        store.read(0)
-    assert "newer" in caught.value.problems[0].help
+        list(SqliteStore(path).read(0))
+    assert caught.value.code is Code.LEDGER_BROKEN
 
 
-def test_a_folder_that_is_not_there_is_said_so(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "none" / "a.db")
+def test_a_row_that_is_no_bytes_is_read_as_empty(tmp_path: Path) -> None:
+    """No record of modicum is empty: the chain finds it."""
+    path = tmp_path / "a.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE events (seq INTEGER PRIMARY KEY, payload, hash)")
+    connection.execute("INSERT INTO events VALUES (1, 'text', NULL)")
+    connection.execute(f"PRAGMA application_id = {0x6D6F6469}")
+    connection.execute("PRAGMA user_version = 1")
+    connection.commit()
+    connection.close()
+    (record,) = SqliteStore(path).read(0)
+    assert (record.payload, record.hash) == (b"", "None")
+
+
+@pytest.mark.parametrize("keep_open", [False, True])
+def test_a_file_that_is_not_there_is_said_so(tmp_path: Path, keep_open: bool) -> None:
+    store = SqliteStore(tmp_path / "none" / "a.db", keep_open=keep_open)
     assert not store.exists()
-    with pytest.raises(UnavailableError) as caught:
-        store.turn().__enter__()
+    with pytest.raises(UnavailableError) as caught, store.turn():
+        raise AssertionError
     assert caught.value.code is Code.LEDGER_UNWRITABLE
+    assert "folder" in caught.value.problems[0].help
     with pytest.raises(UsageError):
-        SqliteStore(tmp_path / "b.db").read(0)
+        SqliteStore(tmp_path / "b.db", keep_open=keep_open).read(0)
+    assert list(tmp_path.iterdir()) == []
 
 
-# A process that appends two entries and dies before it can tidy up, so that they
-# stand in the write-ahead log only.
-DIES = """
-import os, signal, sys
-sys.path[:0] = sys.argv[2:]
-from pathlib import Path
-from samples.small import counts, workspace
-import modicum.shell.sqlite_store as s
-
-class Dies:
-    def __init__(self, connection): self.connection = connection
-    def __enter__(self): return self.connection
-    def __exit__(self, *_):
-        if Path(sys.argv[1], "ledger.db-wal").exists():
-            os.kill(os.getpid(), signal.SIGKILL)
-        self.connection.close()
-
-s.closing = Dies
-workspace(Path(sys.argv[1])).submit(counts("r-killed", rho="0.015"))
-"""
+# --- readers that write nothing ---
 
 
-def leave_a_wal(folder: Path) -> None:
-    """Submit a release in a process that is killed right after its commit."""
-    root = Path(__file__).parents[3]
-    done = subprocess.run(
-        [sys.executable, "-c", DIES, folder, root / "tests", root / "src"], check=False
+def leave_a_wal(place: Place, first: int) -> None:
+    """Append an entry in a process that dies before it can tidy up."""
+    ended, _ = place.run(
+        "import modicum.shell.sqlite_access as access\n"
+        "class Dies:\n"
+        "    def __init__(self, connection): self.connection = connection\n"
+        "    def __enter__(self): return self.connection\n"
+        "    def __exit__(self, *_): die()\n"
+        "access.closing = Dies\n"
+        "with store.turn() as turn:\n"
+        f"    turn.append(numbered({first}, {first}))\n"
     )
-    assert done.returncode == -9
-    assert (folder / "ledger.db-wal").stat().st_size > 0
+    assert ended == -9
+    assert Path(f"{place.url}-wal").stat().st_size > 0
 
 
 @pytest.mark.spec("LED-7")
 @pytest.mark.parametrize("killed", [False, True])
 def test_reading_writes_no_byte_also_after_a_kill(tmp_path: Path, killed: bool) -> None:
-    workspace(tmp_path).submit(counts("r-1"))
+    place = sqlite_place(tmp_path / "a.db", keep_open=False)
+    append(place.open(), numbered(1, 3))
     if killed:
-        leave_a_wal(tmp_path)
+        leave_a_wal(place, 4)
     before = fingerprint(tmp_path)
-    ws = workspace(tmp_path)
-    assert ws.check(counts("r-2")).allowed
-    # What the killed process committed is seen, and counts.
-    assert ws.check(counts("r-3", rho="0.015")).allowed == (not killed)
-    assert ws.verify().entries == (3 if killed else 2)
-    ws.standings()
-    list(ws.records())
+    assert look(tmp_path / "a.db") == ([1, 2, 3, 4] if killed else [1, 2, 3])
     assert fingerprint(tmp_path) == before
 
 
 @pytest.mark.spec("LED-8")
-def test_the_next_turn_recovers_what_a_killed_one_committed(tmp_path: Path) -> None:
-    leave_a_wal(tmp_path)
-    ws = workspace(tmp_path)
-    assert ws.submit(counts("r-killed", rho="0.015")).retry
-    assert not ws.submit(counts("r-2", rho="0.015")).allowed
-    assert ws.verify().entries == 3
+@pytest.mark.parametrize("keep_open", [False, True])
+def test_the_next_turn_recovers_what_a_killed_one_committed(
+    tmp_path: Path, keep_open: bool
+) -> None:
+    place = sqlite_place(tmp_path / "a.db", keep_open=False)
+    append(place.open(), numbered(1, 3))
+    leave_a_wal(place, 4)
+    store = SqliteStore(tmp_path / "a.db", keep_open=keep_open)
+    with store.turn() as turn:
+        assert [record.seq for record in turn.read(2)] == [3, 4]
+        turn.append(numbered(5, 5))
+    store.close()
+    assert not Path(f"{place.url}-wal").exists()
+    assert look(tmp_path / "a.db") == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.spec("LED-7")
 def test_a_ledger_in_a_folder_one_may_only_read(tmp_path: Path) -> None:
-    folder = tmp_path / "locked"
+    folder, alone = tmp_path / "locked", tmp_path / "alone"
     folder.mkdir()
-    workspace(folder).submit(counts("r-1"))
-    shutil.copy(folder / "ledger.db", tmp_path / "ledger.db")
-    assert workspace(tmp_path).state().seq == 2  # Without its lock file.
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger.db", "locked"]
+    alone.mkdir()
+    append(SqliteStore(folder / "a.db"), numbered(1, 2))
+    shutil.copy(folder / "a.db", alone / "a.db")
+    assert look(alone / "a.db") == [1, 2]  # Without its lock files.
+    assert [path.name for path in alone.iterdir()] == ["a.db"]
+    for path in folder.iterdir():
+        path.chmod(stat.S_IRUSR)
     folder.chmod(0o555)
     try:
-        assert workspace(folder).check(counts("r-2")).allowed
+        assert look(folder / "a.db") == [1, 2]
     finally:
         folder.chmod(0o755)
 
 
-def test_a_kill_while_the_file_is_made_leaves_a_ledger_that_can_begin(
-    tmp_path: Path,
-) -> None:
-    connection = sqlite3.connect(tmp_path / "ledger.db")
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.close()
-    assert os.path.getsize(tmp_path / "ledger.db") > 0
-    ws = workspace(tmp_path)
-    assert ws.state().seq == 0
-    assert ws.submit(counts("r-1")).allowed
-    assert ws.verify().entries == 2
+def test_locks_of_which_some_are_missing_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    append(SqliteStore(path, keep_open=True), numbered(1, 1))
+    for missing in ("queue", "lock", "live"):
+        Path(f"{path}.{missing}").unlink()
+        assert look(path) == [1]
+        append(SqliteStore(path), [])
+        SqliteStore(path, keep_open=True).read(0)
 
 
 @pytest.mark.spec("LED-7")
@@ -220,25 +205,26 @@ def test_a_link_to_a_ledger_is_that_ledger(tmp_path: Path) -> None:
     folder, links = tmp_path / "real", tmp_path / "links"
     folder.mkdir()
     links.mkdir()
-    workspace(folder).submit(counts("r-1"))
-    leave_a_wal(folder)
-    (links / "ledger.db").symlink_to(folder / "ledger.db")
+    place = sqlite_place(folder / "a.db", keep_open=False)
+    append(place.open(), numbered(1, 2))
+    leave_a_wal(place, 3)
+    (links / "a.db").symlink_to(folder / "a.db")
     # What the killed process committed is seen through the link.
-    assert workspace(links).state().seq == 3
-    assert not workspace(links).check(counts("r-2", rho="0.015")).allowed
-    workspace(links).submit(counts("r-2", rho="0.001"))
-    assert [path.name for path in links.iterdir()] == ["ledger.db"]
-    assert workspace(folder).verify().entries == 4
+    assert look(links / "a.db") == [1, 2, 3]
+    append(SqliteStore(links / "a.db"), numbered(4, 4))
+    assert [path.name for path in links.iterdir()] == ["a.db"]
+    assert look(folder / "a.db") == [1, 2, 3, 4]
 
 
 @pytest.mark.spec("LED-7")
 def test_a_copy_in_another_journal_mode_is_brought_back_to_wal(tmp_path: Path) -> None:
-    workspace(tmp_path).submit(counts("r-1"))
-    connection = sqlite3.connect(tmp_path / "ledger.db")
+    path = tmp_path / "a.db"
+    append(SqliteStore(path), numbered(1, 1))
+    connection = sqlite3.connect(path)
     connection.execute("PRAGMA journal_mode = DELETE")
     connection.close()
-    workspace(tmp_path).submit(counts("r-2"))
-    connection = sqlite3.connect(tmp_path / "ledger.db")
+    append(SqliteStore(path), numbered(2, 2))
+    connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
     connection.close()
 
@@ -246,7 +232,8 @@ def test_a_copy_in_another_journal_mode_is_brought_back_to_wal(tmp_path: Path) -
 @pytest.mark.spec("LED-7")
 def test_a_hot_rollback_journal_is_rolled_back_in_a_copy(tmp_path: Path) -> None:
     """A journal that a killed writer of another mode left behind is not overlooked."""
-    workspace(tmp_path).submit(counts("r-1"))
+    path = tmp_path / "a.db"
+    append(SqliteStore(path), numbered(1, 2))
     script = (
         "import os, signal, sqlite3, sys\n"
         "c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
@@ -259,20 +246,243 @@ def test_a_hot_rollback_journal_is_rolled_back_in_a_copy(tmp_path: Path) -> None
         "    c.execute('INSERT INTO events VALUES (?, ?, ?)', row)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    subprocess.run([sys.executable, "-c", script, tmp_path / "ledger.db"], check=False)
-    assert (tmp_path / "ledger.db-journal").stat().st_size > 0
+    subprocess.run([sys.executable, "-c", script, path], check=False)
+    assert Path(f"{path}-journal").stat().st_size > 0
     before = fingerprint(tmp_path)
-    assert workspace(tmp_path).verify().entries == 2
+    assert look(path) == [1, 2]
     assert fingerprint(tmp_path) == before
-    assert workspace(tmp_path).submit(counts("r-2")).allowed
+    append(SqliteStore(path), numbered(3, 3))
+    assert look(path) == [1, 2, 3]
 
 
-def test_a_row_that_is_no_bytes_is_a_broken_ledger(tmp_path: Path) -> None:
-    workspace(tmp_path).submit(counts("r-1"))
-    connection = sqlite3.connect(tmp_path / "ledger.db")
-    connection.execute("UPDATE events SET payload = x'7465' WHERE seq = 2")
-    connection.commit()
+def test_a_kill_while_the_file_is_made_leaves_a_ledger_that_can_begin(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.db"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = WAL")
     connection.close()
-    for verb in (workspace(tmp_path).state, workspace(tmp_path).verify):
-        with pytest.raises(VerificationError):
-            verb()
+    assert os.path.getsize(path) > 0
+    assert look(path) == []
+    append(SqliteStore(path), numbered(1, 1))
+    assert look(path) == [1]
+
+
+# --- servers ---
+
+
+@pytest.fixture
+def no_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("the ledger was copied")
+
+    monkeypatch.setattr(shutil, "copyfile", refuse)
+
+
+@pytest.mark.usefixtures("no_copies")
+def test_beside_a_server_a_command_reads_without_a_copy(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    server = SqliteStore(path, keep_open=True)
+    append(server, numbered(1, 2))
+    assert Path(f"{path}-wal").stat().st_size > 0
+    assert look(path) == [1, 2]
+    append(SqliteStore(path), numbered(3, 3))
+    append(server, numbered(4, 4))
+    assert look(path) == [1, 2, 3, 4]
+    server.close()
+    assert not Path(f"{path}-wal").exists()
+    assert look(path) == [1, 2, 3, 4]
+
+
+@pytest.mark.usefixtures("no_copies")
+def test_a_reader_beside_a_server_outlives_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    server = SqliteStore(path, keep_open=True)
+    append(server, numbered(1, 1500))
+    records = SqliteStore(path).read(0)
+    assert next(records).seq == 1
+    server.close()
+    assert [record.seq for record in records] == list(range(2, 1501))
+
+
+def test_a_killed_server_is_noticed(tmp_path: Path) -> None:
+    """Nobody has the ledger open any more: a reader must not let SQLite tidy up."""
+    place = sqlite_place(tmp_path / "a.db", keep_open=True)
+    ended, _ = place.run("with store.turn() as t: t.append(numbered(1, 3))\ndie()")
+    assert ended == -9
+    before = fingerprint(tmp_path)
+    assert before["a.db-wal"]
+    assert look(tmp_path / "a.db") == [1, 2, 3]
+    assert fingerprint(tmp_path) == before
+
+
+def test_several_servers_keep_one_ledger_open(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    servers = [SqliteStore(path, keep_open=True) for _ in range(3)]
+    for n in range(1, 31):
+        with servers[n % 3].turn() as turn:
+            assert [record.seq for record in turn.read(0)] == list(range(1, n))
+            turn.append(numbered(n, n))
+        assert [record.seq for record in servers[(n + 1) % 3].read(n - 1)] == [n]
+    for server in servers:
+        server.close()
+    assert not Path(f"{path}-wal").exists()
+    assert look(path) == list(range(1, 31))
+
+
+def test_a_server_follows_when_another_file_takes_the_place(tmp_path: Path) -> None:
+    """What it acknowledges is in the file that people see, not in a deleted one."""
+    path, backup = tmp_path / "a.db", tmp_path / "b.db"
+    append(SqliteStore(backup), numbered(1, 1))
+    server = SqliteStore(path, keep_open=True)
+    append(server, numbered(1, 3))
+    assert [record.seq for record in server.read(0)] == [1, 2, 3]
+    server.close()
+    append(server, [])
+    for suffix in ("-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+    backup.replace(path)
+    assert [record.seq for record in server.read(0)] == [1]
+    append(server, numbered(2, 2))
+    server.close()
+    assert look(path) == [1, 2]
+
+
+@pytest.mark.parametrize("keep_open", [False, True])
+def test_another_program_that_locks_the_file_makes_it_busy(
+    tmp_path: Path, keep_open: bool
+) -> None:
+    path = tmp_path / "a.db"
+    store = SqliteStore(path, keep_open=keep_open, wait_seconds=0.05)
+    append(store, numbered(1, 1))
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(UnavailableError) as caught:
+        append(store, numbered(2, 2))
+    assert caught.value.code is Code.LEDGER_BUSY
+    other.close()
+    append(store, numbered(2, 2))
+    store.close()
+    assert look(path) == [1, 2]
+
+
+# --- older tables ---
+
+
+def golden(folder: Path) -> Path:
+    """Return a copy of a ledger of table version 1."""
+    return Path(shutil.copy(GOLDEN, folder / "a.db"))
+
+
+def version(path: Path) -> int:
+    connection = sqlite3.connect(path)
+    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    connection.close()
+    return int(found)
+
+
+def test_an_older_ledger_is_read_as_it_is(tmp_path: Path) -> None:
+    path = golden(tmp_path)
+    before = fingerprint(tmp_path)
+    assert look(path) == list(range(1, 14))
+    assert SqliteStore(path).checkpoints() == []
+    assert fingerprint(tmp_path) == before
+    server = SqliteStore(path, keep_open=True)
+    assert len(list(server.read(0))) == 13
+    assert server.checkpoints() == []
+    server.close()
+    assert path.read_bytes() == GOLDEN.read_bytes()
+
+
+@pytest.mark.parametrize("keep_open", [False, True])
+def test_an_older_ledger_is_brought_up_to_date_by_a_turn(
+    tmp_path: Path, keep_open: bool
+) -> None:
+    path = golden(tmp_path)
+    records = list(SqliteStore(path).read(0))
+    store = SqliteStore(path, keep_open=keep_open)
+    with pytest.raises(KeyError), store.turn():
+        raise KeyError
+    assert version(path) == 1
+    store.add_checkpoint(b"c")
+    store.close()
+    assert version(path) == SCHEMA_VERSION
+    assert store.checkpoints() == [b"c"]
+    assert list(store.read(0)) == records
+    assert records[-1].hash == GOLDEN_HEAD
+    store.close()
+
+
+#: Dies at each statement in turn, before or after it runs; says how each try ended.
+DIES_AT = """
+import sqlite3
+left, when = 0, ""
+class Dying(sqlite3.Connection):
+    def _count(self, run, *args):
+        global left
+        left -= 1
+        if left == 0 and when == "before":
+            die()
+        result = run(*args)
+        if left == 0:
+            die()
+        return result
+    def execute(self, *args):
+        return self._count(super().execute, *args)
+    def executemany(self, *args):
+        return self._count(super().executemany, *args)
+    def close(self):
+        return self._count(super().close)
+plain = sqlite3.connect
+sqlite3.connect = lambda *a, **k: plain(*a, factory=Dying, **k)
+for when in ("before", "after"):
+    for n in range(99):
+        # A child is cheaper than a process; each has a ledger of its own.
+        if os.fork() == 0:
+            left = n + 1
+            store = open_store(f"{sys.argv[1]}.{when}.{n}", keep_open=KEEP_OPEN)
+            with store.turn() as turn:
+                last = max((record.seq for record in turn.read(0)), default=0)
+                turn.append([Record(last + 1, b"new", "h")])
+            store.close()
+            os._exit(0)
+        ended = os.waitstatus_to_exitcode(os.wait()[1])
+        say(f"{when} {ended}")
+        if ended == 0:
+            break
+"""
+
+
+@pytest.mark.spec("LED-8")
+@pytest.mark.parametrize("keep_open", [False, True])
+@pytest.mark.parametrize("older", [False, True])
+def test_a_kill_at_any_statement_leaves_all_or_nothing(
+    tmp_path: Path, older: bool, keep_open: bool
+) -> None:
+    """Also while the tables are made, or brought up to date."""
+    path = tmp_path / "a.db"
+    for n in range(40 if older else 0):
+        for when in ("before", "after"):
+            shutil.copy(GOLDEN, f"{path}.{when}.{n}")
+    script = DIES_AT.replace("KEEP_OPEN", str(keep_open))
+    ended, said = sqlite_place(path, keep_open=keep_open).run(script)
+    assert ended == 0
+    for when in ("before", "after"):
+        ends = [line.split()[1] for line in said.splitlines() if when in line]
+        killed = ends.count("-9")
+        assert ends == ["-9"] * killed + ["0"]
+        assert 8 < killed < 40
+        lengths = [check_killed(Path(f"{path}.{when}.{n}")) for n in range(killed + 1)]
+        start = 13 if older else 0
+        assert set(lengths) == {start, start + 1}
+        assert lengths == sorted(lengths)
+
+
+def check_killed(path: Path) -> int:
+    """Return how many entries a killed process left; the ledger must go on."""
+    store = SqliteStore(path)
+    numbers = [r.seq for r in store.read(0)] if store.exists() else []
+    assert numbers == list(range(1, len(numbers) + 1))
+    append(store, numbered(len(numbers) + 1, len(numbers) + 1))
+    assert version(path) == SCHEMA_VERSION
+    return len(numbers)

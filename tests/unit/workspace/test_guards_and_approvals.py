@@ -15,7 +15,8 @@ from samples.small import POLICY, compiled, counts, workspace
 from modicum.cli.exits import Exit, exit_for
 from modicum.core.document import from_python
 from modicum.core.errors import ApprovalError, Code, InputError
-from modicum.workspace.answers import approvals_of, price_release
+from modicum.ledger.approvals import approvals_asked
+from modicum.workspace.answers import price_release
 from modicum.workspace.policy_test_files import Expected, Outcome, PolicyTest
 from modicum.workspace.policy_tests import coverage, run_test
 
@@ -151,7 +152,7 @@ def test_an_approval_reads_a_release_as_any_of_its_mechanisms_does(
         one["audience"] != "internal" and one["ml"] == "black-box" for one in readings
     )
     recorded = price_release(of_two(release, *own), policy)
-    assert [one.need for one in approvals_of(recorded, policy)] == expected
+    assert [one.need for one in approvals_asked(recorded, policy.policy)] == expected
 
 
 @pytest.mark.spec("POL-11")

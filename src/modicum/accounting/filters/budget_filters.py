@@ -100,6 +100,16 @@ class Filter:
             total.units(index) <= min(cap, INFINITE - 1) for index, cap in self.caps
         )
 
+    def fullness(self, total: Total) -> Fraction:
+        """Return how full a composed loss makes the budget; above 1 if over it."""
+        if total.units(DELTA) > self.delta_cap:
+            return Fraction(INFINITE)
+        nearest = self.nearest(total)
+        if nearest is None:
+            return Fraction(0)
+        index, cap = nearest
+        return _filled(total.units(index), cap)
+
     def nearest(self, total: Total) -> tuple[int, int] | None:
         """Return the coordinate and cap that decide, None if unlimited.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from modicum.core.errors import check
+from modicum.ledger.balances import Balances
 from modicum.ledger.decide import allows_alone
 from modicum.ledger.events import RecordedRelease
 from modicum.ledger.quick.engines import Engine, EngineOf
@@ -15,7 +16,10 @@ from modicum.policy import CompiledPolicy
 
 
 class QuickBalances:
-    """What `Balances` and `decide` say, in microseconds, without the reasons.
+    """What `Balances` and `decide` say where everybody is charged for all time.
+
+    Without the reasons, and in microseconds. Parts of the data are not told apart:
+    a release is charged as if it read everything, which is never less.
 
     Mutable, and owned by one caller; not for several threads at once.
 
@@ -41,6 +45,7 @@ class QuickBalances:
     ) -> None:
         self.compiled = compiled
         self._pruned = pruned
+        self._empty = Balances(compiled)
         numbers = compiled.pruned.kept if pruned else range(len(compiled.rules))
         layout = layout_of(compiled, numbers)
         self._numbering = Numbering(compiled, layout)
@@ -63,7 +68,7 @@ class QuickBalances:
             release: The priced release.
         """
         alone = not self.compiled.release_rules or allows_alone(
-            self.compiled, release, pruned=self._pruned
+            self._empty, release, pruned=self._pruned
         )
         return alone and self.engine.admits(self.asked(release))
 

@@ -17,11 +17,17 @@ from modicum.core.reading import (
     name,
     refuse_nothing,
 )
+from modicum.policy.declarations.earlier_values import (
+    DOMAIN_MAX,
+    read_was_of_range,
+    read_was_of_values,
+)
 from modicum.policy.model import Attribute
 from modicum.release import Partition, Population, Unit
+from modicum.release.population import Was
 
-#: A larger domain of a partitioning attribute is refused.
-DOMAIN_MAX = 10**9
+__all__ = ["DETAIL_MAX", "DOMAIN_MAX", "read_population"]
+
 #: More recent periods than this are not told apart.
 DETAIL_MAX = 100_000
 
@@ -52,6 +58,11 @@ def read_population(
             with found.guard():
                 own_name = name(key, "a partitioning attribute")
                 partitions[own_name] = _partition(own_name, key, value, units)
+    grouped: frozenset[str] = frozenset()
+    groups = fields.take_optional("groups")
+    with found.guard():
+        if groups is not None:
+            grouped = _grouped(groups, units)
     detail: dict[str, int] = {}
     timed = fields.take_optional("time_detail")
     if timed is not None:
@@ -64,7 +75,7 @@ def read_population(
     with found.guard():
         fields.finish()
     found.raise_any()
-    return Population(partitions, frozenset(), detail, static)
+    return Population(partitions, grouped, detail, static)
 
 
 def _partition(
@@ -86,23 +97,26 @@ def _partition(
     if "values" in fields and "range" in fields:
         raise fail(Code.KEYS_CONFLICT, f"{what} has either `values` or a `range`", node)
     values: tuple[str, ...] | None = None
-    low, high = 0, 0
+    was: tuple[Was, ...] = ()
+    earlier = fields.take_optional("was")
     if "range" in fields:
         low, high = _range(fields.take("range"), what)
-    elif "values" not in fields:
+        was = read_was_of_range(earlier, low, high, what)
+    elif "values" in fields:
+        values = _values(fields.take("values"), what)
+        low, high = 0, len(values) - 1
+        was = read_was_of_values(earlier, values, what)
+    else:
         raise fail(
             Code.MISSING_KEY,
             f"{what} needs its domain: `values` or a `range`",
             node,
             help="write values: [CH, DE], range: [1900, 2030], or a count alone",
         )
-    else:
-        values = _values(fields.take("values"), what)
-        high = len(values) - 1
     immutable = fields.take_optional("immutable")
     fields.finish()
     frozen = () if immutable is None else _units_of(immutable, units)
-    return Partition(own_name, values, low, high, frozen, key.mark)
+    return Partition(own_name, values, low, high, frozen, key.mark, was)
 
 
 def _range(node: Node, what: str) -> tuple[int, int]:
@@ -139,6 +153,13 @@ def _units_of(node: Node, units: Mapping[str, Unit]) -> tuple[str, ...]:
             for item in items(node, "`immutable`")
         )
     )
+
+
+def _grouped(node: Node, units: Mapping[str, Unit]) -> frozenset[str]:
+    fields = Fields(node, "`groups` of `population`")
+    immutable = fields.take("immutable", help="write  groups: {immutable: [UNIT]}")
+    fields.finish()
+    return frozenset(_units_of(immutable, units))
 
 
 def _timed_unit(key: Scalar, units: Mapping[str, Unit]) -> str:

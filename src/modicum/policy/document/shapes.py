@@ -97,15 +97,21 @@ _UNIT = _fixed(
     neighbors=VALUE,
 )
 _SETTING = _fixed(when=_PREDICATE, budget=_MAP, within=VALUE)
-_PARTITION = _fixed(values=VALUE, range=VALUE, immutable=VALUE)
+_ENDS = MappingProxyType({"from": VALUE, "to": VALUE})
+_SPANS = Shape(_ENDS, each=Shape(_ENDS))
+_PARTITION = _fixed(
+    values=VALUE,
+    range=VALUE,
+    immutable=VALUE,
+    was=Shape(each=_fixed(old=_SPANS, now=_SPANS)),
+)
+_PEOPLE = {"need": VALUE, "from": VALUE, "requester_may_approve": VALUE}
 _APPROVAL = Shape(
     MappingProxyType(
         {
             "name": VALUE,
             "when": _PREDICATE,
-            "need": VALUE,
-            "from": VALUE,
-            "requester_may_approve": VALUE,
+            **_PEOPLE,
         }
     )
 )
@@ -131,7 +137,11 @@ POLICY = Shape(
                 ),
                 open=True,
             ),
-            "population": _fixed(partition_by=_named(_PARTITION), time_detail=VALUE),
+            "population": _fixed(
+                partition_by=_named(_PARTITION),
+                groups=_fixed(immutable=VALUE),
+                time_detail=VALUE,
+            ),
             "policies": _BASE_POLICIES,
             "extensions": Shape(
                 each=_fixed(name=VALUE, settings=_named(_SETTING, opened=True)),
@@ -141,7 +151,9 @@ POLICY = Shape(
             "guards": Shape(
                 each=_fixed(name=VALUE, unless=_PREDICATE, message=VALUE), open=True
             ),
+            "roles": _named(VALUE, opened=True),
             "approvals": Shape(each=_APPROVAL, open=True),
+            "activation": Shape(MappingProxyType(_PEOPLE)),
             "disclosed_invariants": VALUE,
         }
     ),

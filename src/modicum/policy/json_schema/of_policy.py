@@ -6,7 +6,7 @@ The compiler stays the authority: what it accepts, the schema accepts.
 from __future__ import annotations
 
 from modicum.accounting import FILTERS
-from modicum.policy.declarations.governance import APPROVERS_MAX
+from modicum.policy.declarations.people import APPROVERS_MAX
 from modicum.policy.declarations.population import DETAIL_MAX, DOMAIN_MAX
 from modicum.policy.declarations.units import GROUP_MAX, UNITS_MAX
 from modicum.policy.json_schema.limits import LEVELS, definitions
@@ -20,6 +20,7 @@ from modicum.policy.json_schema.parts import (
     listed,
     name,
     named,
+    person,
     ref,
     whole,
     words,
@@ -91,7 +92,14 @@ def _sections() -> dict[str, Schema]:
         "extensions": listed(_extension(), "contexts that multiply the policies"),
         "per_release": listed(ref("base_policy"), "limits on each release alone"),
         "guards": listed(_guard(), "what descriptions of releases must say"),
+        "roles": named(
+            {**listed(person(), "its people", at_least=1), "uniqueItems": True},
+            "who has which role",
+        ),
         "approvals": listed(_approval(), "who must agree to which releases"),
+        "activation": closed(
+            _people(), ["need", "from"], "who must agree to the next policy"
+        ),
         "disclosed_invariants": listed(
             name("an invariant"), "facts that are published outside DP"
         ),
@@ -193,19 +201,49 @@ def _population() -> Schema:
         "description": "a count of values, or the values themselves",
         "oneOf": [
             whole(1, DOMAIN_MAX, "how many values"),
-            closed({"values": values, "immutable": immutable}, ["values"]),
-            closed({"range": ends, "immutable": immutable}, ["range"]),
+            closed(
+                {"values": values, "immutable": immutable, "was": _was_of_values()},
+                ["values"],
+            ),
+            closed(
+                {"range": ends, "immutable": immutable, "was": _was_of_range(end)},
+                ["range"],
+            ),
         ],
     }
     count = whole(1, DETAIL_MAX, "how many periods")
     return closed(
         {
             "partition_by": named(partition, "public attributes"),
+            "groups": closed(
+                {"immutable": listed(name("a unit"), "units that stay in one group")},
+                ["immutable"],
+                "user groups",
+            ),
             "time_detail": named(count, "recent periods told apart, by unit"),
         },
         [],
         "how the population is divided",
     )
+
+
+def _was_of_values() -> Schema:
+    value = name("a present value")
+    several = listed(value, "present values", at_least=1)
+    return named(
+        {"anyOf": [value, several], "description": "what it may stand for now"},
+        "by value under the policy before",
+    )
+
+
+def _was_of_range(end: Schema) -> Schema:
+    span = closed({"from": end, "to": end}, [], "numbers, both included")
+    one: Schema = {"anyOf": [end, span]}
+    several: Schema = {
+        "anyOf": [end, span, listed(one, "numbers and spans", at_least=1)]
+    }
+    entry = closed({"old": several, "now": several}, ["old", "now"], "one step")
+    return listed(entry, "what old values may stand for now")
 
 
 def _extension() -> Schema:
@@ -240,15 +278,18 @@ def _guard() -> Schema:
 
 def _approval() -> Schema:
     return closed(
-        {
-            "when": ref("predicate"),
-            "need": whole(1, APPROVERS_MAX, "how many people"),
-            "from": listed(name("a role"), "the roles they may have", at_least=1),
-            "requester_may_approve": {
-                "type": "boolean",
-                "description": "whether who asks may be one of them",
-            },
-        },
+        {"when": ref("predicate"), **_people()},
         ["when", "need", "from"],
         "people who must agree",
     )
+
+
+def _people() -> dict[str, Schema]:
+    return {
+        "need": whole(1, APPROVERS_MAX, "how many people"),
+        "from": listed(name("a role"), "the roles they may have", at_least=1),
+        "requester_may_approve": {
+            "type": "boolean",
+            "description": "whether who asks may be one of them",
+        },
+    }

@@ -20,6 +20,7 @@ from modicum.policy.json_schema.parts import (
     whole,
     words,
 )
+from modicum.policy.json_schema.release_parts import part_properties
 from modicum.release import Vocabulary
 from modicum.release.parse import (
     CONTRIBUTIONS_MAX,
@@ -57,6 +58,7 @@ def release_schema(vocabulary: Vocabulary | None = None) -> Schema:
         "evidence": line("where a past release can be seen"),
         "labeled_by": line("who described a past release"),
         **labels,
+        **part_properties(vocabulary),
         "mechanisms": {
             **listed(ref("mechanism"), "what it consists of", at_least=1),
             "maxItems": MECHANISMS_MAX,
@@ -120,6 +122,7 @@ def _mechanism(kind: str, form: KindFormat, vocabulary: Vocabulary | None) -> Sc
             "uniqueItems": True,
         },
         **_labels(vocabulary),
+        **part_properties(vocabulary),
         "contribution_bound": _by_unit(bound, units, "enforced bounds, by unit"),
         "cost": _by_unit(ref("cost"), units, "its loss, by unit"),
     }

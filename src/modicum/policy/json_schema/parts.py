@@ -46,6 +46,11 @@ def release_id(description: str) -> Schema:
     }
 
 
+def person() -> Schema:
+    """Return the schema of a person: what a ledger calls an actor."""
+    return release_id("a person")
+
+
 def words(known: Iterable[str], description: str) -> Schema:
     """Return the schema of one of a closed set of words."""
     return {"enum": list(known), "description": description}

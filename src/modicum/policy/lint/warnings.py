@@ -13,6 +13,7 @@ from modicum.policy.lint.coverage import (
     without_limit,
 )
 from modicum.policy.lint.dead_limits import loose_levels, loose_settings
+from modicum.policy.lint.divisions import idle_divisions, nobody_to_ask
 from modicum.policy.model import CategoryPolicy, CustomPolicy, Extension, Policy
 from modicum.policy.predicates import All, labels_of
 from modicum.policy.rules import RuleSet
@@ -39,6 +40,8 @@ def warnings_of(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
     yield from loose_settings(policy, rules)
     yield from needless_guards(policy)
     yield from without_limit(policy, rules)
+    yield from idle_divisions(policy)
+    yield from nobody_to_ask(policy)
 
 
 def _lonely_categories(policy: Policy) -> Iterator[Problem]:

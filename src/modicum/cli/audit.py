@@ -1,0 +1,202 @@
+"""`modicum audit`: a ledger in one file, checked without it; statements about it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.ledger_checkpoints import PassphraseFile, open_key
+from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
+from modicum.cli.output import print_json, reporting
+from modicum.cli.progress import counting
+from modicum.cli.verification import (
+    Claims,
+    PublicKeys,
+    RequireCheckpoint,
+    print_verified,
+)
+
+if TYPE_CHECKING:
+    from modicum.shell.report.reading import Source
+    from modicum.shell.report.statement import Statement
+
+app = typer.Typer(
+    help="Hand a ledger to an auditor, check it offline, and report on it.",
+    no_args_is_help=True,
+)
+
+Bundle = Annotated[Path, typer.Argument(help="The audit bundle.")]
+OptionalBundle = Annotated[
+    Path | None,
+    typer.Argument(help="The audit bundle; without one, the ledger is read."),
+]
+
+
+@app.command()
+def export(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The bundle.", metavar="FILE")
+    ],
+    ledger: Ledger = DEFAULT_LEDGER,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key",
+            help="Sign a checkpoint of the last entry with this private key.",
+            metavar="FILE",
+        ),
+    ] = None,
+    passphrase_file: PassphraseFile = None,
+    as_json: Json = False,
+) -> None:
+    """Write the ledger, its checkpoints and its policies into one file."""
+    from modicum.shell.bundles import export_bundle
+    from modicum.shell.clock import SystemClock
+    from modicum.shell.keys import Signing
+    from modicum.shell.logs import open_log, stored_checkpoints
+
+    with reporting(as_json=as_json):
+        signing = None
+        if key is not None:
+            signing = Signing(open_key(key, passphrase_file), SystemClock().now())
+        store = open_log(ledger)
+        manifest = export_bundle(
+            store, output, stored=stored_checkpoints(store), signing=signing
+        )
+        if as_json:
+            print_json(
+                {
+                    "file": str(output),
+                    "ledger": manifest.ledger,
+                    "entries": manifest.entries,
+                    "head": manifest.head,
+                    "checkpoints": manifest.checkpoints,
+                    "keys": list(manifest.keys),
+                    "policies": manifest.policies,
+                }
+            )
+            return
+        print(
+            f"{output}: {manifest.entries} entries, {manifest.checkpoints} checkpoints"
+            f"\n  head {manifest.head}"
+        )
+
+
+@app.command()
+def verify(
+    bundle: Bundle,
+    public_keys: PublicKeys = None,
+    claims: Claims = None,
+    require_checkpoint: RequireCheckpoint = False,
+    as_json: Json = False,
+) -> None:
+    """Check a bundle offline: chain, signatures, every decision; exits 0 or 6."""
+    from modicum.shell.bundles import open_bundle, verify_bundle
+    from modicum.shell.verification import load_trust, require_pinned
+
+    with reporting(as_json=as_json):
+        trust = load_trust(public_keys or (), claims or ())
+        with open_bundle(bundle) as found:
+            total = found.manifest.entries
+            with counting("verifying", quiet=as_json, total=total) as on_entry:
+                verified = verify_bundle(found, trust, path=bundle, on_entry=on_entry)
+        if require_checkpoint:
+            require_pinned(verified)
+        print_verified(str(bundle), verified, as_json=as_json)
+
+
+@app.command()
+def report(
+    bundle: OptionalBundle = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="The HTML page.", metavar="FILE"),
+    ] = None,
+    public_keys: PublicKeys = None,
+    claims: Claims = None,
+    as_json: Json = False,
+) -> None:
+    """Check a ledger or a bundle, and write a statement about it."""
+    from modicum.shell.new_files import write_whole
+    from modicum.shell.report.page import page
+
+    with reporting(as_json=as_json):
+        refuse_no_output(output, as_json=as_json)
+        with _source(bundle, ledger) as source:
+            statement = _stated(source, public_keys, claims, quiet=as_json)
+        if output is not None:
+            write_whole(output, [page(statement).encode("utf-8")])
+        if as_json:
+            print_json(statement.to_dict())
+            return
+        over = len(statement.over)
+        print(
+            f"{output}: {statement.verified.report.entries} entries verified,"
+            f" {len(statement.story.releases)} releases,"
+            f" {over} of {len(statement.rules)} rules over their limit"
+        )
+
+
+@app.command()
+def registry(
+    bundle: OptionalBundle = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="The YAML file.", metavar="FILE"),
+    ] = None,
+    public_keys: PublicKeys = None,
+    claims: Claims = None,
+    as_json: Json = False,
+) -> None:
+    """Write what was released as records for a public registry of deployments."""
+    from modicum.shell.new_files import write_whole
+    from modicum.shell.report.registry import registry_records, registry_text
+
+    with reporting(as_json=as_json):
+        refuse_no_output(output, as_json=as_json)
+        with _source(bundle, ledger) as source:
+            statement = _stated(source, public_keys, claims, quiet=as_json)
+            records = registry_records(statement, source.store.read(0))
+        if output is not None:
+            write_whole(output, [registry_text(records).encode("utf-8")])
+        if as_json:
+            print_json({"records": records})
+            return
+        print(f"{output}: {len(records)} records; fill in what is UNKNOWN")
+
+
+def _source(bundle: Path | None, ledger: str | Path) -> AbstractContextManager[Source]:
+    from modicum.shell.report.reading import opened_bundle, opened_ledger
+
+    return opened_ledger(ledger) if bundle is None else opened_bundle(bundle)
+
+
+def _stated(
+    source: Source,
+    public_keys: list[Path] | None,
+    claims: list[Path] | None,
+    *,
+    quiet: bool,
+) -> Statement:
+    from modicum.shell.report.reading import report_on
+    from modicum.shell.verification import load_trust
+
+    trust = load_trust(public_keys or (), claims or ())
+    with counting("verifying", quiet=quiet) as on_entry:
+        return report_on(source, trust, on_entry)
+
+
+def refuse_no_output(output: Path | None, *, as_json: bool) -> None:
+    """Refuse to check a whole ledger for nothing.
+
+    Args:
+        output: Where the result goes, if to a file.
+        as_json: Whether it is printed as JSON.
+    """
+    if output is None and not as_json:
+        raise typer.BadParameter("name a file with  -o, or ask for  --json")

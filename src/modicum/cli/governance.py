@@ -1,0 +1,277 @@
+"""`modicum release approve`, `reject`, `approvals`, and remarks in the ledger."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.exits import Exit
+from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
+from modicum.cli.output import print_json, reporting
+from modicum.core.errors import printable
+
+if TYPE_CHECKING:
+    from modicum.core.document import Node
+    from modicum.ledger.approvals import Hearing
+    from modicum.workspace.governance import Said
+    from modicum.workspace.governing import Governance
+    from modicum.workspace.topics import Spoken
+
+Subject = Annotated[
+    str,
+    typer.Argument(
+        help="The release's file, - for standard input; or its id, if somebody spoke"
+        " about it before.",
+        metavar="FILE|ID",
+    ),
+]
+Reason = Annotated[str, typer.Option("--reason", help="Why, for the record.")]
+
+#: A word that ends so is the name of a file, whether or not there is one.
+_FILES = (".yaml", ".yml", ".json")
+
+
+def add_to_releases(app: typer.Typer) -> None:
+    """Add the commands about approvals to those about releases."""
+    app.command("approve")(approve)
+    app.command("reject")(reject)
+    app.command("approvals")(approvals)
+
+
+def add_to_ledger(app: typer.Typer) -> None:
+    """Add the commands about remarks to those about the ledger."""
+    app.command("annotate")(annotate)
+    app.command("disclose")(disclose)
+
+
+# --- approvals ------------------------------------------------------------------
+
+
+def approve(
+    subject: Subject,
+    reason: Reason,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Agree to a release that needs approval, as the policy's `roles` allow."""
+    _say(
+        subject,
+        ledger,
+        actor,
+        lambda office, release: office.approve(release, reason=reason),
+        as_json=as_json,
+    )
+
+
+def reject(
+    subject: Subject,
+    reason: Reason,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Refuse a release, or take an approval back; it is blocked until you approve."""
+    _say(
+        subject,
+        ledger,
+        actor,
+        lambda office, release: office.reject(release, reason=reason),
+        as_json=as_json,
+    )
+
+
+def _say(
+    subject: str,
+    ledger: str,
+    actor: str | None,
+    verb: Callable[[Governance, Node | str], Said],
+    *,
+    as_json: bool,
+) -> None:
+    with reporting(as_json=as_json):
+        office = office_of(ledger, actor)
+        said = [verb(office, one) for one in _subjects(subject)]
+        if as_json:
+            print_json({"said": [said_to_dict(one) for one in said]})
+            return
+        for one in said:
+            print_said(one)
+
+
+def approvals(
+    subject: Subject, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False
+) -> None:
+    """Show who agreed to a release and who is missing. Exits 5 if somebody is."""
+    from modicum.workspace.governance import missing_approvals
+
+    with reporting(as_json=as_json):
+        office = office_of(ledger, None)
+        heard: tuple[Hearing, ...] = ()
+        names: list[str] = []
+        for one in _subjects(subject):
+            if isinstance(one, str):
+                names.append(one)
+            else:
+                heard += office.hearings(one)
+                names.append(_id_of(one))
+        spoken = [each for name in dict.fromkeys(names) for each in office.spoken(name)]
+        if as_json:
+            print_json(_approvals_to_dict(heard, spoken))
+        else:
+            _print_approvals(heard, spoken)
+        if missing_approvals(heard):
+            raise typer.Exit(Exit.NEEDS_APPROVAL)
+
+
+def _print_approvals(heard: Iterable[Hearing], spoken: Iterable[Spoken]) -> None:
+    lines = [*_hearing_lines(heard), *map(_spoken_line, spoken)]
+    print("\n".join(lines) if lines else "no approval is needed, and nobody spoke")
+
+
+def _spoken_line(one: Spoken) -> str:
+    verb = "approved" if one.approves else "rejected"
+    roles = " and ".join(one.roles)
+    return printable(
+        f"entry {one.seq}  {one.at[:10]}  {one.by} {verb} as {roles}: {one.reason}"
+    )
+
+
+def _approvals_to_dict(
+    heard: Iterable[Hearing], spoken: Iterable[Spoken]
+) -> dict[str, object]:
+    from modicum.workspace.governance import hearing_to_dict
+
+    return {
+        "approvals": [hearing_to_dict(one) for one in heard],
+        "spoken": [
+            {
+                "entry": one.seq,
+                "at": one.at,
+                "by": one.by,
+                "approves": one.approves,
+                "roles": list(one.roles),
+                "reason": one.reason,
+                "content": one.content,
+            }
+            for one in spoken
+        ],
+    }
+
+
+def _subjects(subject: str) -> Iterator[Node | str]:
+    """Yield the releases of a file, or an id."""
+    from modicum.shell.files import load_release, releases_of, standard_input
+
+    if subject == "-":
+        yield from releases_of(standard_input(sys.stdin.buffer))
+    elif subject.endswith(_FILES) or Path(subject).is_file():
+        yield from releases_of(load_release(subject))
+    else:
+        yield subject
+
+
+def _id_of(node: Node) -> str:
+    """Return the id of a release that could be read."""
+    from modicum.core.document import Entries, Scalar
+
+    entries = node.entries if isinstance(node, Entries) else ()
+    values = (value for key, value in entries if key.text == "release")
+    return next((one.text for one in values if isinstance(one, Scalar)), "")
+
+
+def print_said(said: Said) -> None:
+    """Print what somebody said, and what is missing after it."""
+    verb = "approved" if said.approves else "rejected"
+    roles = " and ".join(said.roles)
+    print(printable(f"{said.topic.called} {verb} by {said.by} as {roles}"))
+    for line in _hearing_lines(said.hearings):
+        print(f"  {line}")
+
+
+def _hearing_lines(heard: Iterable[Hearing]) -> Iterator[str]:
+    from modicum.workspace.governance import hearing_text
+
+    return (
+        printable(f"{'ok     ' if one.given else 'MISSING'}  {hearing_text(one)}")
+        for one in heard
+    )
+
+
+def said_to_dict(said: Said) -> dict[str, object]:
+    """Return what somebody said, as plain JSON (docs/reference/json.md)."""
+    from modicum.workspace.governance import hearing_to_dict
+
+    return {
+        "subject": said.topic.subject,
+        "id": said.topic.id,
+        "content": said.topic.content,
+        "by": said.by,
+        "approves": said.approves,
+        "roles": list(said.roles),
+        "entry": said.seq,
+        "approvals": [hearing_to_dict(one) for one in said.hearings],
+    }
+
+
+def office_of(ledger: str, actor: str | None) -> Governance:
+    """Return what people do who govern a ledger."""
+    from modicum.shell.wiring import open_workspace
+
+    return open_workspace(ledger, actor=actor).governance
+
+
+# --- remarks --------------------------------------------------------------------
+
+
+def annotate(
+    remark: Annotated[str, typer.Argument(help="The remark.", metavar="TEXT")],
+    about: Annotated[
+        str, typer.Option("--about", help="The id of a release.", metavar="ID")
+    ] = "",
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Add a remark for those who read the ledger later. It changes nothing."""
+    with reporting(as_json=as_json):
+        seq = office_of(ledger, actor).annotate(remark, about=about)
+        if as_json:
+            print_json({"entry": seq, "about": about or None})
+        else:
+            print(f"{shown(ledger)}: remark added (entry {seq})")
+
+
+def disclose(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="The disclosure, YAML or JSON; - for standard input.", metavar="FILE"
+        ),
+    ],
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Record what was disclosed outside differential privacy: no rule counts it."""
+    from modicum.shell.files import load_release, standard_input
+
+    with reporting(as_json=as_json):
+        node = (
+            standard_input(sys.stdin.buffer) if str(file) == "-" else load_release(file)
+        )
+        body, seq = office_of(ledger, actor).disclose(node)
+        if as_json:
+            print_json(
+                {
+                    "disclosure": body.id,
+                    "entry": seq,
+                    "attributes": list(body.attributes),
+                }
+            )
+            return
+        print(f"{body.id}: disclosure recorded (entry {seq}); no rule counts it")

@@ -1,0 +1,166 @@
+"""`modicum ledger key`, `checkpoint`, `receipt`: signed words to hold elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
+from modicum.cli.output import print_json, reporting
+
+if TYPE_CHECKING:
+    from modicum.ledger.claims import Signed
+    from modicum.shell.keys import SigningKey
+
+keys = typer.Typer(help="Keys that sign checkpoints.", no_args_is_help=True)
+
+Key = Annotated[
+    Path, typer.Option("--key", help="The private key that signs.", metavar="FILE")
+]
+PassphraseFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--passphrase-file",
+        help="The first line of this file is the key's passphrase.",
+        metavar="FILE",
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "-o", "--output", help="Write it here instead of printing it.", metavar="FILE"
+    ),
+]
+
+
+def add_to(ledger: typer.Typer) -> None:
+    """Add the commands of this module to those about the ledger."""
+    ledger.add_typer(keys, name="key")
+    ledger.command("checkpoint")(checkpoint)
+    ledger.command("receipt")(receipt)
+
+
+@keys.command("new")
+def new_key(
+    path: Annotated[Path, typer.Argument(help="Where the private key goes.")],
+    encrypt: Annotated[
+        bool, typer.Option("--encrypt", help="Ask for a passphrase to encrypt it.")
+    ] = False,
+    passphrase_file: PassphraseFile = None,
+    as_json: Json = False,
+) -> None:
+    """Make an Ed25519 key; the public half goes beside it, with `.pub`."""
+    from modicum.shell.keys import make_key
+
+    with reporting(as_json=as_json):
+        phrase = read_passphrase(passphrase_file)
+        if phrase is None and encrypt:
+            phrase = typer.prompt(
+                "passphrase", hide_input=True, confirmation_prompt=True, err=True
+            ).encode()
+        made = make_key(path, phrase)
+        if as_json:
+            print_json({"key": made.id, "private": str(path), "public": f"{path}.pub"})
+            return
+        print(f"{path}: private key {made.id[:12]}, readable by you only")
+        print(f"{path}.pub: public key, for everybody who verifies")
+
+
+def checkpoint(
+    key: Key,
+    ledger: Ledger = DEFAULT_LEDGER,
+    output: Output = None,
+    passphrase_file: PassphraseFile = None,
+    as_json: Json = False,
+) -> None:
+    """Sign the last entry; hold the checkpoint where the ledger's keeper cannot."""
+    from modicum.ledger.claims import signed_bytes
+    from modicum.shell.clock import SystemClock
+    from modicum.shell.keys import Signing
+    from modicum.shell.logs import first_hash, open_log
+    from modicum.shell.wiring import open_workspace
+
+    with reporting(as_json=as_json):
+        signing = Signing(open_key(key, passphrase_file), SystemClock().now())
+        state = open_workspace(ledger).state()
+        store = open_log(ledger)
+        signed = signing.checkpoint(first_hash(store), state.seq, state.head)
+        store.add_checkpoint(signed_bytes(signed))
+        _hand_over(signed, output, as_json=as_json)
+
+
+def receipt(
+    release: Annotated[str, typer.Argument(help="The id of the release.")],
+    key: Key,
+    ledger: Ledger = DEFAULT_LEDGER,
+    output: Output = None,
+    passphrase_file: PassphraseFile = None,
+    as_json: Json = False,
+) -> None:
+    """Sign the latest answer that the ledger gave to a release."""
+    from modicum.shell.clock import SystemClock
+    from modicum.shell.keys import Signing
+    from modicum.shell.logs import open_log
+    from modicum.shell.receipts import sign_receipt
+    from modicum.shell.wiring import open_workspace
+
+    with reporting(as_json=as_json):
+        signing = Signing(open_key(key, passphrase_file), SystemClock().now())
+        open_workspace(ledger).state()  # Nothing is signed that does not fit together.
+        signed = sign_receipt(open_log(ledger), release, signing)
+        _hand_over(signed, output, as_json=as_json)
+
+
+def _hand_over(signed: Signed, output: Path | None, *, as_json: bool) -> None:
+    """Print a signed claim, or write it to a file and say so."""
+    from modicum.ledger.claims import signed_bytes
+    from modicum.shell.new_files import write_whole
+
+    claim, line = signed.claim, signed_bytes(signed)
+    if output is None:
+        print(line.decode("utf-8"), end="")
+        return
+    write_whole(output, [line])
+    if as_json:
+        print_json({"file": str(output), "seq": claim.seq, "head": claim.head})
+        return
+    print(f"{output}: entry {claim.seq}, head {claim.head}, key {claim.key[:12]}")
+
+
+# --- what other commands need ------------------------------------------------
+
+
+def open_key(path: Path, passphrase_file: Path | None) -> SigningKey:
+    """Return a private key; ask for its passphrase if no file has it.
+
+    Args:
+        path: The key.
+        passphrase_file: The file with its passphrase, or None.
+    """
+    from modicum.shell.keys import load_key, needs_passphrase
+
+    phrase = read_passphrase(passphrase_file)
+    if phrase is None and needs_passphrase(path):
+        phrase = typer.prompt("passphrase", hide_input=True, err=True).encode()
+    return load_key(path, phrase)
+
+
+def read_passphrase(path: Path | None) -> bytes | None:
+    """Return the first line of a file, None without a file.
+
+    Args:
+        path: The file, or None.
+    """
+    if path is None:
+        return None
+    from modicum.core.errors import Code, InputError, Problem
+    from modicum.shell.files import read_bytes
+
+    lines = read_bytes(path).splitlines()
+    if not lines or not lines[0]:
+        raise InputError(
+            Problem(Code.EMPTY_DOCUMENT, f"{path} has no passphrase in its first line")
+        )
+    return lines[0]

@@ -1,0 +1,154 @@
+"""`modicum ledger list` and `show`: what the entries of a ledger say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger, shown
+from modicum.cli.output import print_json, print_table, reporting
+from modicum.core.errors import printable
+
+if TYPE_CHECKING:
+    from modicum.core.canonical import Plain
+    from modicum.ledger import Event, Record
+    from modicum.ledger.events import Body
+
+#: A remark is cut to so many characters in a list.
+_SHOWN = 60
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to those about the ledger."""
+    app.command("list")(list_entries)
+    app.command("show")(show)
+
+
+def list_entries(
+    ledger: Ledger = DEFAULT_LEDGER,
+    last: Annotated[
+        int, typer.Option("--last", min=1, help="Only the newest entries.")
+    ] = 1_000_000,
+    as_json: Json = False,
+) -> None:
+    """List the entries of the ledger, oldest first."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from modicum.shell.wiring import open_workspace
+
+    with reporting(as_json=as_json):
+        rows = list(_entries(open_workspace(ledger).records()))[-last:]
+        if as_json:
+            print_json({"entries": rows})
+            return
+        table = Table(box=None, pad_edge=False)
+        for title in ("SEQ", "AT", "ACTOR", "KIND", "WHAT", "HASH"):
+            table.add_column(title, no_wrap=title != "WHAT")
+        for row in rows:
+            cells = (row["seq"], row["at"], row["actor"], row["kind"], row["what"])
+            short = str(row["hash"])[:12]
+            table.add_row(*(escape(printable(str(cell))) for cell in cells), short)
+        print_table(table)
+
+
+def _entries(records: Iterable[Record]) -> Iterator[dict[str, object]]:
+    from modicum.ledger import GENESIS, read_record
+
+    previous = GENESIS
+    for seq, record in enumerate(records, 1):
+        event = read_record(record, seq, previous)
+        previous = record.hash
+        yield _entry(record, event)
+
+
+def _entry(record: Record, event: Event) -> dict[str, object]:
+    from modicum.ledger.events import event_name
+
+    return {
+        "seq": record.seq,
+        "at": event.at,
+        "actor": event.actor,
+        "kind": event_name(event.body),
+        "what": _what(event.body),
+        "blocking": list(getattr(event.body, "blocking", ())),
+        "hash": record.hash,
+    }
+
+
+def _what(body: Body) -> str:
+    """Return what an event is about, in few words."""
+    from modicum.ledger import events
+
+    match body:
+        case events.PolicyActivated(name=name, digest=digest):
+            return f"{name} {digest[:12]}"
+        case events.ApprovalGiven(subject=subject, id=identifier, approves=approves):
+            named = identifier[:12] if subject == "policy" else identifier
+            return f"{subject} {named}: {'approved' if approves else 'rejected'}"
+        case events.Annotated(about=about, text=text):
+            said = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+            return f"{about}: {said}" if about else said
+        case events.GroupActivated(group=group) | events.GroupRetired(group=group):
+            return f"group {group}"
+        case (
+            events.DisclosureRecorded(id=identifier)
+            | events.RoundOpened(id=identifier)
+            | events.PlanCommitted(id=identifier)
+        ):
+            return identifier
+        case _:
+            return body.release if isinstance(body.release, str) else body.release.id
+
+
+def show(
+    entry: Annotated[int, typer.Argument(help="The number of the entry.", min=1)],
+    ledger: Ledger = DEFAULT_LEDGER,
+    as_json: Json = False,
+) -> None:
+    """Show one entry of the ledger as it is stored."""
+    from modicum.core.canonical import decode
+    from modicum.ledger import event_of
+
+    with reporting(as_json=as_json):
+        record = _record(ledger, entry)
+        told = _entry(record, event_of(record, entry))
+        stored = decode(record.payload)
+        body = stored["event"]["body"]  # type: ignore[call-overload,index]
+        if as_json:
+            print_json({**told, "body": body})
+            return
+        print(printable(f"entry {entry}: {told['kind']}  {told['what']}"))
+        rows = {key: told[key] for key in ("at", "actor", "hash")}
+        for key, value in [*rows.items(), *_shown(body)]:  # type: ignore[arg-type]
+            print(printable(f"  {key}: {value}"))
+
+
+def _record(ledger: str, entry: int) -> Record:
+    from modicum.core.errors import Code, InputError, Problem
+    from modicum.shell.wiring import open_workspace
+
+    _, read, _ = open_workspace(ledger).look()
+    record = next(iter(read(entry - 1)), None)
+    if record is None:
+        raise InputError(
+            Problem(Code.OUT_OF_RANGE, f"{shown(ledger)} has no entry {entry} yet")
+        )
+    return record
+
+
+def _shown(body: Mapping[str, Plain]) -> Iterator[tuple[str, object]]:
+    """Yield what an entry holds; of long texts only that they are there."""
+    for key, value in body.items():
+        if key == "release" and isinstance(value, Mapping):
+            yield key, f"{value['id']} (all of it with  --json)"
+        elif key == "text" and isinstance(value, str) and "\n" in value:
+            yield key, f"{len(value.splitlines())} lines (with  --json)"
+        elif isinstance(value, list | dict):
+            if value:
+                yield key, json.dumps(value, ensure_ascii=False)
+        elif value not in ("", None):
+            yield key, value

@@ -1,0 +1,195 @@
+"""`modicum policy activate`, `approve` and `reject`: another policy takes over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.exits import exit_for
+from modicum.cli.governance import (
+    Reason,
+    office_of,
+    print_said,
+    said_to_dict,
+)
+from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
+from modicum.cli.output import print_json, reporting
+from modicum.core.errors import ModicumError, printable
+
+if TYPE_CHECKING:
+    from modicum.policy import CompiledPolicy
+    from modicum.workspace.activation import Weighed
+
+File = Annotated[Path, typer.Argument(help="The policy file.", metavar="FILE")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to those about policies."""
+    app.command("activate")(activate)
+    app.command("approve")(approve)
+    app.command("reject")(reject)
+
+
+def activate(
+    file: File,
+    reason: Reason,
+    ledger: Ledger = DEFAULT_LEDGER,
+    accept_conflict: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--accept-conflict",
+            help="The id of a rule, or its scope, that history exceeds and that may"
+            " stay so: it denies whatever it is about.",
+            metavar="RULE",
+        ),
+    ] = None,
+    replaces: Annotated[
+        str | None,
+        typer.Option(
+            "--replaces",
+            help="The digest of the policy that this one was reviewed against; leave"
+            " with 7 if another one is active.",
+            metavar="DIGEST",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it means; write nothing.")
+    ] = False,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Put a policy in the place of the ledger's active one.
+
+    Leaves with 4 if releases already made exceed a rule that is new or tighter, or
+    that they did not exceed before, unless each is accepted; with 5 if people must
+    agree first.
+    """
+    from modicum.workspace.activation import refuse_unready
+
+    with reporting(as_json=as_json):
+        office, successor = office_of(ledger, actor), _load(file)
+        accept = accept_conflict or []
+        if dry_run:
+            weighed = office.weigh(successor, accept=accept, replaces=replaces)
+            _print(weighed, None, ledger, as_json=as_json)
+            try:
+                refuse_unready(weighed)
+            except ModicumError as error:
+                if not as_json:  # One document says it all.
+                    raise
+                raise typer.Exit(exit_for(error)) from error
+            return
+        done = office.activate(
+            successor, reason=reason, accept=accept, replaces=replaces
+        )
+        _print(
+            done.weighed,
+            (done.seq, done.head) if done.changed else None,
+            ledger,
+            as_json=as_json,
+        )
+
+
+def approve(
+    file: File,
+    reason: Reason,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Agree that a policy takes the place of the active one, if that asks people."""
+    with reporting(as_json=as_json):
+        said = office_of(ledger, actor).approve_policy(_load(file), reason=reason)
+        if as_json:
+            print_json({"said": [said_to_dict(said)]})
+        else:
+            print_said(said)
+
+
+def reject(
+    file: File,
+    reason: Reason,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Refuse that a policy takes the place of the active one."""
+    with reporting(as_json=as_json):
+        said = office_of(ledger, actor).reject_policy(_load(file), reason=reason)
+        if as_json:
+            print_json({"said": [said_to_dict(said)]})
+        else:
+            print_said(said)
+
+
+def _load(file: Path) -> CompiledPolicy:
+    from modicum.shell.files import load_policy
+
+    return load_policy(file)
+
+
+def _print(
+    weighed: Weighed, done: tuple[int, str] | None, ledger: str, *, as_json: bool
+) -> None:
+    if as_json:
+        print_json(_to_dict(weighed, done))
+    else:
+        for line in _lines(weighed, done, ledger):
+            print(printable(line))
+
+
+def _lines(
+    weighed: Weighed, done: tuple[int, str] | None, ledger: str
+) -> Iterator[str]:
+    from modicum.workspace.governance import hearing_text
+
+    new, old = weighed.successor, weighed.replaced.policy
+    called = f"policy `{new.policy.name}` ({new.policy.digest[:12]})"
+    if weighed.holds_already:
+        yield f"{shown(ledger)}: {called} is active already"
+        return
+    verb = "is active" if done else "would be active"
+    replaced = f"`{old.name}` ({old.digest[:12]})"
+    yield f"{shown(ledger)}: {called} {verb}, in place of {replaced}"
+    rules = len(new.rules)
+    entry = f", entry {done[0]}" if done else ""
+    yield f"  {rules} rule{'' if rules == 1 else 's'}{entry}"
+    for conflict in weighed.conflicts:
+        yield f"  {_state(weighed, conflict.rule.id)}  {conflict.problem.message}"
+    for one in weighed.hearings:
+        yield f"  {'ok' if one.given else 'MISSING'}  {hearing_text(one)}"
+
+
+def _state(weighed: Weighed, rule: str) -> str:
+    if rule in weighed.accepted:
+        return "accepted"
+    return "CONFLICT" if rule in weighed.made else "as before"
+
+
+def _to_dict(weighed: Weighed, done: tuple[int, str] | None) -> dict[str, object]:
+    from modicum.cli.policy_simulation import conflict_to_dict
+    from modicum.workspace.governance import hearing_to_dict
+
+    new, old = weighed.successor, weighed.replaced.policy
+    return {
+        "policy": {
+            "name": new.policy.name,
+            "digest": new.policy.digest,
+            "rules": len(new.rules),
+        },
+        "replaced": {"name": old.name, "digest": old.digest},
+        "changed": done is not None,
+        "ledger": None if done is None else {"seq": done[0], "head": done[1]},
+        "conflicts": [
+            {
+                **conflict_to_dict(one),
+                "made": one.rule.id in weighed.made,
+                "accepted": one.rule.id in weighed.accepted,
+            }
+            for one in weighed.conflicts
+        ],
+        "approvals": [hearing_to_dict(one) for one in weighed.hearings],
+    }

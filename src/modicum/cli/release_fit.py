@@ -1,0 +1,145 @@
+"""`modicum release fit` and `modicum release options`: what would pass instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.exits import Exit
+from modicum.cli.options import DEFAULT_LEDGER, AsOf, Json, Ledger, Policy, point
+from modicum.cli.output import print_json, print_table, reporting
+from modicum.cli.release_files import File, read_release
+
+if TYPE_CHECKING:
+    from modicum.workspace import Decision
+    from modicum.workspace.fits import Fit, Option
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to a group of commands."""
+    app.command()(fit)
+    app.command()(options)
+
+
+def fit(
+    file: File,
+    vary: Annotated[
+        str,
+        typer.Option(
+            "--vary",
+            help="What may change: noise (sigma or scale alone), epsilon, rho or mu"
+            " of declared costs, where, or periods.",
+            metavar="WHAT",
+        ),
+    ] = "noise",
+    mechanism: Annotated[
+        str | None,
+        typer.Option(
+            "--mechanism",
+            help="The one mechanism that may change; without it, all.",
+            metavar="NAME",
+        ),
+    ] = None,
+    policy: Policy = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    as_of: AsOf = None,
+    as_json: Json = False,
+) -> None:
+    """Print the closest release that would pass: least noise, or most of the data.
+
+    What is printed is a release file, with remarks. Writes nothing; exits 0, or 3 if
+    nothing passes.
+    """
+    with reporting(as_json=as_json):
+        found = _checked(file, policy, ledger, as_of).largest_fit(vary, mechanism)
+        if as_json:
+            print_json(found.to_dict())
+        else:
+            _print_fit(found)
+        if not found.found:
+            raise typer.Exit(Exit.DENIED)
+
+
+def options(
+    file: File,
+    take: Annotated[
+        int | None,
+        typer.Option(
+            "--take", min=1, help="Print the release of this option.", metavar="NUMBER"
+        ),
+    ] = None,
+    policy: Policy = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    as_of: AsOf = None,
+    as_json: Json = False,
+) -> None:
+    """List changes of a denied release after which it would pass, each tried.
+
+    Writes nothing; exits 0, or 3 if it is denied and no single change helps.
+    """
+    with reporting(as_json=as_json):
+        decision = _checked(file, policy, ledger, as_of)
+        found = decision.options()
+        if as_json:
+            print_json(_to_dict(decision, found))
+        elif take is not None:
+            print(_taken(found, take).text, end="")
+        else:
+            _print_options(decision, found)
+        if not found and not decision.allowed:
+            raise typer.Exit(Exit.DENIED)
+
+
+def _checked(
+    file: Path, policy: Path | None, ledger: str, as_of: str | None
+) -> Decision:
+    from modicum.shell.wiring import open_workspace
+
+    view = open_workspace(ledger, policy=policy, as_of=point(as_of))
+    return view.check(read_release(file))
+
+
+def _print_fit(found: Fit) -> None:
+    if not found.found:
+        print(found.explain())
+        return
+    for line in found.explain().splitlines():
+        print(f"# {line}")
+    print(found.text, end="")
+
+
+def _print_options(decision: Decision, found: tuple[Option, ...]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    print(decision.headline)
+    if not found:
+        if not decision.allowed:
+            print("no single change that is known makes it pass")
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("", justify="right")
+    table.add_column("CHANGE", no_wrap=True)
+    table.add_column("WHAT IT MEANS")
+    for number, one in enumerate(found, 1):
+        condition = (f"only if {one.only_if}",) if one.only_if else ()
+        lines = "\n".join((*condition, *one.why))
+        table.add_row(str(number), escape(one.title), escape(lines))
+    print_table(table)
+
+
+def _taken(found: tuple[Option, ...], number: int) -> Option:
+    if number > len(found):
+        raise typer.BadParameter(f"there are {len(found)} options", param_hint="--take")
+    return found[number - 1]
+
+
+def _to_dict(decision: Decision, found: tuple[Option, ...]) -> dict[str, object]:
+    return {
+        "decision": "allow" if decision.allowed else "deny",
+        "release": decision.release,
+        "options": [one.to_dict() for one in found],
+        "ledger": {"seq": decision.seq, "head": decision.head},
+    }

@@ -1,0 +1,89 @@
+"""What the commands that verify a log have in common: options and words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.output import print_json
+from modicum.core.errors import printable
+
+if TYPE_CHECKING:
+    from modicum.ledger.checkpoints import Finding
+    from modicum.shell.verification import Verified
+
+PublicKeys = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--public-key",
+        help="A public key that you trust; may be given more than once.",
+        metavar="FILE",
+    ),
+]
+Claims = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--checkpoint",
+        help="A checkpoint or receipt that you held; may be given more than once.",
+        metavar="FILE",
+    ),
+]
+RequireCheckpoint = Annotated[
+    bool,
+    typer.Option(
+        "--require-checkpoint",
+        help="Leave with 6 unless a checkpoint by a key that you trust holds.",
+    ),
+]
+
+
+def print_verified(name: str, verified: Verified, *, as_json: bool) -> None:
+    """Print what a log is worth.
+
+    Args:
+        name: What was checked.
+        verified: What was found.
+        as_json: Whether to print JSON.
+    """
+    if as_json:
+        print_json(verified.to_dict())
+        return
+    report = verified.report
+    print(
+        f"{name}: chain ok, {report.entries} entries,"
+        f" {report.decisions} decisions taken again and agree\n  head {report.head}"
+    )
+    if verified.noted is not None:
+        print(f"  the noted hash is that of entry {verified.noted}")
+    for finding in verified.findings:
+        print(f"  {printable(_finding_text(finding))}")
+    if verified.findings:
+        print(f"  {_pinned_text(verified)}")
+
+
+def _finding_text(finding: Finding) -> str:
+    from modicum.ledger.claims import Receipt
+
+    claim = finding.claim
+    what = "checkpoint"
+    if isinstance(claim, Receipt):
+        what = f"receipt for {claim.release} ({claim.decision})"
+    whose = "trusted" if finding.trusted else "a key that you did not name"
+    return (
+        f"{what} ({finding.source}): entry {claim.seq} holds, signed {claim.at}"
+        f" by {claim.key[:12]} ({whose})"
+    )
+
+
+def _pinned_text(verified: Verified) -> str:
+    entries, pinned = verified.report.entries, verified.pinned
+    if not pinned:
+        return "no entry is vouched for by a key that you named"
+    if pinned == entries:
+        return f"all {entries} entries are vouched for by keys that you named"
+    return (
+        f"entries 1 to {pinned} are vouched for by keys that you named;"
+        f" entries {pinned + 1} to {entries} by no key that you named"
+    )

@@ -1,0 +1,269 @@
+"""The axes along which the instances of a privacy unit are told apart.
+
+A point has one whole number on each axis. A part of the data becomes a region: a
+union of boxes of points. A region may always be larger than the part, never smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import TypeAlias
+
+from modicum.ledger.cells.calendar import period_name, period_of
+from modicum.release import Part, Partition, Span, Vocabulary
+from modicum.release.parts import FIRST_DAY, LAST_DAY, Values, merged
+from modicum.release.parts import Box as NamedBox
+from modicum.release.units import Period
+
+#: One span on each axis.
+Box: TypeAlias = tuple[Span, ...]
+#: A union of boxes; None for every point.
+Region: TypeAlias = tuple[Box, ...] | None
+
+#: Beyond any period and any group.
+FAR = 2**40
+#: A part of more boxes than this is charged to a larger one of fewer.
+BOXES_OF_A_PART_MAX = 1000
+
+_EVERY_TIME: tuple[Span, ...] = ((-FAR, FAR),)
+_EVERY_GROUP: tuple[Span, ...] = ((0, FAR),)
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Where the instances of one unit lie.
+
+    Attributes:
+        unit: The unit.
+        partitions: The partitioning attributes that are fixed for it, one axis each.
+        pairs: Whether neighbors may differ in them, so that a point is a *pair* of
+            values on each: before the change, and after it.
+        period: Its period, if it has one: an axis.
+        detail: How many periods before and after the present one are told apart,
+            the present one included; None for all.
+        grouped: Whether user groups are an axis.
+    """
+
+    unit: str
+    partitions: tuple[Partition, ...]
+    pairs: bool
+    period: Period | None
+    detail: int | None
+    grouped: bool
+
+    @property
+    def extent(self) -> Box:
+        """The span of each axis."""
+        free = tuple((one.low, one.high) for one in self.partitions)
+        kept = (*_EVERY_TIME * self._timed, *_EVERY_GROUP * self.grouped)
+        return free * (1 + self.pairs) + kept
+
+    @property
+    def _timed(self) -> bool:
+        return self.period is not None
+
+    def regions(self, part: Part, day: int, *, timeless: bool) -> tuple[Region, ...]:
+        """Return the points at which a mechanism that reads a part is charged.
+
+        Args:
+            part: The part.
+            day: The day on which it is decided, as an ordinal: periods are told
+                apart around it.
+            timeless: Whether it reads something that tells about every period.
+
+        Returns:
+            One region; of pairs two: where the value before the change lies in the
+            part, and where the value after it does.
+        """
+        kept = self._kept(part, day, timeless=timeless)
+        free = self._free(part)
+        every = tuple((one.low, one.high) for one in self.partitions)
+        if not self.pairs:
+            return (self._region((*box, *rest) for box in free for rest in kept),)
+        return (
+            self._region((*box, *every, *rest) for box in free for rest in kept),
+            self._region((*every, *box, *rest) for box in free for rest in kept),
+        )
+
+    def _region(self, boxes: Iterable[Box]) -> Region:
+        found = tuple(dict.fromkeys(boxes))
+        return None if self.extent in found else found
+
+    def _free(self, part: Part) -> list[Box]:
+        """Return the boxes of a part over the partitioning attributes."""
+        found: list[Box] = []
+        for box in part.where or ((),):
+            found += _boxes([_spans(box, one) for one in self.partitions])
+        if len(found) > BOXES_OF_A_PART_MAX:
+            return [tuple((one.low, one.high) for one in self.partitions)]
+        return found
+
+    def _kept(self, part: Part, day: int, *, timeless: bool) -> list[Box]:
+        """Return the boxes of a part over what never differs between neighbors."""
+        axes: list[tuple[Span, ...]] = []
+        if self.period is not None:
+            if timeless or part.periods is None:
+                axes.append(_EVERY_TIME)
+            else:
+                axes.append(self._periods(part.periods, day, self.period))
+        if self.grouped:
+            axes.append(part.groups or _EVERY_GROUP)
+        return _boxes(axes)
+
+    def _periods(
+        self, days: tuple[Span, ...], today: int, period: Period
+    ) -> tuple[Span, ...]:
+        spans = [
+            (
+                -FAR if first <= FIRST_DAY else period_of(first, period),
+                FAR if last >= LAST_DAY else period_of(last, period),
+            )
+            for first, last in days
+        ]
+        if self.detail is not None:
+            present = period_of(today, period)
+            spans = list(_widened(spans, present - self.detail, present + self.detail))
+        return merged(spans)
+
+    def words(self, box: Box) -> str:
+        """Return a box in words, such as ``country CH, 2026-11``; empty for all."""
+        count = len(self.partitions)
+        said, rest = self._people_words(box), box[count:]
+        if self.pairs:
+            after, rest = self._people_words(rest), rest[count:]
+            if after and after != said:
+                said = [f"between {_or_any(said)} and {_or_any(after)}"]
+        if self.period is not None:
+            said += _period_words(rest[0], self.period)
+            rest = rest[1:]
+        if self.grouped and rest[0] != _EVERY_GROUP[0]:
+            said.append(f"group {_span_words(rest[0])}")
+        return ", ".join(said)
+
+    def _people_words(self, box: Box) -> list[str]:
+        pairs = zip(self.partitions, box, strict=False)
+        words = (_partition_words(one, span) for one, span in pairs)
+        return [one for one in words if one]
+
+
+def space_of(unit: str, vocabulary: Vocabulary) -> Space:
+    """Return where the instances of a unit lie.
+
+    What is fixed for a unit is fixed for each unit that it covers: an instance of
+    the smaller one lies in one of the larger.
+
+    Args:
+        unit: The unit.
+        vocabulary: The policy's words.
+    """
+    population, relation = vocabulary.population, vocabulary.relation(unit)
+    around = vocabulary.covers.get(unit, frozenset()) | {unit}
+    fixed = tuple(
+        one for one in population.partitions.values() if around & {*one.immutable}
+    )
+    # A changed instance keeps its key, and what its key tells: not a larger instance
+    # of another key that it lies in.
+    keyed = around if relation == "add-remove" else _same_key(unit, vocabulary)
+    return Space(
+        unit=unit,
+        partitions=fixed,
+        pairs=bool(fixed) and relation != "add-remove",
+        period=_told_period(unit, vocabulary),
+        detail=population.time_detail.get(unit),
+        grouped=bool(keyed & population.grouped),
+    )
+
+
+def _same_key(unit: str, vocabulary: Vocabulary) -> frozenset[str]:
+    """Return the unit, and those in which it is one and the same in every table."""
+    return vocabulary.owners.get(unit, frozenset()) | {unit}
+
+
+def _told_period(unit: str, vocabulary: Vocabulary) -> Period | None:
+    """Return the period of a unit, if the periods that releases name tell about it.
+
+    They are of one clock. Where units go by several, nobody knows which is meant.
+    """
+    facts = vocabulary.unit_facts.get(unit)
+    return None if facts is None or len(vocabulary.clocks) != 1 else facts.period
+
+
+def _spans(box: NamedBox, partition: Partition) -> tuple[Span, ...]:
+    """Return where a box lies on one axis; everywhere, if that cannot be told."""
+    every = ((partition.low, partition.high),)
+    values = dict(box).get(partition.name)
+    if values is None:
+        return every
+    spans = _coded(values, partition)
+    inside = all(partition.low <= low and high <= partition.high for low, high in spans)
+    return merged(spans) if spans and inside else every
+
+
+def _coded(values: Values, partition: Partition) -> list[Span]:
+    """Return values as numbers; nothing if the domain does not know one of them."""
+    if partition.values is None:
+        return [one for one in values if not isinstance(one, str)]
+    codes = {value: code for code, value in enumerate(partition.values)}
+    known = [codes[one] for one in values if isinstance(one, str) and one in codes]
+    return [(code, code) for code in known] if len(known) == len(values) else []
+
+
+def _boxes(axes: list[tuple[Span, ...]]) -> list[Box]:
+    """Return the boxes of a product of unions; larger ones, if they are too many."""
+    if prod(map(len, axes)) > BOXES_OF_A_PART_MAX:
+        axes = [((spans[0][0], spans[-1][1]),) for spans in axes]
+    return list(product(*axes))
+
+
+def _widened(spans: list[Span], before: int, after: int) -> Iterator[Span]:
+    """Yield spans that do not cut what is distant.
+
+    Args:
+        spans: The spans.
+        before: The last period before those that are told apart.
+        after: The first one after them.
+    """
+    for low, high in spans:
+        if low <= before:
+            yield -FAR, before
+        if high >= after:
+            yield after, FAR
+        if low < after and high > before:
+            yield max(low, before + 1), min(high, after - 1)
+
+
+def _or_any(parts: list[str]) -> str:
+    return " and ".join(parts) or "anybody"
+
+
+def _partition_words(partition: Partition, span: Span) -> str:
+    low, high = span
+    if span == (partition.low, partition.high) and low != high:
+        return ""
+    if partition.values is None:
+        return f"{partition.name} {_span_words(span)}"
+    names = partition.values[low : high + 1]
+    shown = " or ".join(names[:3]) + (" …" if len(names) > 3 else "")
+    return f"{partition.name} {shown}"
+
+
+def _period_words(span: Span, period: Period) -> list[str]:
+    low, high = span
+    if low == -FAR and high == FAR:
+        return []
+    if low == -FAR:
+        return [f"until {period_name(high, period)}"]
+    if high == FAR:
+        return [f"from {period_name(low, period)}"]
+    first, last = period_name(low, period), period_name(high, period)
+    return [first if low == high else f"{first} to {last}"]
+
+
+def _span_words(span: Span) -> str:
+    low, high = span
+    if high == FAR:
+        return f"{low} and above"
+    return str(low) if low == high else f"{low} to {high}"

@@ -1,0 +1,314 @@
+"""The cells of one privacy unit: what each of its rules was charged in each segment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from modicum.accounting import Loss, Total
+from modicum.core.errors import check
+from modicum.ledger.cells.axes import Box, Region, Space
+from modicum.ledger.cells.segments import (
+    Booleans,
+    Integers,
+    Overlay,
+    Segments,
+)
+from modicum.ledger.cells.sums import Amounts, Sums, added, nothing, of_loss
+
+#: The rows of so many different sets of rules are remembered.
+REMEMBERED_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a mechanism costs a unit, and where.
+
+    Attributes:
+        regions: One region; two, if points are pairs.
+        loss: The loss within the part it reads, as one line.
+        moved: The loss where only one of a pair lies in it, as one line.
+        greater: The greater of the two.
+    """
+
+    regions: tuple[Region, ...]
+    loss: Amounts
+    moved: Amounts
+    greater: Amounts
+
+
+def reading(regions: tuple[Region, ...], loss: Loss, moved: Loss) -> Reading:
+    """Return what a mechanism costs a unit, and where.
+
+    Args:
+        regions: One region; two, if points are pairs.
+        loss: The loss within the part it reads.
+        moved: The loss where only one of a pair lies in it.
+    """
+    inside = of_loss(loss)
+    if moved is loss:
+        return Reading(regions, inside, inside, inside)
+    greater = Loss(tuple(map(max, loss.coordinates, moved.coordinates)))
+    return Reading(regions, inside, of_loss(moved), of_loss(greater))
+
+
+class Charge(NamedTuple):
+    """What rules that the same mechanisms fall under are asked for.
+
+    Attributes:
+        numbers: The numbers of the rules.
+        rows: Their rows in the family.
+        places: Which pieces of the overlay cost something.
+        alone: What each of these costs.
+        everywhere: Whether all of these mechanisms read everything.
+    """
+
+    numbers: tuple[int, ...]
+    rows: Integers
+    places: Integers
+    alone: Amounts
+    everywhere: bool
+
+
+class Inquiry(NamedTuple):
+    """A release in the numbers of a family.
+
+    Attributes:
+        overlay: The regions of its mechanisms, laid over the segments.
+        charges: What it costs the rules.
+    """
+
+    overlay: Overlay
+    charges: tuple[Charge, ...]
+
+
+class Family:
+    """All cells of one unit.
+
+    Mutable, and owned by one caller.
+
+    Args:
+        space: Where the instances of the unit lie.
+        segments_max: How many segments there may be.
+
+    Attributes:
+        space: Where the instances of the unit lie.
+        segments: How they are divided.
+        sums: What was charged; line 0 is nothing.
+        rounded: Whether something was charged to more than it reads.
+    """
+
+    def __init__(self, space: Space, segments_max: int) -> None:
+        self.space = space
+        self.segments = Segments(space.extent, segments_max=segments_max)
+        self.rounded = False
+        self.sums = Sums()
+        self._rows: dict[int, int] = {}
+        self._rows_of: dict[tuple[int, ...], Integers] = {}
+        #: By row, the line of what it was charged everywhere; and by segment, that of
+        #: what it was charged there besides. 0 is nothing.
+        self._everywhere: Integers = np.zeros(16, dtype=np.int64)
+        self._lines: Integers = np.zeros((16, 16), dtype=np.int64)
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of the rules that have a row, in the order of the rows."""
+        return list(self._rows)
+
+    def table(self) -> tuple[Integers, Amounts]:
+        """Return the lines of the sums by row, everywhere first; and all of them."""
+        rows = len(self._rows)
+        lines = self._lines[:rows, : self.segments.count]
+        table = np.concatenate([self._everywhere[:rows, None], lines], axis=1)
+        return table, self.sums[np.arange(self.sums.count)]
+
+    def restore(
+        self, numbers: list[int], lines: Integers, sums: Amounts, *, rounded: bool
+    ) -> None:
+        """Take up what `table` returned, after the segments."""
+        if lines.size and not 0 <= lines.min() <= lines.max() < len(sums.rest):
+            raise ValueError("a cell has no sum")
+        self._rows = {number: row for row, number in enumerate(numbers)}
+        self._everywhere, self._lines = lines[:, 0].copy(), lines[:, 1:].copy()
+        self.sums, self.rounded = Sums(sums), rounded
+        self._make_room()
+
+    def rows(self, numbers: tuple[int, ...]) -> Integers:
+        """Return the rows of rules; those that have none get one."""
+        rows = self._rows_of.get(numbers)
+        if rows is None:
+            found = self._rows
+            for number in numbers:
+                found.setdefault(number, len(found))
+            self._make_room()
+            rows = np.array([found[number] for number in numbers], dtype=np.int64)
+            if len(self._rows_of) >= REMEMBERED_MAX:
+                self._rows_of.clear()
+            self._rows_of[numbers] = rows
+        return rows
+
+    def inquiry(
+        self,
+        readings: Sequence[Reading],
+        asked: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
+    ) -> Inquiry:
+        """Return what a release costs in which cells. Changes nothing.
+
+        Args:
+            readings: What each of its mechanisms costs, and where.
+            asked: Positions of mechanisms, and the numbers of the rules that these
+                mechanisms fall under.
+        """
+        overlay = self.segments.overlay(
+            [region for one in readings for region in one.regions]
+        )
+        charges = []
+        for about, numbers in asked:
+            places, alone = _alone(overlay, readings, about)
+            everywhere = all(
+                region is None for one in about for region in readings[one].regions
+            )
+            charges.append(
+                Charge(numbers, self.rows(numbers), places, alone, everywhere)
+            )
+        return Inquiry(overlay, tuple(charges))
+
+    def lines(self, inquiry: Inquiry, charge: Charge) -> tuple[Integers, Integers]:
+        """Return where a charge finds what was charged before.
+
+        By rule, the line of the sums of what was charged everywhere; and by rule and
+        piece, that of what was charged there besides.
+        """
+        segments = inquiry.overlay.segments[charge.places]
+        lines: Integers = self._lines[charge.rows[:, None], segments]
+        return self._everywhere[charge.rows], lines
+
+    def charge(self, inquiry: Inquiry) -> None:
+        """Cut the segments of a release, and add what it costs to its cells."""
+        segments = self._cut(inquiry.overlay)
+        for charge in inquiry.charges:
+            if charge.everywhere:
+                lines = self._made(self._everywhere[charge.rows])
+                self._everywhere[charge.rows] = lines
+                self.sums.add(lines, charge.alone.line(0))
+            else:
+                place = charge.rows[:, None], segments[charge.places]
+                lines = self._made(self._lines[place])
+                self._lines[place] = lines
+                self.sums.add(lines.ravel(), _tiled(charge))
+
+    def take_back(self, inquiry: Inquiry) -> None:
+        """Undo `charge` for a release that was given up.
+
+        Raises:
+            InvariantError: If it was never charged.
+        """
+        check(not inquiry.overlay.pieces, "LED-7: only what was charged is taken back")
+        for charge in inquiry.charges:
+            everywhere, lines = self.lines(inquiry, charge)
+            if charge.everywhere:
+                self.sums.take_back(everywhere, charge.alone.line(0))
+            else:
+                self.sums.take_back(lines.ravel(), _tiled(charge))
+
+    def _made(self, lines: Integers) -> Integers:
+        """Return lines to add to: new ones where there was nothing."""
+        empty = lines == 0
+        new = self.sums.grow(np.zeros(np.count_nonzero(empty), dtype=np.int64))
+        lines[empty] = new
+        return lines
+
+    def note(self, regions: Sequence[Region]) -> None:
+        """Cut segments as `charge` would for a release that does not count."""
+        self._cut(self.segments.overlay(regions))
+
+    def charged(self, number: int) -> Iterator[tuple[Total, Box | None]]:
+        """Yield what each cell of a rule was charged, and a box of it.
+
+        Cells in which nothing was charged stand as one, without a box.
+        """
+        row = self._rows.get(number)
+        if row is None:
+            yield Total(), None
+            return
+        (everywhere,) = self.sums[self._everywhere[row : row + 1]].totals()
+        lines = self._lines[row, : self.segments.count]
+        segments = np.flatnonzero(lines)
+        if len(segments) < self.segments.count:
+            yield everywhere, None
+        overlay, then = self.segments.everywhere(1), self.segments.then()
+        totals = self.sums[lines[segments]].totals()
+        for segment, total in zip(segments.tolist(), totals, strict=True):
+            yield everywhere.joined(total), then.box(overlay, segment)
+
+    def _cut(self, overlay: Overlay) -> Integers:
+        """Cut segments; what was charged in one holds in all that become of it."""
+        self.rounded |= overlay.rounded
+        before = self.segments.count
+        numbers = self.segments.cut(overlay)
+        if self.segments.count > before:
+            self._make_room()
+            new = numbers >= before
+            parents, children = overlay.segments[new], numbers[new]
+            lines = self._lines[: len(self._rows), parents]
+            charged = np.argwhere(lines)
+            copies = self.sums.grow(lines[charged[:, 0], charged[:, 1]])
+            self._lines[charged[:, 0], children[charged[:, 1]]] = copies
+        return numbers
+
+    def _make_room(self) -> None:
+        rows, segments = len(self._rows), self.segments.count
+        has_rows, has_segments = self._lines.shape
+        if rows > has_rows or segments > has_segments:
+            more_rows = 0 if rows <= has_rows else max(rows, 2 * has_rows) - has_rows
+            more = (
+                0
+                if segments <= has_segments
+                else max(segments, 2 * has_segments) - has_segments
+            )
+            self._lines = np.pad(self._lines, ((0, more_rows), (0, more)))
+            self._everywhere = np.pad(self._everywhere, (0, more_rows))
+
+
+def _tiled(charge: Charge) -> Amounts:
+    """Return the losses of a charge once for each of its rules."""
+    times = (len(charge.rows), 1)
+    return Amounts(
+        np.tile(charge.alone.rest, times), np.tile(charge.alone.carried, times)
+    )
+
+
+def _alone(
+    overlay: Overlay, readings: Sequence[Reading], about: tuple[int, ...]
+) -> tuple[Integers, Amounts]:
+    """Return the pieces in which some mechanisms cost something, and how much."""
+    sides = len(readings[0].regions)
+    touched = np.zeros(len(overlay.segments), dtype=np.bool_)
+    for one in about:
+        for side in range(sides):
+            touched |= overlay.inside[:, sides * one + side]
+    places = np.flatnonzero(touched)
+    if len(about) == 1 and sides == 1:
+        every = np.zeros(len(places), dtype=np.int64)
+        return places, readings[about[0]].loss.taken(every)
+    alone = nothing(len(places))
+    for one in about:
+        within = overlay.inside[places, sides * one : sides * (one + 1)]
+        alone = added(alone, _by_side(within, readings[one], rounded=overlay.rounded))
+    return places, alone
+
+
+def _by_side(within: Booleans, reading: Reading, *, rounded: bool) -> Amounts:
+    """Return what a mechanism costs pieces that lie in it wholly, half or not."""
+    none = nothing(1)
+    # A side may only have been rounded in: the greater of both is due.
+    loss = reading.greater if rounded else reading.loss
+    table = Amounts(
+        np.concatenate([none.rest, reading.moved.rest, loss.rest]),
+        np.concatenate([none.carried, reading.moved.carried, loss.carried]),
+    )
+    kinds = np.where(within.all(axis=1), 2, np.where(within.any(axis=1), 1, 0))
+    return table.taken(kinds)

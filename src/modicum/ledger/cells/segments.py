@@ -1,0 +1,365 @@
+"""Segments: disjoint sets of points, cut as releases arrive.
+
+At any time the points of a space are divided into segments such that every release
+so far covers each of them wholly or not at all. So a segment stands for all its
+points: they were charged alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from modicum.core.canonical import Plain
+from modicum.ledger.cells.axes import Box, Region
+from modicum.release import Span
+from modicum.release.parts import merged
+
+Integers: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+Booleans: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+
+#: Once there would be more segments, or more boxes that make them up, no segment is
+#: cut any more: a release is charged to every segment that it touches.
+SEGMENTS_MAX = 10_000
+BOXES_MAX = 4 * SEGMENTS_MAX
+#: So many overlays are remembered until the next cut, if they have few pieces.
+OVERLAYS_MAX = 1_000
+OVERLAY_PIECES_MAX = 1_000
+
+#: A box, and for each region whether it lies inside.
+_Piece: TypeAlias = tuple[Box, tuple[bool, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """Some regions, laid over the segments.
+
+    Attributes:
+        segments: For each piece that some region covers, the segment it is part of;
+            of segments that must be cut, the other pieces as well.
+        inside: By piece and region, whether the piece lies in the region.
+        fresh: Which pieces become segments of their own when they are cut.
+        pieces: The boxes of segments that must be cut, by segment.
+        whole: Whether no segment may be cut, so that one which a region covers in
+            part counts as covered.
+        rounded: Whether there is such a segment.
+    """
+
+    segments: Integers
+    inside: Booleans
+    fresh: Booleans
+    pieces: Mapping[int, Sequence[_Piece]]
+    whole: bool = False
+    rounded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentsThen:
+    """Where segments lay at some time; later cuts do not change it.
+
+    Attributes:
+        ends: By box, axis and end, the points of all boxes.
+        owner: The segment that each box belongs to.
+    """
+
+    ends: Integers
+    owner: Integers
+
+    def box(self, overlay: Overlay, place: int) -> Box:
+        """Return a box of a piece of an overlay of that time."""
+        segment = int(overlay.segments[place])
+        sides = tuple(map(bool, overlay.inside[place]))
+        for box, own in overlay.pieces.get(segment, ()):
+            if own == sides:
+                return box
+        return self.boxes(segment)[0]
+
+    def boxes(self, segment: int) -> list[Box]:
+        """Return the boxes that make up a segment."""
+        ends = self.ends[self.owner == segment].tolist()
+        return [tuple((low, high) for low, high in box) for box in ends]
+
+
+class Segments:
+    """The segments of one space.
+
+    Mutable, and owned by one caller; the arrays that it holds are replaced, never
+    changed.
+
+    Args:
+        extent: The span of each axis.
+        segments_max: How many segments there may be.
+    """
+
+    def __init__(self, extent: Box, *, segments_max: int = SEGMENTS_MAX) -> None:
+        self.frozen = False
+        self._segments_max = segments_max
+        #: What was laid over the segments as they are now.
+        self._overlays: dict[tuple[Region, ...], Overlay] = {}
+        self._take(_ends([extent]), np.zeros(1, dtype=np.int64))
+
+    @property
+    def count(self) -> int:
+        """How many segments there are."""
+        return len(self._boxes_of)
+
+    def dump(self) -> dict[str, Plain]:
+        """Return the segments as plain data."""
+        return {
+            "boxes": self._then.ends.tolist(),
+            "owner": self._then.owner.tolist(),
+            "frozen": self.frozen,
+        }
+
+    def restore(self, boxes: list[Box], owner: list[int], *, frozen: bool) -> None:
+        """Take up segments that were dumped.
+
+        Raises:
+            ValueError: If a segment has no box.
+        """
+        self._take(_ends(boxes), np.array(owner, dtype=np.int64))
+        if not self._boxes_of.all():
+            raise ValueError("a segment has no box")
+        self.frozen = frozen
+        self._overlays.clear()
+
+    def then(self) -> SegmentsThen:
+        """Return where the segments lie now, to be asked later."""
+        return self._then
+
+    def everywhere(self, regions: int) -> Overlay:
+        """Return the overlay of so many regions that cover everything."""
+        inside = np.ones((self.count, regions), dtype=np.bool_)
+        fresh = np.zeros(self.count, dtype=np.bool_)
+        return Overlay(np.arange(self.count), inside, fresh, {})
+
+    def overlay(self, regions: Sequence[Region]) -> Overlay:
+        """Return what would be cut if regions were charged apart. Cuts nothing.
+
+        Args:
+            regions: The regions, at least one.
+        """
+        asked = tuple(regions)
+        known = self._overlays.get(asked)
+        if known is not None:
+            return known
+        found = self._laid_over(asked)
+        if len(found.segments) <= OVERLAY_PIECES_MAX:
+            if len(self._overlays) >= OVERLAYS_MAX:
+                self._overlays.clear()
+            self._overlays[asked] = found
+        return found
+
+    def _laid_over(self, regions: Sequence[Region]) -> Overlay:
+        if all(region is None for region in regions):
+            return self.everywhere(len(regions))
+        inside, touched = self._hits(regions)
+        near = np.flatnonzero(touched.any(axis=1))
+        segments, of_segment = np.unique(self._then.owner[near], return_inverse=True)
+        covered = _counts(of_segment, inside[near], len(segments))
+        wholly = covered == self._boxes_of[segments][:, None]
+        partly = (inside[near] != touched[near]).any(axis=1)
+        torn = ((covered > 0) & ~wholly).any(axis=1)
+        torn[of_segment[partly]] = True
+        if not torn.any():
+            return Overlay(segments, wholly, np.zeros(len(segments), np.bool_), {})
+        pieces = self._pieces(segments[torn], inside, touched, regions)
+        if self._has_room_for(pieces):
+            return _gathered(segments[~torn], wholly[~torn], pieces)
+        half = _counts(of_segment, touched[near], len(segments)) > 0
+        fresh = np.zeros(len(segments), dtype=np.bool_)
+        return Overlay(segments, half, fresh, {}, whole=True, rounded=True)
+
+    def cut(self, overlay: Overlay) -> Integers:
+        """Cut segments so that each piece of an overlay is one; return their numbers.
+
+        Args:
+            overlay: What `overlay` returned since the last cut.
+        """
+        # What was rounded once must be found again in the same segments.
+        if overlay.whole and not self.frozen:
+            self.frozen = True
+            self._overlays.clear()
+        if not overlay.pieces:
+            return overlay.segments
+        new = np.flatnonzero(overlay.fresh)
+        numbers = overlay.segments.copy()
+        numbers[new] = np.arange(self.count, self.count + len(new))
+        lines = zip(
+            overlay.segments.tolist(),
+            map(tuple, overlay.inside.tolist()),
+            numbers.tolist(),
+            strict=True,
+        )
+        number_of = {(segment, sides): number for segment, sides, number in lines}
+        boxes, owner = [], []
+        for segment, pieces in overlay.pieces.items():
+            for box, sides in pieces:
+                boxes.append(box)
+                owner.append(number_of[segment, sides])
+        kept = ~np.isin(self._then.owner, list(overlay.pieces))
+        self._take(
+            np.concatenate([self._then.ends[kept], _ends(boxes)]),
+            np.concatenate([self._then.owner[kept], np.array(owner, dtype=np.int64)]),
+        )
+        return numbers
+
+    def _take(self, ends: Integers, owner: Integers) -> None:
+        self._then = SegmentsThen(ends, owner)
+        self._overlays.clear()
+        self._boxes_of: Integers = np.bincount(owner)
+
+    def _hits(self, regions: Sequence[Region]) -> tuple[Booleans, Booleans]:
+        """Return, by box and region, whether one box of it covers or touches it."""
+        lows, highs = self._then.ends[:, :, 0], self._then.ends[:, :, 1]
+        inside = np.zeros((len(lows), len(regions)), dtype=np.bool_)
+        touched = inside.copy()
+        for place, region in enumerate(regions):
+            if region is None:
+                inside[:, place] = touched[:, place] = True
+                continue
+            for box in region:
+                ends: Integers = np.array(box, dtype=np.int64)
+                low, high = ends[:, 0], ends[:, 1]
+                touched[:, place] |= ((lows <= high) & (highs >= low)).all(axis=1)
+                inside[:, place] |= ((lows >= low) & (highs <= high)).all(axis=1)
+        return inside, touched
+
+    def _pieces(
+        self,
+        torn: Integers,
+        inside: Booleans,
+        touched: Booleans,
+        regions: Sequence[Region],
+    ) -> dict[int, list[_Piece]]:
+        """Return the pieces of segments that may not be wholly on one side."""
+        pieces: dict[int, list[_Piece]] = {int(segment): [] for segment in torn}
+        for place in np.flatnonzero(np.isin(self._then.owner, torn)).tolist():
+            owner, ends = int(self._then.owner[place]), self._then.ends[place].tolist()
+            box = tuple((low, high) for low, high in ends)
+            if (inside[place] != touched[place]).any():
+                pieces[owner] += _cut(box, regions)
+            else:
+                pieces[owner].append((box, tuple(inside[place].tolist())))
+        return {segment: _coalesced(found) for segment, found in pieces.items()}
+
+    def _has_room_for(self, pieces: Mapping[int, Sequence[_Piece]]) -> bool:
+        new = sum(len({sides for _, sides in one}) - 1 for one in pieces.values())
+        boxes = len(self._then.owner) + sum(map(len, pieces.values()))
+        few = boxes <= BOXES_MAX and self.count + new <= self._segments_max
+        return new == 0 or (few and not self.frozen)
+
+
+def _ends(boxes: Sequence[Box]) -> Integers:
+    """Return boxes as an array, by box, axis and end."""
+    ends: Integers = np.array(boxes, dtype=np.int64)
+    return ends.reshape(len(boxes), -1, 2)
+
+
+def _counts(group: Integers, members: Booleans, groups: int) -> Integers:
+    """Return, by group and column, how many members there are."""
+    columns = [np.bincount(group, one, groups) for one in members.T]
+    found: Integers = np.stack(columns, axis=1).astype(np.int64)
+    return found
+
+
+def _gathered(
+    segments: Integers, inside: Booleans, pieces: dict[int, list[_Piece]]
+) -> Overlay:
+    """Return an overlay of segments that stay whole, and of others in pieces."""
+    numbers: list[int] = []
+    lines: list[tuple[bool, ...]] = []
+    fresh: list[bool] = []
+    cut: dict[int, list[_Piece]] = {}
+    for segment, found in pieces.items():
+        sides = list(dict.fromkeys(one for _, one in found))
+        numbers += [segment] * len(sides)
+        lines += sides
+        fresh += [place > 0 for place in range(len(sides))]
+        if len(sides) > 1:  # Boxes of a region together may cover it wholly.
+            cut[segment] = found
+    return Overlay(
+        np.concatenate([segments, np.array(numbers, dtype=np.int64)]),
+        np.concatenate([inside, np.array(lines, dtype=np.bool_)]),
+        np.concatenate([np.zeros(len(segments), np.bool_), np.array(fresh, np.bool_)]),
+        cut,
+    )
+
+
+def _cut(box: Box, regions: Sequence[Region]) -> list[_Piece]:
+    """Return the pieces of a box that lie on one side of every region."""
+    pieces: list[_Piece] = [(box, ())]
+    for region in regions:
+        found: list[_Piece] = []
+        for piece, sides in pieces:
+            inner, outer = _divided(piece, region)
+            found += [(one, (*sides, True)) for one in inner]
+            found += [(one, (*sides, False)) for one in outer]
+        pieces = found
+    return pieces
+
+
+def _divided(box: Box, region: Region) -> tuple[list[Box], list[Box]]:
+    """Return what of a box lies in a region, and what does not."""
+    if region is None:
+        return [box], []
+    inner: list[Box] = []
+    outer = [box]
+    for knife in region:
+        left: list[Box] = []
+        for one in outer:
+            common = _common(one, knife)
+            if common is None:
+                left.append(one)
+            else:
+                inner.append(common)
+                left += _without(one, common)
+        outer = left
+    return inner, outer
+
+
+def _common(one: Box, other: Box) -> Box | None:
+    spans = tuple(
+        (max(low, first), min(high, last))
+        for (low, high), (first, last) in zip(one, other, strict=True)
+    )
+    return spans if all(low <= high for low, high in spans) else None
+
+
+def _without(box: Box, hole: Box) -> Iterator[Box]:
+    """Yield boxes that make up a box without one that lies in it."""
+    for axis, ((low, high), (first, last)) in enumerate(zip(box, hole, strict=True)):
+        around = hole[:axis], box[axis + 1 :]
+        if low < first:
+            yield (*around[0], (low, first - 1), *around[1])
+        if last < high:
+            yield (*around[0], (last + 1, high), *around[1])
+
+
+def _coalesced(pieces: list[_Piece]) -> list[_Piece]:
+    """Return the same pieces as fewer boxes: those that make up a larger one."""
+    by_sides: dict[tuple[bool, ...], list[Box]] = {}
+    for box, sides in pieces:
+        by_sides.setdefault(sides, []).append(box)
+    return [
+        (box, sides)
+        for sides, boxes in by_sides.items()
+        for box in (boxes if len(boxes) == 1 else _joined(boxes))
+    ]
+
+
+def _joined(boxes: list[Box]) -> list[Box]:
+    """Return disjoint boxes, joined where they touch along one axis."""
+    for axis in range(len(boxes[0])):
+        lines: dict[tuple[Box, Box], list[Span]] = {}
+        for box in boxes:
+            lines.setdefault((box[:axis], box[axis + 1 :]), []).append(box[axis])
+        boxes = [
+            (*before, span, *after)
+            for (before, after), spans in lines.items()
+            for span in merged(spans)
+        ]
+    return boxes

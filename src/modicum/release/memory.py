@@ -1,0 +1,46 @@
+"""What was computed once, and need not be computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Memory(Generic[K, V]):
+    """The results of a pure function, by its arguments; a bounded number of them.
+
+    Losing them costs time and nothing else. Each step is a single one of a
+    dictionary, so that several callers may share a memory.
+
+    Args:
+        most: How many results are kept.
+    """
+
+    __slots__ = ("_found", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._found: dict[K, V] = {}
+        self._most = most
+
+    def get(self, key: K) -> V | None:
+        """Return the result for a key; None if it is not known.
+
+        Args:
+            key: The arguments.
+        """
+        return self._found.get(key)
+
+    def keep(self, key: K, value: V) -> V:
+        """Return a result, and keep it.
+
+        Args:
+            key: The arguments.
+            value: The result.
+        """
+        if len(self._found) >= self._most:
+            self._found.clear()  # Starting anew is simple, and seldom.
+        self._found[key] = value
+        return value

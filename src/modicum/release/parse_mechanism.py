@@ -1,0 +1,285 @@
+"""From a marked tree to one mechanism of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+from typing import TypeVar
+
+from modicum.accounting import Budget
+from modicum.accounting.budget_reading import cost_delta, read_measured
+from modicum.core.document import Node
+from modicum.core.errors import Code, Mark
+from modicum.core.reading import (
+    Fields,
+    Problems,
+    boolean,
+    choice,
+    count,
+    fail,
+    items,
+    name,
+    nearest,
+    positive,
+    text,
+)
+from modicum.release.kinds import KINDS, PLANNED_KINDS
+from modicum.release.model import Mechanism
+from modicum.release.parts import Part
+from modicum.release.read_part import read_part
+from modicum.release.vocabulary import Vocabulary
+
+#: Larger enforced contribution bounds are refused.
+CONTRIBUTIONS_MAX = 10**6
+
+T = TypeVar("T")
+
+_PLANNED = MappingProxyType(
+    {
+        "sampling": "amplification by sampling comes later",
+        "noise": "give `mechanism` and its parameters instead",
+    }
+)
+
+
+def parse_labels(
+    fields: Fields, vocabulary: Vocabulary, found: Problems
+) -> dict[str, str]:
+    """Return the labels that a release or a mechanism gives.
+
+    Args:
+        fields: Its keys.
+        vocabulary: The labels and their values.
+        found: Collects the mistakes; what is wrong is left out.
+    """
+    labels: dict[str, str] = {}
+    for label, declared in vocabulary.labels.items():
+        with found.guard():
+            value = fields.take_optional(label)
+            if value is not None:
+                labels[label] = choice(
+                    value,
+                    f"value of label `{label}`",
+                    declared.values,
+                    Code.UNKNOWN_LABEL_VALUE,
+                )
+    return labels
+
+
+def parse_mechanism(
+    node: Node,
+    number: int,
+    inherited: tuple[Mapping[str, str], Part],
+    vocabulary: Vocabulary,
+) -> Mechanism:
+    """Return the mechanism that a marked tree describes.
+
+    Args:
+        node: The tree.
+        number: Which one of the release it is.
+        inherited: The labels of the release, and the part of the data it names.
+        vocabulary: The words it may use.
+
+    Raises:
+        InputError: With every mistake found, each with its place.
+    """
+    found = Problems()
+    fields = Fields(node, f"mechanism {number}")
+    given_name = fields.take_optional("name")
+    own_name = f"mechanism-{number}"
+    if given_name is not None:
+        with found.guard():
+            own_name = name(given_name, "the mechanism's name")
+    kind = _kind(fields.take("mechanism"))
+    attributes: tuple[str, ...] = ()
+    attributes_node: Node | None = None
+    with found.guard():
+        attributes_node = fields.take("attributes")
+        attributes = read_attributes(attributes_node, vocabulary)
+    labels = {**inherited[0], **parse_labels(fields, vocabulary, found)}
+    numbers = _read_numbers(fields, kind, vocabulary, found)
+    part = read_part(fields, inherited[1], vocabulary, found)
+    cost_node = fields.take_optional("cost")
+    cost: dict[str, Budget] = {}
+    if cost_node is not None:
+        with found.guard():
+            cost = _units_of(cost_node, "cost", vocabulary, _cost)
+    with found.guard():
+        fields.finish(unsupported=_PLANNED)
+    found.raise_any()
+    refuse_hidden(part, attributes, attributes_node, vocabulary)
+    return Mechanism(
+        name=own_name,
+        kind=kind,
+        attributes=attributes,
+        labels=labels,
+        parameters=numbers.parameters,
+        sensitivity=numbers.sensitivity,
+        contribution_bound=numbers.bounds,
+        public_frame=numbers.public_frame,
+        cost=cost,
+        part=part,
+        mark=node.mark,
+        cost_mark=cost_node.mark if cost_node is not None else node.mark,
+        truth_mark=numbers.truth_mark,
+    )
+
+
+@dataclass(slots=True)
+class _Numbers:
+    """What the price of a mechanism is computed from, as far as it was read."""
+
+    parameters: dict[str, Fraction] = field(default_factory=dict)
+    truth_mark: Mark | None = None
+    sensitivity: dict[str, Fraction] = field(default_factory=dict)
+    bounds: dict[str, int] = field(default_factory=dict)
+    public_frame: bool = False
+
+
+def _read_numbers(
+    fields: Fields, kind: str, vocabulary: Vocabulary, found: Problems
+) -> _Numbers:
+    form = KINDS[kind]
+    read = _Numbers()
+    for key, reader in form.parameters.items():
+        value = fields.take_optional(key)
+        if value is not None:
+            with found.guard():
+                read.parameters[key] = reader(value, f"`{key}`")
+            if key == "truth":
+                read.truth_mark = value.mark
+    if form.norm is not None:
+        with found.guard():
+            read.sensitivity = _sensitivity(fields, form.norm, vocabulary)
+    with found.guard():
+        read.bounds = _by_unit(fields, "contribution_bound", vocabulary, _bound)
+    if kind == "randomized-response":
+        with found.guard():
+            read.public_frame = _public_frame(fields)
+    return read
+
+
+def refuse_hidden(
+    part: Part, attributes: tuple[str, ...], node: Node | None, vocabulary: Vocabulary
+) -> None:
+    """Refuse a `where` over an attribute of the data that is said not to be read.
+
+    Args:
+        part: The part of the data that is read.
+        attributes: What is said to be read.
+        node: Where that is said, for messages.
+        vocabulary: The attributes of the data.
+
+    Raises:
+        InputError: If one is missing.
+    """
+    named = {name for box in part.where or () for name, _ in box}
+    hidden = sorted(named & vocabulary.attributes - set(attributes))
+    if hidden:
+        raise fail(
+            Code.MISSING_KEY,
+            f"`where` looks at `{hidden[0]}`, which is not among the `attributes`",
+            node,
+            notes=(
+                "the answer depends on what rows are chosen by; an attribute that is"
+                " left out would escape its rules",
+            ),
+            help=f"add {hidden[0]} to `attributes`",
+        )
+
+
+def _kind(node: Node) -> str:
+    word = text(node, "`mechanism`")
+    if word in PLANNED_KINDS:
+        raise fail(
+            Code.NOT_SUPPORTED,
+            f"mechanism `{word}` is not priced by this version",
+            node,
+            help="`modicum account mechanism` shows its loss: give `mechanism:"
+            " declared` with that as its `cost`",
+        )
+    return choice(node, "mechanism", KINDS, Code.UNKNOWN_MECHANISM)
+
+
+def read_attributes(node: Node, vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Return the attributes of the data that are listed, each once.
+
+    Args:
+        node: The list.
+        vocabulary: All attributes.
+
+    Raises:
+        InputError: With every one that is unknown or stands twice.
+    """
+    found = Problems()
+    read: list[str] = []
+    for item in items(node, "`attributes`"):
+        with found.guard():
+            attribute = text(item, "an attribute")
+            if attribute not in vocabulary.attributes:
+                raise fail(
+                    Code.UNKNOWN_ATTRIBUTE,
+                    f'unknown attribute "{attribute[:60]}" in release',
+                    item,
+                    label=nearest(attribute, vocabulary.attributes),
+                    notes=(
+                        "an untagged attribute would escape every per-attribute"
+                        " and per-category rule",
+                    ),
+                )
+            if attribute in read:
+                raise fail(
+                    Code.DUPLICATE_NAME, f"attribute `{attribute}` stands twice", item
+                )
+            read.append(attribute)
+    found.raise_any()
+    return tuple(read)
+
+
+def _by_unit(
+    fields: Fields, key: str, vocabulary: Vocabulary, reader: Callable[[Node], T]
+) -> dict[str, T]:
+    node = fields.take_optional(key)
+    return {} if node is None else _units_of(node, key, vocabulary, reader)
+
+
+def _units_of(
+    node: Node, key: str, vocabulary: Vocabulary, reader: Callable[[Node], T]
+) -> dict[str, T]:
+    found = Problems()
+    values: dict[str, T] = {}
+    for unit_node, value in Fields(node, f"`{key}`").rest():
+        with found.guard():
+            unit = choice(
+                unit_node, "privacy unit", vocabulary.units, Code.UNKNOWN_UNIT
+            )
+            values[unit] = reader(value)
+    found.raise_any()
+    return values
+
+
+def _sensitivity(
+    fields: Fields, norm: str, vocabulary: Vocabulary
+) -> dict[str, Fraction]:
+    def in_norm(node: Node) -> Fraction:
+        inner = Fields(node, "a sensitivity")
+        value = positive(inner.take(norm), f"the {norm} sensitivity")
+        inner.finish()
+        return value
+
+    return _by_unit(fields, "sensitivity", vocabulary, in_norm)
+
+
+def _bound(node: Node) -> int:
+    return count(node, "a contribution bound", at_least=1, at_most=CONTRIBUTIONS_MAX)
+
+
+def _public_frame(fields: Fields) -> bool:
+    node = fields.take_optional("public_frame")
+    return node is not None and boolean(node, "`public_frame`")
+
+
+def _cost(node: Node) -> Budget:
+    return read_measured(node, "a cost", cost_delta)

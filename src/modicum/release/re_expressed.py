@@ -1,0 +1,119 @@
+"""Old parts of the data in the words of today, so that no loss shrinks.
+
+The domain of a partitioning attribute may be refined, coarsened or extended when one
+policy replaces another; its `was` says what became of the old values. A part that was
+recorded long ago is taken through all these steps. Wherever a step does not say what a
+value stands for, it may stand for all: the part becomes larger, never smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import cast
+
+from modicum.release.parts import Box, Part, Span, Values, in_order, merged
+from modicum.release.population import Partition, Population, Was
+
+
+def re_expressed(part: Part, chain: Sequence[Population]) -> Part:
+    """Return a part of the data in the words of the last of several populations.
+
+    Whichever rows lay in the part when it was recorded lie in the part that is
+    returned: an old value stands for what `was` says; a value that `was` does not
+    name stands for itself if the domain still has it, and else for all. Where an
+    attribute is gone, or its domain is a list and was a range, or the other way
+    round, the part may hold any value of it.
+
+    An entry of `was` that stands already in the policy before was done by that one,
+    and is not done again.
+
+    Args:
+        part: The part, in the words of the first population.
+        chain: How the population was divided when the part was recorded, and after
+            every replacement of the policy since, the present one last.
+
+    Examples:
+        >>> from modicum.release.population import Partition, Population, Was
+        >>> def by_region(values, *was):
+        ...     region = Partition("region", values, 0, 0, (), None, was)
+        ...     return Population({"region": region})
+        >>> old = by_region(("EU",))
+        >>> new = by_region(("DE", "FR", "US"), Was(("EU",), ("DE", "FR")))
+        >>> re_expressed(Part(((("region", ("EU",)),),)), [old, new]).where
+        ((('region', ('DE', 'FR')),),)
+    """
+    where = part.where
+    for before, after in pairwise(chain):
+        if where is None:
+            break
+        boxes = {_box(box, before, after) for box in where}
+        where = None if () in boxes else in_order(boxes)
+    return Part(where, part.periods, part.groups)
+
+
+def _box(box: Box, before: Population, after: Population) -> Box:
+    kept = []
+    for name, values in box:
+        old, new = before.partitions.get(name), after.partitions.get(name)
+        now = None if old is None or new is None else _values(values, old, new)
+        if now is not None:
+            kept.append((name, now))
+    return tuple(kept)
+
+
+def _values(values: Values, old: Partition, new: Partition) -> Values | None:
+    """Return what values stand for after one step; None for all."""
+    if (old.values is None) != (new.values is None):
+        return None
+    steps = [one for one in new.was if one not in old.was]
+    if new.values is not None:
+        return _listed(cast("tuple[str, ...]", values), steps, new.values)
+    return _numbers(cast("tuple[Span, ...]", values), steps, (new.low, new.high))
+
+
+def _listed(
+    values: tuple[str, ...], steps: Sequence[Was], domain: tuple[str, ...]
+) -> Values | None:
+    found: set[str] = set()
+    for value in values:
+        said = [one.now for one in steps if value in one.old]
+        if said:
+            found.update(name for now in said for name in cast("tuple[str, ...]", now))
+        elif value in domain:
+            found.add(value)
+        else:
+            return None
+    return tuple(sorted(found))
+
+
+def _numbers(
+    spans: tuple[Span, ...], steps: Sequence[Was], domain: Span
+) -> Values | None:
+    found: list[Span] = []
+    left = list(spans)
+    for step in steps:
+        old = cast("tuple[Span, ...]", step.old)
+        if any(
+            low <= last and first <= high for low, high in spans for first, last in old
+        ):
+            found.extend(cast("tuple[Span, ...]", step.now))
+        left = [piece for span in left for piece in _without(span, old)]
+    if any(low < domain[0] or high > domain[1] for low, high in left):
+        return None
+    return merged([*found, *left])
+
+
+def _without(span: Span, taken: tuple[Span, ...]) -> list[Span]:
+    """Return what is left of a span without others, which stand in order."""
+    low, high = span
+    left: list[Span] = []
+    for first, last in taken:
+        if last < low or first > high:
+            continue
+        if first > low:
+            left.append((low, first - 1))
+        low = last + 1
+    if low <= high:
+        left.append((low, high))
+    return left

@@ -1,0 +1,100 @@
+"""A ledger's log as it lies, and what was signed about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from modicum.core.errors import Code, Problem, UsageError, VerificationError
+from modicum.ledger.claims import Signed, read_signed
+from modicum.shell.stores import open_store
+from modicum.shell.verification import Trust, Verified, verify_log
+from modicum.workspace.ports import CheckpointStore, EventStore, Store
+
+
+def open_log(ledger: str | Path) -> Store:
+    """Return the store of a ledger that is there.
+
+    Args:
+        ledger: Its path or URL.
+
+    Raises:
+        UsageError: If there is none.
+    """
+    store = open_store(ledger)
+    if not store.exists():
+        raise UsageError(
+            Problem(
+                Code.LEDGER_MISSING,
+                f"there is no ledger at {store.name}",
+                help="make one with  modicum init --policy policy.yaml",
+            )
+        )
+    return store
+
+
+def first_hash(store: EventStore) -> str:
+    """Return the hash of a ledger's first entry, which tells it from all others.
+
+    Args:
+        store: The ledger.
+
+    Raises:
+        UsageError: If it has no entry.
+    """
+    first = store.record(1)
+    if first is None:
+        problem = Problem(Code.LEDGER_MISSING, f"there is no entry in {store.name}")
+        raise UsageError(problem)
+    return first.hash
+
+
+def stored_checkpoints(store: CheckpointStore) -> list[Signed]:
+    """Return the checkpoints that lie beside a log; signatures are not checked.
+
+    Args:
+        store: Where they lie.
+
+    Raises:
+        VerificationError: If one of them cannot be read.
+    """
+    found = []
+    for place, data in enumerate(store.checkpoints(), 1):
+        try:
+            found.append(read_signed(data))
+        except ValueError as error:
+            problem = f"checkpoint {place} beside the ledger is damaged ({error})"
+            raise VerificationError(Problem(Code.LEDGER_BROKEN, problem)) from error
+    return found
+
+
+def verify_ledger(
+    ledger: str | Path,
+    trust: Trust,
+    *,
+    on_entry: Callable[[int], None] | None = None,
+    noted_hash: str | None = None,
+) -> Verified:
+    """Return what a ledger is worth, after checking all of it. Writes nothing.
+
+    Args:
+        ledger: Its path or URL.
+        trust: What the one who checks brings along.
+        on_entry: Called with the number of each entry that was checked.
+        noted_hash: A hash that was noted elsewhere.
+
+    Raises:
+        UsageError: If there is none.
+        VerificationError: At the first contradiction.
+    """
+    store = open_log(ledger)
+    # Read first: what is signed must still be there when the log is read after it.
+    carried = [(signed, "the ledger") for signed in stored_checkpoints(store)]
+    return verify_log(
+        store.read(0),
+        carried,
+        trust,
+        on_entry=on_entry,
+        noted_hash=noted_hash,
+        again=lambda: store.read(0),
+    )

@@ -1,0 +1,53 @@
+"""Files that are there as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from modicum.core.errors import Code, Problem, UsageError
+
+
+def write_whole(path: str | Path, pieces: Iterable[bytes]) -> None:
+    """Write a file from pieces; who reads it finds the old one or all of the new one.
+
+    Args:
+        path: Where to.
+        pieces: Its contents, in order. If one cannot be had, nothing is written.
+
+    Raises:
+        UsageError: If the file cannot be written.
+    """
+    target = Path(path).resolve()  # A link stays a link.
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    draft = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            for piece in pieces:
+                file.write(piece)
+            file.flush()
+            os.fchmod(file.fileno(), _mode(target))
+            os.fsync(file.fileno())
+        draft.replace(target)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _mode(target: Path) -> int:
+    """Return the rights of the file that is replaced, or those of a common new one."""
+    try:
+        return target.stat().st_mode & 0o777
+    except OSError:
+        return 0o644
+
+
+def _unwritable(path: str | Path, error: OSError) -> UsageError:
+    reason = (error.strerror or "it cannot be written").lower()
+    return UsageError(Problem(Code.FILE_UNREADABLE, f"cannot write {path}: {reason}"))

@@ -1,0 +1,312 @@
+"""A statement as one HTML page: no script, nothing loaded from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from modicum.ledger.events import ApprovalGiven
+from modicum.shell.report import promises
+from modicum.shell.report.markup import Child, Markup, bar, element, joined, table
+from modicum.shell.report.statement import RuleLine, Statement
+from modicum.shell.report.story import ReleaseStory, Told
+from modicum.shell.report.style import STYLE
+
+T = TypeVar("T")
+
+#: What a cell says that has nothing to say.
+NOTHING = "none"
+#: A page shows so many rules and so many releases; the JSON form has all of them.
+SHOWN = 500
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def page(statement: Statement) -> str:
+    """Return a statement as a whole HTML document.
+
+    Args:
+        statement: What it says.
+    """
+    name = statement.policy.policy.name
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("meta", name="viewport", content="width=device-width"),
+        element("title", f"Privacy statement: {name}"),
+        element("style", Markup(STYLE)),
+    )
+    body = element("body", element("main", *_sections(statement)))
+    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+
+
+def _sections(statement: Statement) -> Iterator[Markup]:
+    yield element("h1", f"Privacy statement: {statement.policy.policy.name}")
+    yield element("p", _as_of(statement), class_="soft")
+    yield from _over(statement.over)
+    yield _section("verified", "What was verified", _verified(statement))
+    yield _section("rules", "Where the rules stand", _rules(statement.rules))
+    yield _section("policies", "Policies", _policies(statement))
+    yield _section("releases", "Releases", _releases(statement))
+    yield _section("assumptions", "Assumptions about the past", _assumed(statement))
+    yield _section("outside", "Outside differential privacy", _disclosures(statement))
+    yield _section("people", "Approvals and remarks", _people(statement))
+    yield _section("promises", "What a rule promises", _promises())
+
+
+def _section(name: str, title: str, contents: Iterable[Markup]) -> Markup:
+    return element(
+        "section", element("h2", title, id=name), *contents, aria_labelledby=name
+    )
+
+
+def _as_of(statement: Statement) -> str:
+    last = statement.story.last
+    if last is None:
+        return f"{statement.source}, without an entry"
+    return f"{statement.source}, as of entry {last.seq} of {_time(last.at)}"
+
+
+def _over(rules: Sequence[RuleLine]) -> Iterator[Markup]:
+    """Yield a warning that names the rules that are over their limits."""
+    if not rules:
+        return
+    count = "1 rule is" if len(rules) == 1 else f"{len(rules)} rules are"
+    names = ", ".join(rule.id for rule in rules[:20])
+    more = f" and {len(rules) - 20} more" if len(rules) > 20 else ""
+    yield element(
+        "div",
+        element("p", f"{count} over the limit: ", names, more, class_="over"),
+        element(
+            "p",
+            "What was released already exceeds them. They deny whatever falls under"
+            " them from here on.",
+        ),
+        class_="box",
+        role="note",
+    )
+
+
+def _verified(statement: Statement) -> Iterator[Markup]:
+    verified = statement.verified
+    report = verified.report
+    yield element("p", promises.CHECKED)
+    yield _definitions(
+        ("Entries", str(report.entries)),
+        ("Decisions taken again, all the same", str(report.decisions)),
+        ("Ledger", element("code", verified.ledger)),
+        ("Head", element("code", report.head)),
+        (
+            "Vouched for by keys that were named",
+            f"entries 1 to {verified.pinned}" if verified.pinned else "no entry",
+        ),
+    )
+    yield element("p", promises.PINNED if verified.pinned else promises.NOT_PINNED)
+    if verified.findings:
+        yield table(
+            "Checkpoints and receipts, all of which hold",
+            ("From", "Entry", "Signed", "Key", "Key named as trusted"),
+            [
+                (
+                    one.source,
+                    str(one.claim.seq),
+                    _time(one.claim.at),
+                    element("code", one.claim.key[:12]),
+                    "yes" if one.trusted else "no",
+                )
+                for one in verified.findings
+            ],
+        )
+    yield element("p", promises.NOBODY_PROVES_IDENTITY, class_="soft")
+
+
+def _rules(rules: Sequence[RuleLine]) -> Iterator[Markup]:
+    yield table(
+        "Every rule over everything released, those over their limit first",
+        ("Rule", "Unit", "Spent", "Limit", "Share", "State", "About"),
+        [_rule_cells(rule) for rule in rules[:SHOWN]],
+    )
+    yield from _left_out(len(rules))
+
+
+def _rule_cells(rule: RuleLine) -> Sequence[Child]:
+    percent = min(int(rule.share * 100), 100)
+    words = "over the limit" if rule.state == "over" else f"{percent} % of the limit"
+    drawn = "" if rule.state == "not limited" else bar(rule.share, words)
+    accepted = ", accepted at activation" if rule.accepted else ""
+    state: Child = f"{rule.state}{accepted}"
+    if rule.state in ("over", "near"):
+        state = element("span", state, class_=rule.state)
+    cell = f", most of it in: {rule.cell}" if rule.cell else ""
+    return (
+        rule.id,
+        rule.unit,
+        f"{rule.spent} {rule.scale}{cell}",
+        rule.limit,
+        drawn,
+        state,
+        element("code", rule.about),
+    )
+
+
+def _policies(statement: Statement) -> Iterator[Markup]:
+    yield table(
+        "Every activation, oldest first; the last one holds",
+        ("Policy", "Since", "By", "Reason", "Accepted though exceeded", "Digest"),
+        [
+            (
+                one.name,
+                _when(told),
+                told.actor,
+                one.reason or NOTHING,
+                ", ".join(one.accepted) or NOTHING,
+                element("code", one.digest[:12]),
+            )
+            for told, one in statement.story.policies
+        ],
+    )
+
+
+def _releases(statement: Statement) -> Iterator[Markup]:
+    story = statement.story
+    releases = list(story.releases.values())
+    yield element(
+        "p",
+        f"{len(releases)} releases were allowed or recorded, {statement.given_up} of"
+        f" them given up before they started; {story.denials} requests were denied."
+        " A denial spends nothing.",
+    )
+    yield table(
+        "The newest first",
+        ("Release", "Status", "Since", "By", "Mechanisms", "Reads", "Approved by"),
+        [_release_cells(one) for one in _newest(releases)],
+    )
+    yield from _left_out(len(releases))
+
+
+def _release_cells(one: ReleaseStory) -> Sequence[Child]:
+    reason = f": {one.reason}" if one.reason else ""
+    return (
+        one.id,
+        f"{one.status}{reason}",
+        _time(one.changed_at),
+        one.came_in.actor,
+        "; ".join(one.mechanisms),
+        ", ".join(one.attributes) or "no attribute",
+        ", ".join(one.approved_by) or NOTHING,
+    )
+
+
+def _assumed(statement: Statement) -> Iterator[Markup]:
+    past = [one for one in statement.story.releases.values() if one.assumptions]
+    recorded = statement.story.kinds["past-recorded"]
+    yield element(
+        "p",
+        f"{recorded} releases happened before they were recorded. They are counted as"
+        f" described; of {len(past)} it is noted what was assumed.",
+    )
+    if past:
+        yield table(
+            "What was assumed, in the words of whoever recorded it",
+            ("Release", "Assumptions"),
+            [(one.id, "; ".join(one.assumptions)) for one in _newest(past)],
+        )
+        yield from _left_out(len(past))
+
+
+def _disclosures(statement: Statement) -> Iterator[Markup]:
+    found = statement.story.disclosures
+    invariants = statement.policy.policy.disclosed_invariants
+    if not found and not invariants:
+        yield element("p", "Nothing of the kind is recorded.")
+        return
+    yield element("p", "Every promise on this page is one given what is listed here.")
+    if found:
+        yield table(
+            "Disclosures",
+            ("Disclosure", "What", "Attributes", "Recorded", "Reason"),
+            [
+                (
+                    one.id,
+                    one.what,
+                    ", ".join(one.attributes) or NOTHING,
+                    _when(told),
+                    one.reason,
+                )
+                for told, one in found
+            ],
+        )
+    if invariants:
+        yield element("p", "The active policy says that these are published exactly:")
+        yield element("ul", *(element("li", one) for one in invariants))
+
+
+def _people(statement: Statement) -> Iterator[Markup]:
+    story = statement.story
+    if not story.approvals and not story.annotations:
+        yield element("p", "There are none.")
+    if story.approvals:
+        yield table(
+            "Approvals and refusals",
+            ("About", "Who", "As", "Says", "When", "Reason"),
+            [_approval_cells(told, one) for told, one in _newest(story.approvals)],
+        )
+        yield from _left_out(len(story.approvals))
+    if story.annotations:
+        yield table(
+            "Remarks",
+            ("About", "Who", "When", "Remark"),
+            [
+                (one.about or "the ledger", told.actor, _when(told), one.text)
+                for told, one in _newest(story.annotations)
+            ],
+        )
+        yield from _left_out(len(story.annotations))
+
+
+def _approval_cells(told: Told, one: ApprovalGiven) -> Sequence[Child]:
+    return (
+        f"{one.subject} {one.id}",
+        told.actor,
+        ", ".join(one.roles) or NOTHING,
+        "agrees" if one.approves else "refuses",
+        _when(told),
+        one.reason,
+    )
+
+
+def _promises() -> Iterator[Markup]:
+    for paragraph in promises.PROMISES:
+        yield element("p", paragraph)
+    yield element("h3", "What it does not promise")
+    yield element("ul", *(element("li", one) for one in promises.LIMITS))
+
+
+def _definitions(*pairs: tuple[str, Child]) -> Markup:
+    return element(
+        "dl",
+        *(
+            joined((element("dt", term), element("dd", meaning)))
+            for term, meaning in pairs
+        ),
+    )
+
+
+def _newest(items: Sequence[T]) -> list[T]:
+    return list(reversed(items[-SHOWN:]))
+
+
+def _left_out(count: int) -> Iterator[Markup]:
+    if count > SHOWN:
+        words = f"{count - SHOWN} more are in the JSON form of this statement."
+        yield element("p", words, class_="soft")
+
+
+def _when(told: Told) -> str:
+    return f"{_time(told.at)} (entry {told.seq})"
+
+
+def _time(at: str) -> str:
+    """Return a time for people, to the minute, in UTC."""
+    return f"{at[:10]} {at[11:16]} UTC"

@@ -1,0 +1,54 @@
+"""What a statement says about the worth of its own numbers."""
+
+#: What a rule promises.
+PROMISES = (
+    "A rule adds up the losses of the mechanisms that it is about, for one instance of"
+    " its privacy unit: one person, one person's day. As long as it stays within its"
+    " limit, two tables that differ in that one instance lead to about equally likely"
+    " results of those mechanisms, within the budget, with everything else that was"
+    " released held fixed.",
+    "This holds however the releases were chosen: teams may have looked at earlier"
+    " results before they asked for the next.",
+    "A rule about everything released is a statement of differential privacy towards"
+    " whoever sees all of it. A rule about an attribute or a category bounds what the"
+    " mechanisms that read it tell about the whole instance; it is not differential"
+    " privacy of the attribute itself, and mechanisms that do not read it may tell"
+    " something about it all the same. A rule in a context is a promise to people who"
+    " see the releases of that context and no others.",
+)
+#: What it does not promise.
+LIMITS = (
+    "That the descriptions are true. The ledger never saw the data, the programs or the"
+    " noise. What a release read, what bounds were enforced and what noise was added is"
+    " what its maker said.",
+    "Anything about what is not in the ledger: releases nobody recorded, and"
+    " disclosures outside differential privacy, which no rule can count. Where the list"
+    " of such disclosures is not empty, every promise here is one given what they"
+    " told.",
+    "That a rule over its limit protects as its budget says. It denies whatever falls"
+    " under it, so that it gets no worse; what was spent stands in the table.",
+    "That nothing is learned about people. What holds for a group is learned whether or"
+    " not one of them takes part.",
+    "That several instances together are protected as well as one: what bounds one"
+    " person's loss does not bound a family's at the same figure.",
+    "Anything about the time that queries took, or about who saw the raw data.",
+)
+#: What checking a log shows, and what it cannot.
+CHECKED = (
+    "The entries were read from the first to the last. Each carries its number, its"
+    " hash and the hash of the one before it; no release was posted before it was"
+    " started, or taken back after; and every decision was taken again, under the"
+    " policy that was active then and the entries before it, with the same outcome."
+)
+PINNED = (
+    "Signatures by keys that the reader named show that these entries are the ones that"
+    " were there when the checkpoint was signed."
+)
+NOT_PINNED = (
+    "No entry is vouched for by a key that the reader named. The log contradicts itself"
+    " nowhere, but whoever could write it could have written all of it anew."
+)
+NOBODY_PROVES_IDENTITY = (
+    "Names of people are what they called themselves, and times are those of the"
+    " machines that wrote the entries."
+)

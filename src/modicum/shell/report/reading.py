@@ -1,0 +1,95 @@
+"""Statements and registry records, read from a ledger or from a bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from modicum.ledger import Record
+from modicum.ledger.claims import Signed
+from modicum.shell.bundles import bundle_store, open_bundle
+from modicum.shell.clock import FixedClock
+from modicum.shell.logs import open_log, stored_checkpoints
+from modicum.shell.report.statement import Statement, statement_of
+from modicum.shell.report.story import Story
+from modicum.shell.still_store import up_to
+from modicum.shell.verification import Trust, verify_log
+from modicum.workspace import Workspace
+from modicum.workspace.ports import EventStore
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A log to report on.
+
+    Attributes:
+        name: What people call it.
+        records: All its records, for one reading.
+        carried: What is signed about it beside it, and where that stands.
+        store: The same log, to be asked once it was checked.
+    """
+
+    name: str
+    records: Iterable[Record]
+    carried: tuple[tuple[Signed, str], ...]
+    store: EventStore
+
+
+@contextmanager
+def opened_bundle(path: str | Path) -> Iterator[Source]:
+    """Open a bundle to report on it.
+
+    Args:
+        path: The bundle.
+    """
+    with open_bundle(path) as bundle:
+        carried = tuple((one, "the bundle") for one in bundle.checkpoints)
+        yield Source(str(path), bundle.records(), carried, bundle_store(path))
+
+
+@contextmanager
+def opened_ledger(ledger: str | Path) -> Iterator[Source]:
+    """Open a ledger to report on it.
+
+    Args:
+        ledger: Its path or URL.
+    """
+    store = open_log(ledger)
+    carried = tuple((one, "the ledger") for one in stored_checkpoints(store))
+    try:
+        yield Source(store.name, store.read(0), carried, store)
+    finally:
+        store.close()
+
+
+def report_on(
+    source: Source, trust: Trust, on_entry: Callable[[int], None] | None = None
+) -> Statement:
+    """Return the statement about a log, after checking all of it.
+
+    Where its rules stand is told as of its last entry, not of the time of day, so
+    that one log has one statement.
+
+    Args:
+        source: The log.
+        trust: What the reader brings along.
+        on_entry: Called with the number of each entry that was checked.
+
+    Raises:
+        VerificationError: At the first contradiction.
+    """
+    story = Story()
+    verified = verify_log(
+        story.passing(source.records),
+        source.carried,
+        trust,
+        on_entry=on_entry,
+        again=lambda: source.store.read(0),
+    )
+    clock = FixedClock(story.last.at if story.last else "")
+    store = up_to(source.store, verified.report.entries)
+    workspace = Workspace(store, clock, actor="auditor")
+    policy = workspace.policy()
+    return statement_of(source.name, verified, story, policy, workspace.standings())

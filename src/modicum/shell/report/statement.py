@@ -1,0 +1,250 @@
+"""The contents of a statement: what was checked, what happened, where rules stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from modicum.accounting.budgets import budget_text
+from modicum.core.exact import brief
+from modicum.ledger import RuleLoss
+from modicum.ledger.amounts import amounts, filled
+from modicum.policy import CompiledPolicy
+from modicum.release.parts import part_to_plain
+from modicum.shell.report.story import Story, Told
+from modicum.shell.verification import Verified
+from modicum.workspace.explain import amount_text, ordered
+
+#: From this share of its limit on, a rule is shown as near.
+NEAR = Fraction(4, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLine:
+    """Where one rule stands.
+
+    Attributes:
+        id: Its id.
+        unit: Its privacy unit.
+        about: What it is about, as a predicate.
+        budget: Its budget.
+        scale: The scale that `spent` and `limit` are on.
+        spent: What was spent, for people.
+        limit: The most that may be, for people.
+        numbers: The same two as JSON numbers, in the order of the exact ones.
+        share: Which part of the limit is spent, 0 to 1; 2 if it is over.
+        state: `over`, `near`, `ok` or `not limited`.
+        accepted: Whether it was accepted, at an activation, that history exceeds it.
+        cell: The part of the data where most of it is spent, in words; empty if the
+            rule has one sum for all.
+        denying: How many such parts are over the limit.
+    """
+
+    id: str
+    unit: str
+    about: str
+    budget: str
+    scale: str
+    spent: str
+    limit: str
+    numbers: tuple[float | str, float | str]
+    share: Fraction
+    state: str
+    accepted: bool
+    cell: str = ""
+    denying: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Everything that a statement says.
+
+    Attributes:
+        source: What was read: a bundle or a ledger.
+        verified: What checking it showed.
+        story: What happened.
+        policy: The active policy's name, digest and disclosed invariants.
+        rules: Where every rule over history stands: those over their limit first,
+            then by how much of it is spent.
+    """
+
+    source: str
+    verified: Verified
+    story: Story
+    policy: CompiledPolicy
+    rules: tuple[RuleLine, ...]
+
+    @property
+    def over(self) -> tuple[RuleLine, ...]:
+        """The rules that are beyond their limit."""
+        return tuple(rule for rule in self.rules if rule.state == "over")
+
+    @property
+    def given_up(self) -> int:
+        """How many reservations were given up, or ran out."""
+        kinds = self.story.kinds
+        return kinds["release-voided"] + kinds["release-expired"]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the documented JSON form (docs/reference/json.md)."""
+        policy = self.policy.policy
+        return {
+            "source": self.source,
+            "verified": self.verified.to_dict(),
+            "as_of": _told(self.story.last) if self.story.last else None,
+            "policy": {"name": policy.name, "digest": policy.digest},
+            "policies": _policies(self.story),
+            "rules": [_rule(rule) for rule in self.rules],
+            "releases": _releases(self.story),
+            "denials": self.story.denials,
+            "disclosures": _disclosures(self.story),
+            "disclosed_invariants": list(policy.disclosed_invariants),
+            "approvals": _approvals(self.story),
+            "annotations": [
+                {**_told(told), "about": one.about, "text": one.text}
+                for told, one in self.story.annotations
+            ],
+            "events": dict(sorted(self.story.kinds.items())),
+        }
+
+
+def statement_of(
+    source: str,
+    verified: Verified,
+    story: Story,
+    policy: CompiledPolicy,
+    standings: Iterable[RuleLoss],
+) -> Statement:
+    """Return the statement about a log.
+
+    Args:
+        source: What was read.
+        verified: What checking it showed.
+        story: What happened in it.
+        policy: Its active policy.
+        standings: Where every rule of that policy stands.
+    """
+    accepted = story.policies[-1][1].accepted if story.policies else ()
+    lines = [_line(loss, accepted) for loss in standings]
+    lines.sort(key=lambda line: (-line.share, line.id))
+    return Statement(source, verified, story, policy, tuple(lines))
+
+
+def _line(loss: RuleLoss, accepted: Sequence[str]) -> RuleLine:
+    found, share = amounts(loss), filled(loss)
+    return RuleLine(
+        id=loss.rule.id,
+        unit=loss.rule.unit,
+        about=loss.rule.when,
+        budget=budget_text(loss.rule.budget),
+        scale=_scale(loss, found.measure),
+        spent=amount_text(found.together, found.scale),
+        limit=amount_text(found.limit, found.scale),
+        numbers=ordered(found.together, found.limit, found.scale),
+        share=share,
+        state=_state(loss, share),
+        accepted=loss.rule.id in accepted,
+        cell=loss.cell,
+        denying=loss.denying,
+    )
+
+
+def _scale(loss: RuleLoss, measure: str) -> str:
+    delta = loss.report_delta
+    at = f" at delta {brief(delta)}" if measure == "eps" and delta is not None else ""
+    return f"{measure}{at}"
+
+
+def _state(loss: RuleLoss, share: Fraction) -> str:
+    if not loss.own_filter.enforced:
+        return "not limited"
+    if not loss.allowed:
+        return "over"
+    return "near" if share >= NEAR else "ok"
+
+
+# --- as JSON -----------------------------------------------------------------
+
+
+def _told(told: Told) -> dict[str, object]:
+    return {"seq": told.seq, "at": told.at, "actor": told.actor}
+
+
+def _policies(story: Story) -> list[dict[str, object]]:
+    return [
+        {
+            **_told(told),
+            "name": one.name,
+            "digest": one.digest,
+            "reason": one.reason,
+            "accepted": list(one.accepted),
+        }
+        for told, one in story.policies
+    ]
+
+
+def _rule(rule: RuleLine) -> dict[str, object]:
+    spent, limit = rule.numbers
+    return {
+        "rule": rule.id,
+        "unit": rule.unit,
+        "when": rule.about,
+        "budget": rule.budget,
+        "scale": rule.scale,
+        "spent": spent,
+        "limit": limit,
+        "state": rule.state,
+        "accepted": rule.accepted,
+        "cell": rule.cell or None,
+        "cells_denying": rule.denying,
+    }
+
+
+def _releases(story: Story) -> list[dict[str, object]]:
+    return [
+        {
+            "release": one.id,
+            "status": one.status,
+            **_told(one.came_in),
+            "changed_at": one.changed_at,
+            "mechanisms": list(one.mechanisms),
+            "attributes": list(one.attributes),
+            "metadata": dict(sorted(one.metadata.items())),
+            "policy": one.policy,
+            "approved_by": list(one.approved_by),
+            "assumptions": list(one.assumptions),
+            "reason": one.reason,
+        }
+        for one in story.releases.values()
+    ]
+
+
+def _disclosures(story: Story) -> list[dict[str, object]]:
+    return [
+        {
+            **_told(told),
+            "id": one.id,
+            "what": one.what,
+            "attributes": list(one.attributes),
+            "part": part_to_plain(one.part),
+            "reason": one.reason,
+            "metadata": dict(sorted(one.metadata.items())),
+        }
+        for told, one in story.disclosures
+    ]
+
+
+def _approvals(story: Story) -> list[dict[str, object]]:
+    return [
+        {
+            **_told(told),
+            "subject": one.subject,
+            "id": one.id,
+            "content": one.content,
+            "approves": one.approves,
+            "roles": list(one.roles),
+            "reason": one.reason,
+        }
+        for told, one in story.approvals
+    ]

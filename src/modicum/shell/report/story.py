@@ -1,0 +1,168 @@
+"""What happened in a log, told once more for a reader. A pure fold of its events."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from modicum.ledger import Event, Record, RecordedRelease, event_of
+from modicum.ledger.events import (
+    Annotated,
+    ApprovalGiven,
+    DisclosureRecorded,
+    PastRecorded,
+    PolicyActivated,
+    ReleaseExpired,
+    ReleasePosted,
+    ReleaseReserved,
+    ReleaseStarted,
+    ReleaseVoided,
+    event_name,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event, and where it stands.
+
+    Attributes:
+        seq: The number of its entry.
+        at: When it happened.
+        actor: Who asked.
+    """
+
+    seq: int
+    at: str
+    actor: str
+
+
+@dataclass(slots=True)
+class ReleaseStory:
+    """A release that was allowed, or recorded because it had happened.
+
+    Attributes:
+        id: Its id.
+        came_in: The entry that brought it in.
+        status: Where it stands.
+        mechanisms: Each of its mechanisms in a few words.
+        attributes: The attributes that it reads, sorted.
+        metadata: The open text that came with it.
+        policy: Digest of the policy that it was decided by.
+        approved_by: Who agreed to it.
+        assumptions: What was assumed of a past release.
+        changed_at: When it came to stand where it stands.
+        reason: Why it was given up; empty otherwise.
+    """
+
+    id: str
+    came_in: Told
+    status: str
+    mechanisms: tuple[str, ...]
+    attributes: tuple[str, ...]
+    metadata: dict[str, str]
+    policy: str
+    approved_by: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    changed_at: str = ""
+    reason: str = ""
+
+
+@dataclass
+class Story:
+    """Everything that a statement tells of a log besides where its rules stand.
+
+    Attributes:
+        policies: Every activation, oldest first.
+        releases: Every release that was allowed or recorded, by id, oldest first.
+        approvals: What people agreed to or refused, oldest first.
+        disclosures: What was disclosed outside differential privacy, oldest first.
+        annotations: Remarks, oldest first.
+        kinds: How many events there are of each kind.
+        last: The last entry; None for an empty log.
+    """
+
+    policies: list[tuple[Told, PolicyActivated]] = field(default_factory=list)
+    releases: dict[str, ReleaseStory] = field(default_factory=dict)
+    approvals: list[tuple[Told, ApprovalGiven]] = field(default_factory=list)
+    disclosures: list[tuple[Told, DisclosureRecorded]] = field(default_factory=list)
+    annotations: list[tuple[Told, Annotated]] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)
+    last: Told | None = None
+
+    @property
+    def denials(self) -> int:
+        """How many denials there are."""
+        return self.kinds["release-denied"]
+
+    def passing(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Yield the records unchanged, and tell each after whoever asked has it.
+
+        Args:
+            records: The records, in order.
+        """
+        for record in records:
+            yield record  # An audit has checked it by the time it asks for the next.
+            self.tell(record.seq, event_of(record, record.seq))
+
+    def tell(self, seq: int, event: Event) -> None:
+        """Add one event.
+
+        Args:
+            seq: The number of its entry.
+            event: What happened.
+        """
+        told = Told(seq, event.at, event.actor)
+        self.last = told
+        self.kinds[event_name(event.body)] += 1
+        match event.body:
+            case PolicyActivated() as body:
+                self.policies.append((told, body))
+            case ApprovalGiven() as body:
+                self.approvals.append((told, body))
+            case DisclosureRecorded() as body:
+                self.disclosures.append((told, body))
+            case Annotated() as body:
+                self.annotations.append((told, body))
+            case ReleaseReserved() | PastRecorded() as body:
+                self._bring_in(told, body)
+            case (
+                ReleaseStarted() | ReleasePosted() | ReleaseVoided() | ReleaseExpired()
+            ) as body:
+                self._move(told, body)
+            case _:  # Denials are counted; rounds, groups and plans too.
+                pass
+
+    def _bring_in(self, told: Told, body: ReleaseReserved | PastRecorded) -> None:
+        release = body.release
+        self.releases[release.id] = ReleaseStory(
+            id=release.id,
+            came_in=told,
+            status="recorded" if isinstance(body, PastRecorded) else "reserved",
+            mechanisms=tuple(_mechanisms(release)),
+            attributes=tuple(
+                sorted({name for one in release.mechanisms for name in one.attributes})
+            ),
+            metadata=dict(release.metadata),
+            policy=body.policy,
+            approved_by=getattr(body, "approved_by", ()),
+            assumptions=getattr(body, "assumptions", ()),
+            changed_at=told.at,
+        )
+
+    def _move(
+        self,
+        told: Told,
+        body: ReleaseStarted | ReleasePosted | ReleaseVoided | ReleaseExpired,
+    ) -> None:
+        release = self.releases[body.release]
+        release.status = event_name(body).removeprefix("release-")
+        release.changed_at = told.at
+        if isinstance(body, ReleaseVoided):
+            release.reason = body.reason
+
+
+def _mechanisms(release: RecordedRelease) -> Iterator[str]:
+    for one in release.mechanisms:
+        name = one.description.get("name", "?")
+        yield f"{name}: {one.description.get('kind', '?')}"

@@ -1,0 +1,169 @@
+"""Turns between processes and threads, by locks that the kernel lets go of.
+
+Three files beside a ledger, all empty, each for one lock:
+
+- `.lock` is the turn: a writer holds it alone, readers of a resting file share it.
+- `.queue` is held while one waits for the turn, and let go of with the turn at hand.
+  Whoever ends a turn and wants the next stands behind all who wait in the queue, so
+  nobody overtakes and nobody starves.
+- `.live` is shared by the processes that keep the ledger open between turns.
+
+A process that dies, at whatever point, lets go of all three.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+_MAKE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+
+
+class TurnTimeoutError(Exception):
+    """The turn could not be had in time."""
+
+
+class Turnstile:
+    """The locks beside one ledger.
+
+    Args:
+        path: The ledger's file, links resolved.
+        wait_seconds: How long to wait for a lock.
+    """
+
+    def __init__(self, path: Path, wait_seconds: float) -> None:
+        self._turn = Path(f"{path}.lock")
+        self._queue = Path(f"{path}.queue")
+        self._live = Path(f"{path}.live")
+        self._wait_seconds = wait_seconds
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the turn alone; the lock files are made if they are not there.
+
+        Raises:
+            TurnTimeoutError: If the turn cannot be had in time.
+            OSError: If the files cannot be opened.
+        """
+        deadline = time.monotonic() + self._wait_seconds
+        with ExitStack() as held:
+            with _opened(self._queue, make=True) as queue:
+                _take(queue, fcntl.LOCK_EX, deadline)
+                turn = held.enter_context(_opened(self._turn, make=True))
+                _take(turn, fcntl.LOCK_EX, deadline)
+            yield
+
+    @contextmanager
+    def reading(self) -> Iterator[bool]:
+        """Share the turn with other readers; yield whether somebody has it open.
+
+        Nothing is made: where there are no lock files, nobody writes.
+
+        Raises:
+            TurnTimeoutError: If the turn cannot be had in time.
+            OSError: If a lock file is there and cannot be opened.
+        """
+        deadline = time.monotonic() + self._wait_seconds
+        with ExitStack() as held:
+            live = self._share(held, deadline)
+            while live is None:
+                live = self._share(held, deadline)
+            yield live
+
+    def _share(self, held: ExitStack, deadline: float) -> bool | None:
+        """Share the turn, and return whether somebody has the ledger open.
+
+        None stands for a queue that was made meanwhile: the answer holds only for
+        whoever stands in it, since looking takes the lock for an instant.
+        """
+        with ExitStack() as briefly:
+            queued = self._enter(briefly, self._queue, fcntl.LOCK_EX, deadline)
+            attempt = briefly.enter_context(ExitStack())
+            self._enter(attempt, self._turn, fcntl.LOCK_SH, deadline)
+            if not self._live.exists():
+                live = False
+            elif not queued and self._queue.exists():
+                return None
+            else:
+                live = self._is_live()
+            held.push(attempt.pop_all())
+            return live
+
+    def keep_live(self) -> int:
+        """Tell others that this process keeps the ledger open.
+
+        Returns:
+            A descriptor; closing it takes the message back.
+
+        Raises:
+            OSError: If the files cannot be opened.
+        """
+        with _opened(self._queue, make=True):
+            pass  # Whoever looks whether the ledger is live stands in the queue.
+        descriptor = os.open(self._live, _MAKE, 0o666)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)  # Waits for a look, which is brief.
+        return descriptor
+
+    def _is_live(self) -> bool:
+        with _opened(self._live, make=False) as descriptor:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            return False
+
+    @staticmethod
+    def _enter(stack: ExitStack, path: Path, kind: int, deadline: float) -> bool:
+        """Take a lock for as long as the stack lives, if its file is there."""
+        try:
+            descriptor = stack.enter_context(_opened(path, make=False))
+        except FileNotFoundError:
+            return False
+        _take(descriptor, kind, deadline)
+        return True
+
+
+@contextmanager
+def _opened(path: Path, *, make: bool) -> Iterator[int]:
+    """Open a lock file; closing it lets go of its lock."""
+    flags = _MAKE if make else os.O_RDONLY | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int, kind: int, deadline: float) -> None:
+    """Take a lock in the order of arrival, or give up at the deadline.
+
+    The kernel keeps the order, but only among those who wait in it, and it knows no
+    deadline. So a thread waits in the kernel, and this one waits for the thread. The
+    lock belongs to the opened file, not to the descriptor: if this one gives up and
+    closes its own, the thread closes the last one, and the lock is gone.
+    """
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        taken = threading.Event()
+        threading.Thread(
+            target=_wait,
+            args=(os.dup(descriptor), kind, taken),
+            name="modicum-turn",
+            daemon=True,
+        ).start()
+        if not taken.wait(max(0.0, deadline - time.monotonic())):
+            raise TurnTimeoutError from None
+
+
+def _wait(descriptor: int, kind: int, taken: threading.Event) -> None:
+    try:
+        fcntl.flock(descriptor, kind)
+        taken.set()
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,252 @@
+"""Bringing releases into the ledger: each is decided after the ones before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from modicum.core.errors import Code, InputError, Mark, ModicumError, Problem
+from modicum.ledger import Balances, RecordedRelease
+from modicum.ledger.approvals import approved_by, hearings_of_release
+from modicum.ledger.events import (
+    PastRecorded,
+    ReleaseDenied,
+    ReleasePosted,
+    ReleaseReserved,
+    ReleaseStarted,
+    day_of_release,
+)
+from modicum.policy import CompiledPolicy
+from modicum.workspace.answers import (
+    Asking,
+    Description,
+    first_answer,
+    place_of,
+    price_release,
+    refuse_other,
+    repeated_answer,
+)
+from modicum.workspace.book import Entry
+from modicum.workspace.decision import Decision
+from modicum.workspace.governance import missing_approvals, needs_approval
+from modicum.workspace.past_descriptions import price_past
+from modicum.workspace.ports import Clock
+from modicum.workspace.requests import attempt, each
+
+#: A reservation that is not started by then expires: one day.
+RESERVATION_SECONDS = 24 * 60 * 60
+#: A longer reservation would block others for no reason: ninety days.
+RESERVATION_SECONDS_MAX = 90 * RESERVATION_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A release that was read and priced, ready to be decided.
+
+    Attributes:
+        release: The release.
+        compiled: The policy that it was read and priced under.
+        post: Whether it is out already, so that it is also started and posted.
+        reserve_seconds: How long its reservation stands if it is not started.
+        mark: Where its id stands in a file, for messages.
+        assumptions: What was assumed about a past release, in words.
+    """
+
+    release: RecordedRelease
+    compiled: CompiledPolicy
+    post: bool = False
+    reserve_seconds: int = RESERVATION_SECONDS
+    mark: Mark | None = None
+    assumptions: tuple[str, ...] = ()
+
+
+def prepared(
+    release: Description,
+    compiled: CompiledPolicy,
+    *,
+    post: bool = False,
+    reserve_seconds: int = RESERVATION_SECONDS,
+    guarded: bool = True,
+) -> Submission:
+    """Return a release, read and priced. This is most of the work, and needs no turn.
+
+    Args:
+        release: The release.
+        compiled: The policy to read and price it under.
+        post: Whether it is out already.
+        reserve_seconds: How long its reservation stands; 1 second to 90 days.
+        guarded: Whether the guards of the policy look at it.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    if not 1 <= reserve_seconds <= RESERVATION_SECONDS_MAX:
+        raise InputError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                "a reservation lasts 1 second to 90 days, not"
+                f" {reserve_seconds} seconds",
+            )
+        )
+    recorded = price_release(release, compiled, guarded=guarded)
+    return Submission(recorded, compiled, post, reserve_seconds, place_of(release))
+
+
+def prepared_past(release: Description, compiled: CompiledPolicy) -> Submission:
+    """Return a release that happened before, read and priced, with assumptions.
+
+    Args:
+        release: The release.
+        compiled: The policy that it is counted under.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    recorded, assumptions = price_past(release, compiled)
+    return Submission(
+        recorded,
+        compiled,
+        post=True,
+        mark=place_of(release),
+        assumptions=assumptions,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BringingIn:
+    """Brings releases into a ledger, within a turn.
+
+    Attributes:
+        ledger: What people call the ledger.
+        clock: Tells when reservations run out.
+    """
+
+    ledger: str
+    clock: Clock
+
+    def submit(
+        self, entry: Entry, submissions: Iterable[Submission]
+    ) -> list[Decision | ModicumError]:
+        """Decide releases one after the other, and reserve those that are allowed.
+
+        Args:
+            entry: The turn.
+            submissions: The releases.
+
+        Returns:
+            For each its decision, or its own mistake.
+        """
+        return each(entry, (partial(self.answer, one) for one in submissions))
+
+    def record(
+        self, entry: Entry, submissions: Iterable[Submission]
+    ) -> list[Decision | ModicumError]:
+        """Count releases that happened before.
+
+        Args:
+            entry: The turn.
+            submissions: The releases.
+
+        Returns:
+            For each its decision, or its own mistake.
+        """
+        return each(entry, (partial(self.count, one) for one in submissions))
+
+    def answer(self, one: Submission, entry: Entry) -> Decision | ModicumError:
+        """Decide one release, and reserve it if it is allowed.
+
+        Args:
+            one: The release.
+            entry: The turn.
+
+        Returns:
+            Its decision, or a mistake that came after the policy was activated.
+
+        Raises:
+            StaleError: If another policy is active than the one it was priced under.
+        """
+        entry.activate(one.compiled)
+        bring_in = partial(self._bring_in, one, self._decide, is_out=one.post)
+        return attempt(entry, bring_in)
+
+    def count(self, one: Submission, entry: Entry) -> Decision | ModicumError:
+        """Count one release that happened before.
+
+        Args:
+            one: The release.
+            entry: The turn.
+
+        Returns:
+            As `answer` does.
+
+        Raises:
+            StaleError: As `answer` does.
+        """
+        entry.activate(one.compiled)
+        bring_in = partial(self._bring_in, one, self._record, is_out=True)
+        return attempt(entry, bring_in)
+
+    def _bring_in(
+        self,
+        one: Submission,
+        work: Callable[[Entry, Balances, Submission], Decision],
+        entry: Entry,
+        *,
+        is_out: bool,
+    ) -> Decision:
+        """Bring a release in, unless it stands already.
+
+        If the caller says that it is out, a reservation that stands is carried out:
+        it must not expire and be taken back.
+        """
+        followed = entry.followed(one.compiled)
+        known = entry.book.state.releases.get(one.release.id)
+        if known is None:
+            return work(entry, followed.balances, one)
+        refuse_other(known, one.release, one.mark)
+        charged = followed.told(entry.book.release_of(known, entry.record), known.seq)
+        answer = repeated_answer(self._asking(entry), followed.balances, known, charged)
+        return _carried_out(entry, answer) if is_out else answer
+
+    def _decide(self, entry: Entry, balances: Balances, one: Submission) -> Decision:
+        release = one.release
+        decision = first_answer(self._asking(entry), balances, release, entry.day)
+        digest = decision.policy_digest
+        if not decision.allowed:
+            entry.add(ReleaseDenied(release, digest, decision.blocking))
+            return replace(decision, status="denied")
+        heard = hearings_of_release(
+            release, balances.compiled.policy, entry.book.state, entry.actor
+        )
+        missing = missing_approvals(heard)
+        if missing:
+            called = f"release `{release.id}`"
+            raise needs_approval(called, missing, "modicum release approve")
+        expires_at = self.clock.after(entry.now, one.reserve_seconds)
+        entry.add(ReleaseReserved(release, digest, expires_at, approved_by(heard)))
+        reserved = replace(decision, status="reserved", expires_at=expires_at)
+        return _carried_out(entry, reserved) if one.post else reserved
+
+    def _record(self, entry: Entry, balances: Balances, one: Submission) -> Decision:
+        digest = one.compiled.policy.digest
+        body = PastRecorded(one.release, digest, one.assumptions)
+        day = day_of_release(body, entry.now)
+        decision = first_answer(self._asking(entry), balances, one.release, day)
+        entry.add(body)
+        assumed = tuple(f"assumed: {each}" for each in one.assumptions)
+        notices = (*decision.notices, *assumed)
+        return replace(decision, status="recorded", notices=notices, approvals=())
+
+    def _asking(self, entry: Entry) -> Asking:
+        return Asking(self.ledger, entry.book, entry.actor)
+
+
+def _carried_out(entry: Entry, decision: Decision) -> Decision:
+    """Start and post a release that is out already, as far as it is not yet."""
+    if decision.status == "reserved":
+        entry.add(ReleaseStarted(decision.release))
+    if decision.status in ("reserved", "started"):
+        entry.add(ReleasePosted(decision.release))
+        return replace(decision, status="posted", expires_at="")
+    return decision

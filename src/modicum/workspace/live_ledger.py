@@ -1,0 +1,175 @@
+"""A ledger at work: its book follows the log, and what is added goes through turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from modicum.core.errors import (
+    ApprovalError,
+    Code,
+    ConflictError,
+    InputError,
+    Problem,
+    StaleError,
+    UnavailableError,
+    UsageError,
+)
+from modicum.ledger.snapshot import read_snapshot, write_snapshot
+from modicum.policy import CompiledPolicy
+from modicum.workspace.book import Book, Entry, Reader
+from modicum.workspace.ports import Clock, EventStore, SnapshotStore
+
+T = TypeVar("T")
+
+#: A start from a snapshot reads at most so many entries, or those of one more turn.
+SNAPSHOT_EVERY = 20_000
+
+#: After these, a book to which nothing was added is still what the log says.
+_HARMLESS = (
+    InputError,
+    ConflictError,
+    UsageError,
+    ApprovalError,
+    StaleError,
+    UnavailableError,
+)
+
+
+class LiveLedger:
+    """A log, and the book that follows it. One thread at a time may use it.
+
+    Args:
+        store: Where the log lives.
+        clock: The time of day.
+        policy: The policy whose balances are followed; None for the active one.
+        actor: Who asks; written into every event.
+        snapshots: Where snapshots for a fast start are kept; None for nowhere.
+        snapshot_every: After how many entries the next one is written.
+
+    Attributes:
+        book: The log as far as it was read.
+    """
+
+    def __init__(
+        self,
+        store: EventStore,
+        clock: Clock,
+        *,
+        policy: CompiledPolicy | None,
+        actor: str,
+        snapshots: SnapshotStore | None,
+        snapshot_every: int,
+    ) -> None:
+        self.book = Book()
+        self._store = store
+        self._clock = clock
+        self._policy = policy
+        self._actor = actor
+        self._snapshots = snapshots
+        self._snapshot_every = snapshot_every
+        self._snapshot_seq = 0
+
+    @property
+    def now(self) -> str:
+        """The time; it never falls, whatever clocks do."""
+        return max(self._clock.now(), self.book.state.at)
+
+    @property
+    def unsaved(self) -> int:
+        """How many entries were read that are in no snapshot."""
+        return self.book.state.seq - self._snapshot_seq
+
+    def must_exist(self) -> None:
+        """Refuse to go on if there is no ledger.
+
+        Raises:
+            UsageError: If there is none.
+        """
+        if not self._store.exists():
+            raise UsageError(
+                Problem(
+                    Code.LEDGER_MISSING,
+                    f"there is no ledger at {self._store.name}",
+                    help="make one with  modicum init --policy policy.yaml",
+                )
+            )
+
+    def read(self, *, deciding: bool = False) -> Book:
+        """Return the book with what was appended since; takes no turn.
+
+        Args:
+            deciding: Whether balances will be asked for.
+
+        Raises:
+            UsageError: If there is no ledger and no policy to begin one with.
+            VerificationError: If the log contradicts itself.
+        """
+        if self._policy is None or self._store.exists():
+            self.must_exist()
+            self._follow(self._store.read, deciding=deciding)
+        elif self.book.state.seq:
+            self.book = Book()  # The ledger is gone.
+        return self.book
+
+    def turn(self, work: Callable[[Entry], T], *, deciding: bool = True) -> T:
+        """Return what some work in the ledger's turn returns; its events are durable.
+
+        Args:
+            work: Adds events; what ran out is taken back before.
+            deciding: Whether it asks for balances.
+
+        Raises:
+            ModicumError: What `work` raises; nothing is stored then.
+            UnavailableError: If nobody knows whether it was stored.
+            VerificationError: If the log contradicts itself.
+        """
+        entry: Entry | None = None
+        try:
+            with self._store.turn() as turn:
+                self._follow(turn.read, deciding=deciding)
+                entry = Entry(self.book, turn, self.now, self._actor)
+                entry.expire_due()
+                result = work(entry)
+                entry.commit()
+        except BaseException as error:
+            if not isinstance(error, _HARMLESS) or (entry and entry.book_is_ahead):
+                # What was added may or may not be stored: read it again next time.
+                self.book = Book()
+            raise
+        if entry.withdrawn:
+            self.book = Book()
+        if self.unsaved >= self._snapshot_every:
+            with suppress(UnavailableError):  # What was added is durable all the same.
+                self.save_snapshot()
+        return result
+
+    def save_snapshot(self) -> None:
+        """Write a snapshot of what was read so far, for a fast start.
+
+        It is a cache: losing it, or the process while it is written, loses nothing.
+        """
+        if self._snapshots is not None and self.book.state.seq:
+            self._snapshot_seq = self.book.state.seq
+            self._snapshots.save_snapshot(write_snapshot(self.book.snapshot()))
+
+    def _follow(self, read: Reader, *, deciding: bool) -> None:
+        """Fold what is new; begin anew if the log is not the one that was read."""
+        book = self.book if self.book.state.seq else self._resumed()
+        records = iter(read(max(book.state.seq - 1, 0)))
+        if not book.continues_with(records):
+            book = Book()
+            records = iter(read(0))
+        if deciding:
+            book.decide_by(self._policy)
+        self.book = Book()  # Should reading break off midway, it begins anew.
+        book.fold(records)
+        self.book = book
+
+    def _resumed(self) -> Book:
+        """Return a book from the latest snapshot, or an empty one."""
+        data = self._snapshots.load_snapshot() if self._snapshots else None
+        snapshot = read_snapshot(data) if data else None
+        self._snapshot_seq = snapshot.state.seq if snapshot else 0
+        return Book(snapshot)

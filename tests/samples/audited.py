@@ -1,0 +1,140 @@
+"""A small log with every kind of entry that a statement tells about, and bundles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from io import BytesIO
+from typing import Any
+
+from modicum.ledger import GENESIS, Balances, Event, Record, RecordedRelease, seal
+from modicum.ledger.bundle import Survey, members
+from modicum.ledger.bundle_reader import BundleReader
+from modicum.ledger.claims import Checkpoint, Signed
+from modicum.ledger.decide import decide
+from modicum.ledger.events import (
+    Annotated,
+    ApprovalGiven,
+    Body,
+    DisclosureRecorded,
+    PastRecorded,
+    PolicyActivated,
+    ReleaseDenied,
+    ReleasePosted,
+    ReleaseReserved,
+    ReleaseStarted,
+    ReleaseVoided,
+)
+from modicum.ledger.stored_zip import Member, packed, unpacked
+from modicum.release import EVERYTHING
+from modicum.shell.keys import SigningKey
+from modicum.shell.verification import Trust, Verified, verify_log
+from modicum.workspace.answers import price_release
+from samples.small import POLICY, compiled, counts
+
+#: The small policy, which asks for approval of what goes to the press.
+ASKING = (
+    POLICY
+    + """
+roles: {privacy-officer: [olga]}
+approvals: [{when: 'release.purpose == "press"', need: 1, from: [privacy-officer]}]
+"""
+)
+#: The same rules, somewhat wider.
+WIDER = ASKING.replace("budget: 2.0}", "budget: 3.0}").replace(
+    "name: small", "name: wider"
+)
+#: What a hostile writer would like a browser, a terminal or YAML to obey.
+HOSTILE = "</td><script>alert('&\"x')</script> ]]> -- : #\\"
+LATER = "2026-06-01T12:00:00.000000Z"
+
+
+def at(minute: int) -> str:
+    return f"2026-05-01T12:{minute:02}:00.000000Z"
+
+
+def priced(release: str, policy: str = ASKING, **more: Any) -> RecordedRelease:
+    return price_release(counts(release, **more), compiled(policy))
+
+
+def activated(text: str, **more: Any) -> PolicyActivated:
+    policy = compiled(text).policy
+    return PolicyActivated(policy.digest, policy.name, policy.text, **more)
+
+
+def bodies() -> list[Body]:
+    """Return what happens in the sample, in order."""
+    digest, wider = compiled(ASKING).policy.digest, compiled(WIDER).policy.digest
+    huge = priced("huge", rho="3")
+    denial = decide(Balances(compiled(ASKING)), huge, 1).blocking
+    asked = priced("r-1", rho="0.004", purpose="press")
+    past = priced("old", rho="0.004", released_on="2024-03-02", purpose=HOSTILE)
+    return [
+        activated(ASKING),
+        PastRecorded(past, digest, (f"the noise was Gaussian {HOSTILE}",)),
+        ApprovalGiven(
+            "release", "r-1", asked.content, True, ("privacy-officer",), HOSTILE
+        ),
+        ReleaseReserved(asked, digest, LATER, ("olga",)),
+        ReleaseStarted("r-1"),
+        ReleasePosted("r-1"),
+        ReleaseReserved(priced("r-2", rho="0.002"), digest, LATER),
+        ReleaseVoided("r-2", f"called off {HOSTILE}"),
+        ReleaseDenied(huge, digest, denial),
+        Annotated("r-1", f"checked by hand {HOSTILE}"),
+        DisclosureRecorded(
+            "court-order", HOSTILE, ("diagnosis",), EVERYTHING, "ordered", {}
+        ),
+        PastRecorded(priced("loud", rho="0.05"), digest),
+        activated(WIDER, reason=HOSTILE, accepted=("attr:diagnosis @standard",)),
+        ReleaseReserved(priced("r-4", WIDER, attributes=()), wider, LATER),
+    ]
+
+
+def sealed(happened: Iterable[Body]) -> list[Record]:
+    """Return a log in which this happens, chained as it must be."""
+    rows: list[Record] = []
+    previous = GENESIS
+    for seq, body in enumerate(happened, 1):
+        actor = "olga" if isinstance(body, ApprovalGiven) else "ana"
+        rows.append(seal(Event(at(seq), actor, body), seq, previous))
+        previous = rows[-1].hash
+    return rows
+
+
+@cache
+def log() -> tuple[Record, ...]:
+    """Return the sample log."""
+    return tuple(sealed(bodies()))
+
+
+@cache
+def key(number: int = 0) -> SigningKey:
+    """Return a key that is the same in every run."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return SigningKey(Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32))
+
+
+def checkpoint(
+    records: Sequence[Record], seq: int, by: SigningKey, state: str | None = None
+) -> Signed:
+    claim = Checkpoint(records[0].hash, seq, records[seq - 1].hash, state, at(0), by.id)
+    return by.sign(claim)
+
+
+def bundled(records: Sequence[Record], signed: Sequence[Signed] = ()) -> list[Member]:
+    """Return the members of a bundle of some records."""
+    return list(members(Survey(records).manifest(signed), signed, records))
+
+
+def bundle(records: Sequence[Record], signed: Sequence[Signed] = ()) -> bytes:
+    """Return a bundle of some records."""
+    return b"".join(packed(bundled(records, signed)))
+
+
+def checked(data: bytes, trust: Trust | None = None) -> Verified:
+    """Return what a bundle is worth."""
+    reader = BundleReader(unpacked(BytesIO(data).read))
+    carried = [(one, "the bundle") for one in reader.checkpoints]
+    return verify_log(reader.records(), carried, trust or Trust())

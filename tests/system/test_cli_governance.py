@@ -1,0 +1,157 @@
+"""The commands by which people govern a ledger: what they print, and exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samples.small import POLICY, counts
+from typer.testing import CliRunner
+
+from modicum.cli.exits import Exit
+from modicum.cli.main import app
+
+RUNNER = CliRunner()
+ASKING = (
+    POLICY
+    + """
+roles: {officer: [olga, pavel]}
+approvals: [{when: 'release.audience == "public"', need: 1, from: [officer]}]
+activation: {need: 1, from: [officer]}
+"""
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with a ledger and some files, as working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MODICUM_LEDGER", raising=False)
+    monkeypatch.delenv("MODICUM_POLICY", raising=False)
+    Path("policy.yaml").write_text(POLICY)
+    Path("asking.yaml").write_text(ASKING)
+    Path("tight.yaml").write_text(POLICY.replace("budget: 2.0}", "budget: 0.1}"))
+    Path("public.yaml").write_text(json.dumps(counts("r-1", audience="public")))
+    run("init")
+    return tmp_path
+
+
+def run(*command: str, code: Exit = Exit.OK) -> str:
+    """Return what a command prints; it must leave with a code."""
+    found = RUNNER.invoke(app, command)
+    assert found.exit_code == code, found.output
+    return found.output
+
+
+def document(*command: str, code: Exit = Exit.OK) -> Any:
+    return json.loads(run(*command, "--json", code=code))
+
+
+@pytest.mark.usefixtures("folder")
+def test_people_agree_and_the_release_goes_on() -> None:
+    run("policy", "activate", "asking.yaml", "--reason", "two eyes")
+    submit = ("release", "submit", "public.yaml", "--actor", "ann")
+    assert "missing 1 of olga, pavel" in run(*submit, code=Exit.NEEDS_APPROVAL)
+    listed = document("release", "approvals", "public.yaml", code=Exit.NEEDS_APPROVAL)
+    assert listed["approvals"][0]["left"] == ["olga", "pavel"]
+    approve = ("release", "approve", "public.yaml", "--reason", "fine")
+    run(*approve, "--actor", "ann", code=Exit.NEEDS_APPROVAL)
+    (said,) = document(*approve, "--actor", "olga")["said"]
+    assert (said["by"], said["approves"], said["id"]) == ("olga", True, "r-1")
+    reject = ("release", "reject", "r-1", "--reason", "no", "--actor", "pavel")
+    assert "rejected by pavel" in run(*reject)
+    run(*submit, code=Exit.NEEDS_APPROVAL)
+    run("release", "approve", "r-1", "--reason", "yes", "--actor", "pavel")
+    assert "olga approved as officer: fine" in run("release", "approvals", "r-1")
+    run("release", "approvals", "public.yaml")
+    run(*submit)
+    (entry,) = [
+        one
+        for one in document("ledger", "list")["entries"]
+        if one["kind"] == "release-reserved"
+    ]
+    shown = document("ledger", "show", str(entry["seq"]))
+    assert shown["body"]["approved_by"] == ["olga", "pavel"]
+    run("ledger", "verify")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_policy_is_activated_with_its_conflicts_accepted() -> None:
+    Path("r.yaml").write_text(json.dumps(counts("r-2", rho="0.002")))
+    run("release", "submit", "r.yaml", "--post")
+    activate = ("policy", "activate", "tight.yaml", "--reason", "less")
+    for extra in ((), ("--dry-run",)):
+        output = run(*activate, *extra, code=Exit.INVALID)
+        assert "--accept-conflict 'global @standard'" in output
+    accepted = (*activate, "--accept-conflict", "global")
+    assert "would be active" in run(*accepted, "--dry-run")
+    assert len(document("ledger", "list")["entries"]) == 4
+    run(*accepted, "--replaces", "0" * 64, code=Exit.STALE)
+    run(*accepted, "--accept-conflict", "globall", code=Exit.INVALID)
+    done = document(*accepted)
+    assert (done["changed"], done["ledger"]["seq"]) == (True, 5)
+    assert [(one["rule"], one["accepted"]) for one in done["conflicts"]] == [
+        ("global @standard", True),
+        ("global @black-box", True),
+    ]
+    assert "is active already" in run(*accepted)
+    run("release", "check", "public.yaml", code=Exit.DENIED)
+    run("ledger", "verify")
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_active_policy_asks_people_about_the_next_one() -> None:
+    run("policy", "activate", "asking.yaml", "--reason", "two eyes")
+    back = ("policy", "activate", "policy.yaml", "--reason", "back")
+    for extra in ((), ("--dry-run",)):
+        output = run(*back, "--actor", "ann", *extra, code=Exit.NEEDS_APPROVAL)
+        assert "modicum policy approve FILE" in output
+    reject = ("policy", "reject", "policy.yaml", "--reason", "no")
+    assert "rejected by olga" in run(*reject, "--actor", "olga")
+    run(*back, "--actor", "ann", code=Exit.NEEDS_APPROVAL)
+    approve = ("policy", "approve", "policy.yaml", "--reason", "yes")
+    assert document(*approve, "--actor", "olga")["said"][0]["subject"] == "policy"
+    run(*back, "--actor", "olga", code=Exit.NEEDS_APPROVAL)
+    run(*back, "--actor", "ann")
+
+
+@pytest.mark.usefixtures("folder")
+def test_past_releases_of_several_files_are_all_recorded_or_none() -> None:
+    unknown = counts("old-2")
+    unknown["mechanisms"][0]["attributes"] = "all"
+    Path("a.yaml").write_text(json.dumps([counts("old-1", ml="none"), unknown]))
+    wrong = counts("old-3", attributes=("diagnoses",))
+    Path("b.yaml").write_text(json.dumps(wrong))
+    record = ("release", "record-past", "a.yaml", "b.yaml")
+    run(*record, code=Exit.INVALID)
+    assert len(document("ledger", "list")["entries"]) == 1
+    Path("b.yaml").write_text(json.dumps(counts("old-3", ml="none", rho="0.1")))
+    output = run(*record)
+    assert "assumed: the mechanism: nobody knows what was read" in output
+    assert "3 releases recorded; over their limit now: " in output
+    found = document(*record)["releases"]
+    assert [one["retry"] for one in found] == [True, True, True]
+    Path("b.yaml").write_text(json.dumps(counts("old-3", ml="none", rho="0.2")))
+    run(*record, code=Exit.INVALID)  # The id stands with other contents.
+
+
+@pytest.mark.usefixtures("folder")
+def test_remarks_and_disclosures_are_listed_and_shown() -> None:
+    Path("d.yaml").write_text(
+        "{disclosure: d-1, what: counts, attributes: all, reason: law}"
+    )
+    assert "no rule counts it" in run("ledger", "disclose", "d.yaml")
+    assert document("ledger", "annotate", "looked\nat it") == {
+        "entry": 3,
+        "about": None,
+    }
+    listed = run("ledger", "list")
+    assert "d-1" in listed
+    assert "looked\\nat it" in listed
+    assert "reason: law" in run("ledger", "show", "2")
+    run("ledger", "show", "9", code=Exit.INVALID)
+    run("ledger", "disclose", "d.yaml", code=Exit.INVALID)
+    run("ledger", "annotate", "what?", "--about", "r-9", code=Exit.INVALID)
+    assert len(document("ledger", "list")["entries"]) == 3

@@ -1,0 +1,92 @@
+"""Who agreed and who is missing, against a plain reading of the rules in words."""
+
+from __future__ import annotations
+
+import pytest
+from budget import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples.small import POLICY, compiled
+
+from modicum.ledger.approvals import approved_by, hearings, roles_of
+from modicum.ledger.state import Agreement
+from modicum.policy.model import Approval
+from modicum.policy.predicates import Constant
+
+PEOPLE = ("ada", "bob", "cyd", "dan")
+ROLES = ("officer", "steward")
+
+roles = st.fixed_dictionaries(
+    {},
+    optional={
+        role: st.lists(st.sampled_from(PEOPLE), min_size=1, unique=True)
+        for role in ROLES
+    },
+)
+approvals = st.builds(
+    lambda need, wanted, own: Approval(
+        Constant(value=True), need, tuple(wanted), own, None
+    ),
+    st.integers(1, 3),
+    st.lists(st.sampled_from(ROLES), min_size=1, unique=True),
+    st.booleans(),
+)
+said = st.lists(
+    st.builds(
+        lambda by, approves, spoken: Agreement(by, approves, tuple(spoken), 1),
+        st.sampled_from(PEOPLE),
+        st.booleans(),
+        st.lists(st.sampled_from(ROLES), min_size=1, unique=True),
+    ),
+    max_size=6,
+)
+
+
+def counts(
+    person: str, approval: Approval, words: list[Agreement], known: dict[str, list[str]]
+) -> bool | None:
+    """Return what somebody's last word is worth: yes, no, or nothing."""
+    last = None
+    for word in words:
+        if word.by == person:
+            last = word
+    if last is None:
+        return None
+    for role in approval.roles:
+        if role in last.roles and person in known.get(role, []):
+            return last.approves
+    return None
+
+
+@pytest.mark.spec("POL-11")
+@settings(max_examples=examples(400), deadline=None)
+@given(approvals, said, roles, st.sets(st.sampled_from(PEOPLE), max_size=2))
+def test_approvals_are_counted_as_the_rules_say(
+    approval: Approval,
+    words: list[Agreement],
+    known: dict[str, list[str]],
+    requesters: set[str],
+) -> None:
+    (heard,) = hearings([approval], words, known, requesters)
+    worth = {one: counts(one, approval, words, known) for one in PEOPLE}
+    may = {
+        one
+        for one in PEOPLE
+        if any(one in known.get(role, []) for role in approval.roles)
+        and (approval.requester_may_approve or one not in requesters)
+    }
+    yes = [one for one in PEOPLE if worth[one] is True and one in may]
+    no = [one for one in PEOPLE if worth[one] is False]
+    assert list(heard.agreed) == yes
+    assert list(heard.refused) == no
+    assert heard.given == (len(yes) >= approval.need and not no)
+    assert heard.missing == max(0, approval.need - len(yes))
+    assert set(heard.left) == may - set(yes) - set(no)
+    assert approved_by([heard, heard]) == heard.agreed
+
+
+def test_a_person_may_have_several_roles() -> None:
+    policy = compiled(POLICY + "roles: {a: [ada, bob], b: [ada], c: [cyd]}\n").policy
+    assert roles_of("ada", policy) == ("a", "b")
+    assert roles_of("dan", policy) == ()
+    assert roles_of("ada", compiled(POLICY).policy) == ()

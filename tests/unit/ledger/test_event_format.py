@@ -1,0 +1,269 @@
+"""Every kind of event as stored data: one form, read strictly, old ones for good."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samples.small import NOON, compiled, counts, workspace
+
+from modicum.core.canonical import decode, encode
+from modicum.core.document import from_python
+from modicum.ledger import GENESIS, Event, Record, State, audit, read_record, seal
+from modicum.ledger.event_format import from_plain, to_plain
+from modicum.ledger.events import (
+    EVENT_VERSION,
+    NAMES,
+    Annotated,
+    ApprovalGiven,
+    Body,
+    DisclosureRecorded,
+    GroupActivated,
+    GroupRetired,
+    PastRecorded,
+    PlanCommitted,
+    PolicyActivated,
+    RecordedMechanism,
+    RecordedRelease,
+    ReleaseDenied,
+    ReleaseExpired,
+    ReleasePosted,
+    ReleaseReserved,
+    ReleaseStarted,
+    ReleaseVoided,
+    RoundOpened,
+    day_of,
+    day_of_release,
+    event_name,
+    record_release,
+)
+from modicum.ledger.folding import fold
+from modicum.release import EVERYTHING, Part, parse_release, price
+
+OLD_LEDGER = Path(__file__).parents[2] / "golden" / "ledgers" / "v1.db"
+OLD_HEAD = "41bef02409f803abbef8b96f4faff7fbcfa4b8de1d37f05dad548bb805dc7b11"
+SHA = "d" * 64
+PART = Part(
+    where=((("age", ((18, 64),)), ("country", ("CH", "DE"))), (("country", ("FR",)),)),
+    periods=((738000, 738030), (739000, 739000)),
+    groups=((3, 5),),
+)
+
+
+def small(part: Part = EVERYTHING) -> RecordedRelease:
+    vocabulary = compiled().policy.vocabulary
+    node = from_python(counts("r-1", audience="press"))
+    recorded = record_release(price(parse_release(node, vocabulary), vocabulary))
+    (one,) = recorded.mechanisms
+    mechanism = RecordedMechanism(
+        one.description, one.attributes, one.labels, one.losses, part
+    )
+    return RecordedRelease(
+        recorded.id,
+        recorded.content,
+        recorded.labels,
+        recorded.metadata,
+        (mechanism,),
+    )
+
+
+BODIES: tuple[Body, ...] = (
+    PolicyActivated(SHA, "small", "modicum: policy/v1\n# é ☃\n"),
+    PolicyActivated(SHA, "small", "text", "less noise", ("attr:age", "global")),
+    ReleaseReserved(small(), SHA, NOON),
+    ReleaseReserved(small(PART), SHA, NOON, ("olga", "pavel")),
+    ReleaseStarted("r-1"),
+    ReleasePosted("r-1"),
+    ReleaseVoided("r-1", "not needed"),
+    ReleaseExpired("r-1"),
+    ReleaseDenied(small(), SHA, ("attr:age", "global")),
+    PastRecorded(small(), SHA),
+    PastRecorded(small(PART), SHA, ("no periods stated",)),
+    ApprovalGiven("policy", SHA, SHA, approves=False, roles=("officer",), reason="no"),
+    Annotated("", "the audit of May"),
+    DisclosureRecorded("leak", "a table", ("age",), PART, "law", {"evidence": "x"}),
+    RoundOpened("2026-Q1", {"user": 250_000, "user-day": 10**6}),
+    GroupActivated(3, "2026-Q1"),
+    GroupRetired(3, "2026-Q1"),
+    PlanCommitted("plan-1", "2026-Q1", SHA, ("r-1", "r-2")),
+)
+
+
+def plain_of(body: Body) -> dict[str, Any]:
+    return copy.deepcopy(to_plain(Event(NOON, "tester", body)))
+
+
+def test_every_kind_is_among_the_examples() -> None:
+    assert {type(body) for body in BODIES} == set(NAMES)
+
+
+@pytest.mark.spec("LED-1")
+@pytest.mark.parametrize("body", BODIES, ids=event_name)
+def test_every_kind_of_event_survives_the_round_trip(body: Body) -> None:
+    event = Event(NOON, "tester", body)
+    assert read_record(seal(event, 7, "a" * 64), 7, "a" * 64) == event
+
+
+@pytest.mark.spec("LED-1")
+@pytest.mark.parametrize("body", BODIES, ids=event_name)
+def test_a_field_too_few_too_many_or_of_another_form_is_refused(body: Body) -> None:
+    def refused(plain: dict[str, Any]) -> None:
+        with pytest.raises(ValueError, match=r"field|mechanism|losses|a part|kind"):
+            from_plain(plain)
+
+    for name in plain_of(body)["body"]:
+        without = plain_of(body)
+        del without["body"][name]
+        refused(without)
+        others: tuple[object, ...] = (None, 7.5, ["x", 1], {"x": []}, -1, True)
+        for other in others:
+            changed = plain_of(body)
+            if type(changed["body"][name]) is not type(other):
+                changed["body"][name] = other
+                refused(changed)
+    more = plain_of(body)
+    more["body"]["more"] = 1
+    refused(more)
+
+
+@pytest.mark.parametrize(
+    ("body", "name", "value"),
+    [
+        (BODIES[0], "digest", "D" * 64),
+        (BODIES[2], "expires_at", "2026-02-30T00:00:00.000000Z"),
+        (BODIES[2], "expires_at", "2026-02-03 00:00:00.000000Z"),
+        (BODIES[11], "subject", "round"),
+        (BODIES[14], "unlocked", {"user": 10**6 + 1}),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused(body: Body, name: str, value: Any) -> None:
+    plain = plain_of(body)
+    plain["body"][name] = value
+    with pytest.raises(ValueError, match=r"field|range|day"):
+        from_plain(plain)
+
+
+# --- version 1 ------------------------------------------------------------------
+
+
+def old_records(path: Path = OLD_LEDGER) -> list[Record]:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        rows = connection.execute("SELECT seq, payload, hash FROM events ORDER BY seq")
+        return [Record(*row) for row in rows]
+
+
+@pytest.mark.spec("LED-12")
+def test_a_ledger_of_version_1_verifies_and_its_decisions_follow() -> None:
+    report = audit(old_records())
+    assert (report.entries, report.decisions, report.head) == (13, 6, OLD_HEAD)
+    state = State()
+    events = [fold(state, record)[0] for record in old_records()]
+    assert {event.version for event in events} == {1}
+    assert [policy.reason for policy in state.policies] == [""]
+
+
+@pytest.mark.spec("LED-12")
+def test_a_ledger_of_version_1_goes_on_in_this_one(tmp_path: Path) -> None:
+    shutil.copy(OLD_LEDGER, tmp_path / "ledger.db")
+    ws = workspace(tmp_path, policy=None)
+    before = ws.state().seq
+    units = ws.policy().policy.vocabulary.units
+    cost = {unit: {"rho": 1e-6} for unit in units}
+    one = {"mechanism": "declared", "attributes": [], "cost": cost}
+    ws.submit({"release": "after", "mechanisms": [one]})
+    versions = [
+        decode(record.payload)["event"]["v"]  # type: ignore[index, call-overload]
+        for record in ws.records()
+    ]
+    assert versions[:13] == [1] * 13
+    assert set(versions[13:]) == {EVENT_VERSION}
+    assert ws.state().seq > before
+    assert ws.verify().entries == len(versions)
+
+
+#: What version 2 added to a kind of version 1, and what an old event has instead.
+LATER: dict[type[Body], dict[str, Any]] = {
+    PolicyActivated: {"reason": "", "accepted": ()},
+    ReleaseReserved: {"approved_by": ()},
+    PastRecorded: {"assumptions": ()},
+}
+
+
+def old(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return an event of this version as version 1 wrote it."""
+    plain["v"] = 1
+    for kind, later in LATER.items():
+        if plain["kind"] == NAMES[kind]:
+            for name in later:
+                del plain["body"][name]
+    if "release" in plain["body"] and isinstance(plain["body"]["release"], dict):
+        for mechanism in plain["body"]["release"]["mechanisms"]:
+            mechanism["sampling"] = None
+    return plain
+
+
+@pytest.mark.spec("LED-12")
+@pytest.mark.parametrize("body", BODIES, ids=event_name)
+def test_version_1_has_what_it_had_and_nothing_else(body: Body) -> None:
+    known = any(
+        decode(record.payload)["event"]["kind"] == event_name(body)  # type: ignore[index, call-overload]
+        for record in old_records()
+    )
+    plain = old(plain_of(body))
+    release = getattr(body, "release", None)
+    whole = not isinstance(release, RecordedRelease) or all(
+        one.part == EVERYTHING for one in release.mechanisms
+    )
+    if known and whole:
+        assert from_plain(plain).body == replace(body, **LATER.get(type(body), {}))
+        plain["body"]["accepted"] = []
+        with pytest.raises(ValueError, match="unknown fields"):
+            from_plain(plain)
+    else:
+        with pytest.raises(ValueError, match=r"unknown kind|version 1"):
+            from_plain(plain)
+
+
+@pytest.mark.parametrize("version", [0, EVENT_VERSION + 1, True, "2", None])
+def test_other_versions_are_refused(version: object) -> None:
+    plain = plain_of(BODIES[4]) | {"v": version}
+    with pytest.raises(ValueError, match="version"):
+        from_plain(plain)
+
+
+# --- days -----------------------------------------------------------------------
+
+
+def test_a_release_counts_as_made_on_the_day_of_its_entry() -> None:
+    assert day_of("2026-05-01T23:59:59.999999Z") + 1 == day_of("2026-05-02T00")
+    assert day_of_release(ReleaseReserved(small(), SHA, NOON), NOON) == day_of(NOON)
+
+
+@pytest.mark.parametrize(
+    ("released_on", "day"),
+    [("2019-03-07", "2019-03-07"), ("spring 2019", NOON), ("", NOON), (None, NOON)],
+)
+def test_a_past_release_counts_as_made_when_it_says_it_was(
+    released_on: str | None, day: str
+) -> None:
+    metadata = {} if released_on is None else {"released_on": released_on}
+    one = small()
+    past = RecordedRelease(one.id, one.content, one.labels, metadata, one.mechanisms)
+    assert day_of_release(PastRecorded(past, SHA), NOON) == day_of(day)
+
+
+def test_a_float_or_a_key_that_is_no_text_never_gets_into_a_record() -> None:
+    for wrong in ({"sigma": 1.5}, {1: "x"}, {"deep": [{"a": [2.0]}]}):
+        one = small()
+        described = RecordedMechanism(wrong, (), {}, {})  # type: ignore[arg-type]
+        release = RecordedRelease(one.id, one.content, {}, {}, (described,))
+        with pytest.raises(TypeError):
+            seal(Event(NOON, "t", ReleaseReserved(release, SHA, NOON)), 1, GENESIS)
+    with pytest.raises(ValueError, match="plain"):
+        decode(encode({"x": 1}).replace(b"1", b"1.5"))

@@ -1,0 +1,81 @@
+"""Old releases in the words of the policy that counts them now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from samples.life import recorded
+from samples.small import POLICY, compiled
+
+from modicum.ledger.retelling import Retelling
+from modicum.ledger.state import ActivePolicy
+from modicum.release import Part
+
+
+def by_region(written: str) -> str:
+    return f"{POLICY}population: {{partition_by: {{region: {written}}}}}\n"
+
+
+COARSE = by_region("{values: [EU, US], was: {DE: EU, FR: EU}}")
+FINE = by_region("{values: [DE, FR, US], was: {EU: [DE, FR]}}")
+
+
+def held(*texts: str) -> list[ActivePolicy]:
+    """Return policies that were activated with the entries 1, 11, 21 …"""
+    return [
+        ActivePolicy("0" * 64, "small", text, 10 * place + 1)
+        for place, text in enumerate(texts)
+    ]
+
+
+def words(*texts: str, present: str | None = None) -> Retelling:
+    now = compiled(present or texts[-1]).policy.vocabulary.population
+    return Retelling(held(*texts), now)
+
+
+def in_region(*values: str) -> Part:
+    return Part(((("region", values),),))
+
+
+@pytest.mark.spec("POL-14")
+def test_a_part_is_told_from_the_policy_that_held_then() -> None:
+    told = words(COARSE, FINE)
+    assert told.part(in_region("EU"), 2) == in_region("DE", "FR")
+    assert told.part(in_region("EU"), 10) == in_region("DE", "FR")
+    assert told.part(in_region("DE"), 12) == in_region("DE")  # In these words already.
+    assert told.part(Part(), 2) == Part()
+
+
+@pytest.mark.spec("POL-14")
+def test_a_policy_that_comes_back_is_another_step() -> None:
+    told = words(COARSE, FINE, COARSE)
+    assert told.part(in_region("EU"), 2) == in_region("EU")
+    assert told.part(in_region("FR"), 15) == in_region("EU")
+    assert told.part(in_region("US"), 15) == in_region("US")
+
+
+@pytest.mark.spec("POL-14")
+def test_a_policy_that_is_only_tried_is_the_last_step() -> None:
+    told = words(COARSE, present=FINE)
+    assert told.part(in_region("EU"), 2) == in_region("DE", "FR")
+
+
+@pytest.mark.spec("POL-14")
+def test_what_an_unreadable_policy_said_stands_for_all() -> None:
+    told = words(COARSE, "modicum: policy/v0", COARSE)
+    assert told.part(in_region("EU"), 2) == Part()
+    assert told.part(in_region("EU"), 25) == in_region("EU")
+
+
+def test_only_the_parts_of_a_release_change() -> None:
+    release = recorded()
+    told = words(COARSE, FINE)
+    assert told.release(release, 2) is release
+    (one,) = release.mechanisms
+    parted = replace(release, mechanisms=(replace(one, part=in_region("EU")),))
+    now = told.release(parted, 2)
+    assert now.mechanisms[0].part == in_region("DE", "FR")
+    again = replace(now, mechanisms=(replace(now.mechanisms[0], part=in_region("EU")),))
+    assert again == parted
+    assert told.release(parted, 12) is parted

@@ -1,0 +1,206 @@
+"""What is remembered of mechanisms changes nothing but the time that it takes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import pytest
+from budget import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import modicum as mo
+from modicum.core.canonical import digest, encode
+from modicum.core.document import from_python
+from modicum.core.errors import InputError
+from modicum.core.yaml_reader import read_document
+from modicum.release import (
+    Label,
+    Partition,
+    Population,
+    PricedRelease,
+    Unit,
+    Vocabulary,
+    content_digest,
+    parse_release,
+    price,
+    read_and_price,
+)
+from modicum.release.memory import Memory
+from modicum.release.model import to_plain
+
+Written: TypeAlias = dict[str, Any]
+
+
+def words() -> Vocabulary:
+    units = {
+        "user": Unit("user", "id"),
+        "day": Unit("day", "id", "day", "at", ("user",)),
+    }
+    return Vocabulary(
+        frozenset({"age", "country"}),
+        {"ml": Label(("none", "all"), "none"), "aim": Label(("a", "b"), "b")},
+        tuple(units),
+        "add-remove",
+        units,
+        Population(
+            {"country": Partition("country", ("CH", "DE"), 0, 1, (), None)},
+            frozenset({"user"}),
+        ),
+    )
+
+
+#: One for all examples: what one leaves in it, the others meet.
+SHARED = words()
+
+numbers = st.sampled_from(
+    [1, 1.0, True, 2, "1", Decimal(1), Fraction(1), 0, None, 1e-7]
+)
+parts = st.fixed_dictionaries(
+    {},
+    optional={
+        "ml": st.sampled_from(["none", "all", "al"]),
+        "aim": st.sampled_from(["a", "b"]),
+        "where": st.sampled_from([{"country": "CH"}, {"country": ["DE"]}, {"age": 1}]),
+        "periods": st.sampled_from(["2026", 2026, "2026-11-03", ["2026-11-03"]]),
+        "groups": st.sampled_from([1, True, 1.0, [1], (1,)]),
+    },
+)
+mechanisms = st.builds(
+    lambda base, part: {**base, **part},
+    st.fixed_dictionaries(
+        {
+            "mechanism": st.sampled_from(["declared", "declared", "gaussian"]),
+            "attributes": st.sampled_from([["age"], ("age",), ["country"], []]),
+            "cost": st.fixed_dictionaries(
+                {"user": st.builds(lambda eps: {"eps": eps}, numbers)},
+                optional={"day": st.just({"eps": 1})},
+            ),
+        },
+        optional={"name": st.sampled_from(["a", "b", "mechanism-1"])},
+    ),
+    parts,
+)
+releases = st.builds(
+    lambda base, part: {**base, **part},
+    st.fixed_dictionaries(
+        {
+            "release": st.sampled_from(["r-1", "r-2", "r 3", 4]),
+            "mechanisms": st.lists(mechanisms, min_size=0, max_size=2),
+        },
+        optional={"purpose": st.sampled_from(["x", 1]), "zzz": st.just(1)},
+    ),
+    parts,
+)
+
+
+def outcome(
+    read: Callable[[Written, Vocabulary], PricedRelease],
+    release: Written,
+    vocabulary: Vocabulary,
+) -> object:
+    try:
+        found = read(release, vocabulary)
+    except InputError as error:
+        return error.render()
+    return found, content_digest(found.release)
+
+
+def slowly(release: Written, vocabulary: Vocabulary) -> PricedRelease:
+    return price(parse_release(from_python(release), vocabulary), vocabulary)
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(st.lists(releases, min_size=1, max_size=3))
+def test_what_is_remembered_is_what_would_be_read(some: list[Written]) -> None:
+    for release in (*some, *some):
+        before = copy.deepcopy(release)
+        expected = outcome(slowly, before, words())
+        assert outcome(read_and_price, release, SHARED) == expected
+        assert release == before
+
+
+def release_of(identifier: str = "r-1", **changed: object) -> Written:
+    one: Written = {"mechanism": "declared", "attributes": ["age"], **changed}
+    one.setdefault("cost", {"user": {"rho": 1}, "day": {"rho": 1}})
+    return {"release": identifier, "mechanisms": [one]}
+
+
+def test_a_mechanism_under_a_new_id_is_not_priced_again() -> None:
+    vocabulary = words()
+    first = read_and_price(release_of("r-1"), vocabulary)
+    second = read_and_price({**release_of("r-2"), "purpose": "x"}, vocabulary)
+    assert second.mechanisms[0] is first.mechanisms[0]
+    assert second.release.id == "r-2"
+    assert second.release.metadata == {"purpose": "x"}
+    third = read_and_price({**release_of("r-3"), "ml": "all"}, vocabulary)
+    assert third.mechanisms[0].labels == {"ml": "all", "aim": "b"}
+    assert third.labels == {"ml": "all", "aim": "b"}
+
+
+def test_drafts_are_remembered_too() -> None:
+    vocabulary = words()
+    one = mo.declared(attributes=["age"], cost={"user": mo.zcdp(1), "day": mo.zcdp(1)})
+    found = [
+        read_and_price(mo.Release(name, mechanisms=[one]), vocabulary)
+        for name in ("r-1", "r-2")
+    ]
+    assert found[0].mechanisms[0] is found[1].mechanisms[0]
+
+
+def test_what_stands_in_a_file_keeps_its_places() -> None:
+    vocabulary = words()
+    read_and_price(release_of(), vocabulary)
+    text = "{release: r, mechanisms: [{mechanism: declared, attributes: [age],"
+    text += " cost: {user: {rho: 1}, day: {rho: 1}}}]}"
+    found = read_and_price(read_document(text.encode(), "release.yaml"), vocabulary)
+    assert found.mechanisms[0].mechanism.mark is not None
+
+
+def test_a_mistake_is_found_again_and_again() -> None:
+    vocabulary = words()
+    read_and_price(release_of(), vocabulary)
+    wrong: list[Written] = [
+        release_of(cost={"user": {"rho": "1"}, "day": {"rho": 1}}),
+        {**release_of(), "zzz": 1},
+        {**release_of(), "release": "r 1"},
+        {**release_of(), "periods": "2026-13"},
+        {"release": "r", "mechanisms": [*release_of(name="a")["mechanisms"]] * 2},
+    ]
+    for release in (*wrong, *wrong):
+        with pytest.raises(InputError):
+            read_and_price(release, vocabulary)
+
+
+def test_a_remembered_mechanism_does_not_change_with_what_it_was_made_of() -> None:
+    vocabulary = words()
+    release = release_of()
+    before = content_digest(read_and_price(release, vocabulary).release)
+    release["mechanisms"][0]["attributes"].append("country")
+    changed = content_digest(read_and_price(release, vocabulary).release)
+    release["mechanisms"][0]["attributes"].pop()
+    assert content_digest(read_and_price(release, vocabulary).release) == before
+    assert changed != before
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(releases)
+def test_contents_are_the_digest_of_the_canonical_form(release: Written) -> None:
+    try:
+        found = parse_release(from_python(release), SHARED)
+    except InputError:
+        return
+    assert content_digest(found) == digest(encode(to_plain(found)))
+
+
+def test_a_memory_is_bounded() -> None:
+    memory: Memory[int, int] = Memory(3)
+    for number in range(10):
+        assert memory.keep(number, number + 1) == number + 1
+        assert memory.get(number) == number + 1
+    known = [number for number in range(10) if memory.get(number) is not None]
+    assert 1 <= len(known) <= 3

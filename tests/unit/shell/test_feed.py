@@ -1,0 +1,115 @@
+"""The feed: what is in memory is what the log says, whoever fed it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from budget import examples
+from samples.simulation import Disk, FaultyStore
+
+from modicum.ledger import Record
+from modicum.shell.feed import Feed, FollowingStore
+
+
+class Seconds:
+    """A clock that a test turns."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Counted(FaultyStore):
+    """A store that counts how often it is read."""
+
+    reads = 0
+
+    def read(self, after: int, limit: int | None = None):  # type: ignore[no-untyped-def]
+        self.reads += 1
+        return super().read(after, limit)
+
+
+def record(seq: int, log: str = "a") -> Record:
+    return Record(seq, b"payload", f"{log}-{seq}")
+
+
+def records(first: int, last: int, log: str = "a") -> list[Record]:
+    return [record(seq, log) for seq in range(first, last + 1)]
+
+
+def store_of(disk: Disk) -> Counted:
+    from collections import Counter
+
+    return Counted(disk, None, Counter())
+
+
+def test_what_is_not_here_is_not_guessed() -> None:
+    feed = Feed(clock=Seconds())
+    assert feed.since(0) is None
+    feed.add(records(5, 9))
+    assert feed.since(3) is None
+    assert feed.since(4) == records(5, 9)
+    assert feed.since(7) == records(8, 9)
+    assert feed.since(9) == []
+    assert feed.since(10) is None
+
+
+def test_only_the_latest_are_kept() -> None:
+    feed = Feed(records_kept=10, clock=Seconds())
+    for seq in range(1, 100):
+        feed.add([record(seq)])
+    assert feed.since(88) is not None
+    assert feed.since(50) is None
+    feed.add(records(1, 3))  # Somebody reads the log from its beginning.
+    assert feed.since(98) == [record(99)]
+
+
+def test_another_log_takes_the_place_of_this_one() -> None:
+    feed = Feed(clock=Seconds())
+    feed.add(records(1, 9))
+    feed.add(records(1, 4, log="b"))
+    assert feed.since(0) == records(1, 4, log="b")
+    feed.add(records(20, 21, log="b"))
+    assert feed.since(18) is None
+    assert feed.since(19) == records(20, 21, log="b")
+
+
+@pytest.mark.parametrize("seed", range(examples(20)))
+def test_a_reader_reads_the_log_whoever_feeds(seed: int) -> None:
+    rng, seconds, disk = random.Random(seed), Seconds(), Disk()
+    feed = Feed(records_kept=rng.choice([1, 5, 1000]), clock=seconds)
+    reader = FollowingStore(store_of(disk), feed, fresh_seconds=1.0)
+    known: list[Record] = []
+    for _ in range(60):
+        seconds.now += rng.choice([0.0, 0.4, 2.0])
+        size = len(disk.records)
+        new = records(size + 1, size + rng.randrange(4))
+        disk.records += new
+        if rng.random() < 0.6:  # Else another process did it.
+            feed.add(disk.records[max(0, size - rng.randrange(3)) :])
+            feed.note_look()
+        if rng.random() < 0.7:
+            after = max(0, len(known) - rng.choice([0, 1, 5]))
+            got = list(reader.read(after))
+            assert got == disk.records[after : after + len(got)]
+            known = [*known[:after], *got]
+    seconds.now += 2.0
+    assert list(reader.read(0)) == disk.records
+
+
+def test_the_store_is_left_alone_while_memory_is_fresh() -> None:
+    seconds, disk = Seconds(), Disk()
+    disk.records += records(1, 3)
+    store, feed = store_of(disk), Feed(clock=seconds)
+    reader = FollowingStore(store, feed, fresh_seconds=1.0)
+    assert list(reader.read(0)) == disk.records
+    assert (store.reads, reader.exists()) == (1, True)
+    assert reader.record(2) == record(2)
+    assert list(reader.read(2)) == [record(3)]
+    assert store.reads == 1
+    seconds.now = 1.5
+    assert list(reader.read(2)) == [record(3)]
+    assert store.reads == 2

@@ -1,0 +1,214 @@
+"""The statement about a log: complete, well formed, and safe to open."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from budget import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples.audited import HOSTILE, bundle, checkpoint, key, log
+
+from modicum.core.errors import VerificationError
+from modicum.shell.report.markup import bar, element, joined, table, visible
+from modicum.shell.report.page import SHOWN, page
+from modicum.shell.report.reading import opened_bundle, report_on
+from modicum.shell.report.statement import Statement
+from modicum.shell.verification import Trust
+
+EMPTY_TAGS = {"meta"}
+
+
+class Reader(HTMLParser):
+    """Checks that tags are nested, and collects what is said."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.said: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in EMPTY_TAGS:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.said.append(data)
+
+
+def read(text: str) -> Reader:
+    reader = Reader()
+    reader.feed(text)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("bundle") / "ledger.modicum-audit"
+    place.write_bytes(bundle(log(), [checkpoint(log(), 5, key())]))
+    return place
+
+
+@pytest.fixture(scope="module")
+def statement(path: Path) -> Statement:
+    with opened_bundle(path) as source:
+        return report_on(source, Trust(frozenset({key().id})))
+
+
+def test_a_page_is_well_formed_and_loads_nothing(statement: Statement) -> None:
+    text = page(statement)
+    reader = read(text)
+    assert text.startswith("<!DOCTYPE html>\n<html lang=")
+    assert not {"script", "link", "img", "iframe", "object", "form"} & {*reader.tags}
+    names = {name for name, _ in reader.attributes}
+    assert not {one for one in names if one.startswith("on")}
+    assert not {"src", "href", "srcset", "style"} & names
+    assert "@import" not in text
+    assert "url(" not in text
+    assert reader.tags.count("h1") == 1
+    assert ("scope", "col") in reader.attributes
+    assert ("aria-labelledby", "rules") in reader.attributes
+    labels = [value for name, value in reader.attributes if name == "aria-label"]
+    assert "over the limit" in labels
+
+
+@pytest.mark.spec("AUD-6")
+def test_what_a_hostile_writer_says_is_only_said(statement: Statement) -> None:
+    """Every text of the log that a page shows is shown as it is, and obeyed never."""
+    reader = read(page(statement))
+    said = "".join(reader.said)
+    story = statement.story
+    for text in (
+        story.releases["old"].assumptions[0],
+        story.releases["r-2"].reason,
+        story.disclosures[0][1].what,
+        story.policies[1][1].reason,
+        story.approvals[0][1].reason,
+        story.annotations[0][1].text,
+    ):
+        assert HOSTILE in text
+        assert text in said
+
+
+def test_a_statement_tells_everything_that_a_reader_must_know(
+    statement: Statement,
+) -> None:
+    shown = statement.to_dict()
+    json.dumps(shown, allow_nan=False)
+    releases = {one["release"]: one["status"] for one in _list(shown["releases"])}
+    assert releases == {
+        "old": "recorded",
+        "r-1": "posted",
+        "r-2": "voided",
+        "loud": "recorded",
+        "r-4": "reserved",
+    }
+    assert shown["denials"] == 1
+    assert len(_list(shown["policies"])) == 2
+    assert len(_list(shown["disclosures"])) == 1
+    assert _list(shown["approvals"])[0]["actor"] == "olga"
+    assert len(_list(shown["rules"])) == len(statement.policy.rules)
+    states = [one["state"] for one in _list(shown["rules"])]
+    assert "over" in states
+    assert "ok" in states
+    assert states == sorted(states, key=lambda one: one != "over")
+    for rule in statement.rules:
+        assert (rule.state == "over") == (rule.share > 1)
+    accepted = [rule.id for rule in statement.rules if rule.accepted]
+    assert accepted == ["attr:diagnosis @standard"]
+    said = " ".join(read(page(statement)).said)
+    for rule in statement.over:
+        assert rule.id in said
+    for words in ("does not promise", "descriptions are true", "entries 1 to 5"):
+        assert words in said
+
+
+def _list(value: object) -> list[dict[str, object]]:
+    assert isinstance(value, list)
+    return value
+
+
+def test_a_rule_with_many_cells_says_where_it_is_fullest(statement: Statement) -> None:
+    rule = replace(statement.rules[0], cell="country CH, May 2026", denying=3)
+    shown = replace(statement, rules=(rule,))
+    assert "most of it in: country CH, May 2026" in " ".join(read(page(shown)).said)
+    line = _list(shown.to_dict()["rules"])[0]
+    assert (line["cell"], line["cells_denying"]) == ("country CH, May 2026", 3)
+
+
+def test_nobody_vouches_where_no_key_was_named(path: Path) -> None:
+    with opened_bundle(path) as source:
+        said = " ".join(read(page(report_on(source, Trust()))).said)
+    assert "no entry" in said
+    assert "could have written all of it anew" in said
+
+
+@pytest.mark.spec("AUD-6")
+def test_the_same_log_has_the_same_statement(path: Path, statement: Statement) -> None:
+    with opened_bundle(path) as source:
+        again = report_on(source, Trust(frozenset({key().id})))
+    assert page(again) == page(statement)
+
+
+def test_a_long_ledger_has_a_page_that_can_be_read(statement: Statement) -> None:
+    one = statement.story.releases["r-1"]
+    many = {f"r-{number}": replace(one, id=f"r-{number}") for number in range(2000)}
+    story = replace(statement.story, releases=many)
+    long = replace(statement, story=story, rules=statement.rules * 100)
+    text = page(long)
+    said = " ".join(read(text).said)
+    assert f"{2000 - SHOWN} more" in said
+    assert "r-1999" in said
+    assert len(text) < 2_000_000
+    assert len(_list(long.to_dict()["releases"])) == 2000
+
+
+@pytest.mark.spec("AUD-6")
+def test_nothing_is_stated_about_a_log_that_does_not_hold(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    data = bundle(log()).replace(b'"actor":"olga"', b'"actor":"otto"')
+    broken.write_bytes(data)
+    with pytest.raises(VerificationError), opened_bundle(broken) as source:
+        report_on(source, Trust())
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(text=st.text(max_size=60), name=st.text(max_size=60))
+def test_any_text_comes_back_as_it_was_said(text: str, name: str) -> None:
+    made = joined(
+        [
+            element("p", text, title=name),
+            table(name, ("a", "b"), [(text, name)]),
+            bar(Fraction(1, 3), name),
+        ]
+    )
+    reader = read(made)
+    assert set(reader.tags) == {
+        "p", "table", "caption", "thead", "tbody", "tr", "th", "td", "svg", "title",
+        "rect",
+    }  # fmt: skip
+    assert ("title", visible(name)) in reader.attributes
+    assert visible(text) in "".join(reader.said)
+
+
+def test_a_bar_is_as_long_as_its_share() -> None:
+    assert 'class="fill" width="40"' in bar(Fraction(1, 3), "a third")
+    assert 'class="fill" width="120"' in bar(Fraction(2), "over")
+    assert 'class="fill" width="0"' in bar(Fraction(0), "nothing")

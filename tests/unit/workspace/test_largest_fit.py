@@ -1,0 +1,385 @@
+"""The closest release that passes: least noise, largest cost, most of the data."""
+
+from __future__ import annotations
+
+import random
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from budget import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples import parted
+from samples.parted import (
+    COUNTRIES,
+    MONTHS,
+    PEOPLE,
+    TODAY,
+    Person,
+    costs,
+    holds_month,
+    holds_person,
+    mechanism,
+    noise,
+    policy,
+    priced,
+    release,
+    trials,
+)
+
+from modicum.core.errors import Code, InputError
+from modicum.ledger import decide
+from modicum.policy import CompiledPolicy
+from modicum.policy.compile import compile_text
+from modicum.workspace.digits import number_on, rung_above, rung_below
+from modicum.workspace.largest_fit import VARIED, largest_fit
+from modicum.workspace.trials import Trials
+from modicum.workspace.written import written
+
+SEEDS = st.integers(min_value=0, max_value=2**32)
+RELATIONS = st.sampled_from(["add-remove", "add-remove", "substitute", "any-change"])
+
+
+def allowed(tried: Trials, variant: Any) -> bool:
+    """Return whether a release passes, asked on balances of its own."""
+    look = tried.look
+    compiled = look.balances.compiled
+    fresh = parted.look(compiled, [one.release for one in look.brought])
+    return decide(fresh.balances, priced(variant, compiled), TODAY).allowed
+
+
+# --- the ladder -----------------------------------------------------------------------
+
+
+@settings(max_examples=examples(200))
+@given(st.integers(min_value=-(10**6), max_value=10**6))
+def test_a_ladder_has_all_numbers_of_four_digits_in_order(rung: int) -> None:
+    number = number_on(rung)
+    assert number < number_on(rung + 1)
+    assert rung_below(number) == rung_above(number) == rung
+    digits = Decimal(number.numerator) / Decimal(number.denominator)
+    assert len(digits.normalize().as_tuple().digits) <= 4
+    between = (number + number_on(rung + 1)) / 2
+    assert rung_below(between) == rung
+    assert rung_above(between) == rung + 1
+
+
+# --- noise and costs ------------------------------------------------------------------
+
+
+def a_step_less(number: Fraction, vary: str) -> Fraction:
+    """Return the next number of four digits that costs more."""
+    power = Fraction(10)
+    while power <= number:
+        power *= 10
+    while power > number:
+        power /= 10
+    step = power / 1000
+    if vary in ("noise", "sigma"):
+        return number - (step / 10 if number == power else step)
+    return number + step
+
+
+@settings(max_examples=examples(25))
+@given(SEEDS, RELATIONS)
+def test_the_least_noise_passes_and_a_step_less_does_not(seed: int, near: str) -> None:
+    rng, compiled = random.Random(seed), policy(near)
+    history = parted.filled(rng, compiled)
+    vary = rng.choice(["noise", "rho"])
+    own = noise(rng.choice(["0.7", "2", "31"])) if vary == "noise" else {}
+    asked = release("asked", mechanism(attributes=["pay"], **own))
+    tried = Trials(parted.look(compiled, history), asked)
+    fit = largest_fit(tried, vary)
+    path = ("sigma",) if vary == "noise" else ("cost", "user-month", "rho")
+    if not fit.found:
+        # However little it costs: what is left is less than one unit of the ledger.
+        tiny = mechanism(attributes=["pay"], cost=costs("1e-12"))
+        assert not allowed(tried, release("asked", tiny))
+        return
+    assert fit.release is not None
+    assert allowed(tried, fit.release)
+    found = number_at(fit.release, path)
+    closer = a_step_less(found, vary)
+    mine = (
+        noise(str(float(closer)))
+        if vary == "noise"
+        else {"cost": costs(str(float(closer)))}
+    )
+    assert not allowed(tried, release("asked", mechanism(attributes=["pay"], **mine)))
+
+
+def number_at(variant: Any, path: tuple[str, ...], place: int = 0) -> Fraction:
+    value = variant["mechanisms"][place]
+    for key in path:
+        value = value[key]
+    return Fraction(value)
+
+
+def test_mechanisms_are_varied_by_one_factor_or_one_by_name() -> None:
+    two = release(
+        "asked",
+        mechanism("a", **noise("1")),
+        mechanism("b", **noise("2.5")),
+    )
+    tried = trials(two, policy())
+    both = largest_fit(tried, "noise")
+    assert both.release is not None
+    sigmas = [number_at(both.release, ("sigma",), place) for place in (0, 1)]
+    assert sigmas[1] == pytest.approx(2.5 * sigmas[0], rel=1e-3)
+    assert allowed(tried, both.release)
+    # rho of both together is 1/(2 s^2) (1 + 1/6.25); it may be 0.5.
+    assert sigmas[0] == pytest.approx((1 + 1 / 6.25) ** 0.5, rel=1e-3)
+    one = largest_fit(tried, "sigma", "a")
+    assert one.release is not None
+    assert number_at(one.release, ("sigma",), 1) == Fraction(5, 2)
+    assert number_at(one.release, ("sigma",), 0) > sigmas[0]
+    with pytest.raises(InputError) as caught:
+        largest_fit(tried, "noise", "c")
+    assert caught.value.code is Code.UNKNOWN_CHOICE
+
+
+def test_less_noise_is_found_where_there_is_room() -> None:
+    tried = trials(release("asked", mechanism(**noise("100"))), policy())
+    fit = largest_fit(tried, "noise")
+    assert fit.release is not None
+    assert number_at(fit.release, ("sigma",)) == 1  # rho 0.5, all of the budget.
+    assert fit.changes == ("counts: sigma 1 instead of 100",)
+
+
+def test_eps_and_mu_of_declared_costs_are_varied() -> None:
+    for key, vary in (("eps", "epsilon"), ("mu", "mu")):
+        cost = {unit: {key: 9} for unit in ("user", "user-month")}
+        asked = release("asked", {**mechanism(cost=cost), "mechanism": "declared"})
+        tried = trials(asked, policy())
+        fit = largest_fit(tried, vary)
+        assert fit.release is not None
+        # eps-DP is eps^2/2-zCDP, and so is mu-GDP: 1 costs rho 0.5.
+        for unit in ("user", "user-month"):
+            assert number_at(fit.release, ("cost", unit, key)) >= 1
+        assert allowed(tried, fit.release)
+
+
+def test_a_refusal_says_why() -> None:
+    full = trials(
+        release("asked", mechanism(**noise("1"))),
+        policy(),
+        [release("before", mechanism(cost=costs("0.5")))],
+    )
+    fit = largest_fit(full, "noise")
+    assert (fit.found, fit.text, fit.release) == (False, "", None)
+    assert "however much of it, pay @standard denies" in fit.why
+    none = largest_fit(full, "scale")
+    assert "no mechanism has" in none.why[0]
+    assert "the mechanism has not" in largest_fit(full, "scale", "counts").why[0]
+    sampled = largest_fit(full, "sampling_rate")
+    assert "not priced yet" in sampled.why[0]
+    assert sampled.to_dict()["release"] is None
+    with pytest.raises(InputError) as caught:
+        largest_fit(full, "nois")
+    assert 'did you mean "noise"' in caught.value.render()
+
+
+def test_what_nothing_limits_has_no_closest_variant() -> None:
+    text = parted.POLICY.replace("NEIGHBORS", "add-remove")
+    for budget in ("{rho: 2}", "{rho: 1}", "{rho: 0.5}"):
+        text = text.replace(budget, "unlimited", 1)
+    text = text.replace("budget: {scale: 3}", "budget: same")
+    compiled = compile_text(text.encode(), "policy.yaml")
+    fit = largest_fit(trials(release("a", mechanism(**noise("1"))), compiled), "noise")
+    assert fit.why == ("no rule limits it: any value passes",)
+
+
+def test_a_fit_is_a_file_that_says_the_same() -> None:
+    from modicum.core.yaml_reader import read_document
+
+    asked = release(
+        "asked", mechanism(**noise("0.3")), ml="none", where={"birth": 1990}
+    )
+    tried = trials(asked, policy())
+    fit = largest_fit(tried, "noise")
+    assert fit.release is not None
+    again = priced(written(read_document(fit.text.encode(), "fit.yaml")), policy())
+    assert again == priced(dict(fit.release), policy())
+    assert set(VARIED) >= {"noise", "where", "periods"}
+
+
+# --- parts ----------------------------------------------------------------------------
+
+
+def people_of(variant: Any, compiled: CompiledPolicy) -> set[tuple[str, Person]]:
+    """Return whom each mechanism of a release reads."""
+    return {
+        (str(one.description["name"]), person)
+        for one in priced(variant, compiled).mechanisms
+        for person in PEOPLE
+        if holds_person(one.part, person)
+    }
+
+
+def months_of(variant: Any, compiled: CompiledPolicy) -> set[tuple[str, str]]:
+    return {
+        (str(one.description["name"]), month)
+        for one in priced(variant, compiled).mechanisms
+        for month in MONTHS
+        if holds_month(one.part, month)
+    }
+
+
+def only(asked: Any, compiled: CompiledPolicy, key: str, kept: set[Any]) -> Any:
+    """Return a release about some people, or some months, only; None if about none."""
+    found = []
+    for one, each in zip(
+        asked["mechanisms"], priced(asked, compiled).mechanisms, strict=True
+    ):
+        if key == "where":
+            mine = [who for who in sorted(kept) if holds_person(each.part, who)]
+            part: Any = [{"country": who[0], "birth": who[1]} for who in mine]
+        else:
+            mine = part = [one for one in sorted(kept) if holds_month(each.part, one)]
+        if mine:
+            found.append({**one, key: part})
+    return {**asked, "mechanisms": found} if found else None
+
+
+@settings(max_examples=examples(25))
+@given(SEEDS)
+def test_all_that_passes_by_itself_is_kept(seed: int) -> None:
+    """Where everybody is charged apart, the largest part is all who pass alone."""
+    rng, compiled = random.Random(seed), policy()
+    history = parted.filled(rng, compiled)
+    asked = parted.some(rng, 99, large=True)
+    key = rng.choice(["where", "periods"])
+    if key == "periods":  # Some rule has no periods: only what passes it can be fitted.
+        asked["mechanisms"] = asked["mechanisms"][:1]
+        asked["mechanisms"][0]["periods"] = list(MONTHS)
+    tried = Trials(parted.look(compiled, history), asked)
+    atoms: set[Any] = set(PEOPLE) if key == "where" else set(MONTHS)
+    fit = largest_fit(tried, key)
+    if "which tells about all periods" in " ".join(fit.why):
+        return
+    alone = {
+        atom
+        for atom in atoms
+        if (one := only(asked, compiled, key, {atom})) and tried.allows(one)
+    }
+    if not fit.found:
+        assert not alone
+        return
+    assert fit.release is not None
+    assert allowed(tried, fit.release)
+    kept = people_of if key == "where" else months_of
+    assert kept(fit.release, compiled) == kept(
+        only(asked, compiled, key, alone), compiled
+    )
+
+
+@settings(max_examples=examples(15))
+@given(SEEDS, st.sampled_from(["substitute", "any-change"]))
+def test_nobody_who_was_left_out_can_be_added_again(seed: int, near: str) -> None:
+    rng, compiled = random.Random(seed), policy(near)
+    history = parted.filled(rng, compiled)
+    asked = parted.some(rng, 99, large=True)
+    tried = Trials(parted.look(compiled, history), asked)
+    fit = largest_fit(tried, "where")
+    if not fit.found:
+        for person in PEOPLE:
+            one = only(asked, compiled, "where", {person})
+            assert one is None or not tried.allows(one)
+        return
+    assert fit.release is not None
+    assert allowed(tried, fit.release)
+    kept = {person for _, person in people_of(fit.release, compiled)}
+    read = {person for _, person in people_of(asked, compiled)}
+    for person in read - kept:
+        assert not tried.allows(only(asked, compiled, "where", {*kept, person}))
+
+
+def test_what_cannot_help_is_said_at_once() -> None:
+    text = parted.POLICY.replace("NEIGHBORS", "add-remove")
+    text = text.replace("immutable: [user]", "immutable: []")
+    compiled = compile_text(text.encode(), "policy.yaml")
+    full = [release("before", mechanism(cost=costs("0.5")))]
+    asked = release("asked", mechanism(), where={"country": ["CH", "DE"]})
+    fit = largest_fit(trials(asked, compiled, full), "where")
+    assert "nothing that is fixed for its unit `user-month` divides" in fit.why[0]
+    everything = [release("before", mechanism(attributes=["age"], cost=costs("1.99")))]
+    huge = release("asked", mechanism(attributes=["age"]), periods=list(MONTHS))
+    widened = text.replace("budget: {rho: 1}", "budget: {rho: 3}")
+    timed = compile_text(widened.encode(), "policy.yaml")
+    fit = largest_fit(trials(huge, timed, everything), "periods")
+    assert "its unit `user` has no periods" in fit.why[0]
+    static = release("asked", mechanism(attributes=["born", "pay"]), periods="2026-03")
+    fit = largest_fit(trials(static, policy(), full), "periods")
+    assert fit.why == ("it reads `born`, which tells about all periods",)
+    fits = trials(release("asked", mechanism()), policy())
+    assert largest_fit(fits, "where").why == ("all of it passes: nothing is left out",)
+
+
+def test_rows_are_not_chosen_by_what_is_not_read() -> None:
+    text = parted.POLICY.replace("NEIGHBORS", "add-remove")
+    text = text.replace("{age: low,", "{country: low, birth: low, age: low,")
+    compiled = compile_text(text.encode(), "policy.yaml")
+    full = [
+        release(
+            "before",
+            mechanism(cost=costs("0.5"), attributes=["country", "pay"]),
+            where={"country": "CH"},
+        )
+    ]
+    fit = largest_fit(trials(release("asked", mechanism()), compiled, full), "where")
+    assert "it does not read `birth`" in fit.why[0]
+    reads = release("asked", mechanism(attributes=["country", "pay"]))
+    fit = largest_fit(trials(reads, compiled, full), "where")
+    assert fit.changes == ("without country CH",)
+
+
+def test_days_are_kept_even_where_a_month_is_priced_by_its_days() -> None:
+    text = """
+modicum: policy/v1
+name: days
+units:
+  user-day: {id: user_id, time: {column: at, period: day}, within: user-month}
+  user-month: {id: user_id, time: {column: at, period: month}}
+schema: {attributes: {age: low}}
+policies:
+  - {name: month, when: "true", unit: user-month, budget: {rho: 0.5}}
+"""
+    compiled = compile_text(text.encode(), "policy.yaml")
+    cost = {"user-day": {"rho": 0.001}}
+    one = {"mechanism": "gaussian", "attributes": ["age"], "cost": cost}
+    asked = {"release": "a", "mechanisms": [one], "periods": "2026-05"}
+    tried = trials(asked, compiled)
+    fit = largest_fit(tried, "periods")
+    assert fit.release is not None
+    assert tried.allows(dict(fit.release))
+    (found,) = priced(dict(fit.release), compiled).mechanisms
+    assert found.part.periods is not None
+    kept = {day for low, high in found.part.periods for day in range(low, high + 1)}
+    first = date(2026, 5, 1).toordinal()
+    for day in {*range(first, first + 31)} - kept:
+        spans = [
+            {
+                "from": date.fromordinal(one).isoformat(),
+                "to": date.fromordinal(one).isoformat(),
+            }
+            for one in sorted({*kept, day})
+        ]
+        assert not tried.allows({**asked, "periods": spans})
+
+
+def test_open_ends_and_long_lists_are_cut_at_what_is_full() -> None:
+    full = [release("before", mechanism(cost=costs("0.5"), periods="2026-03"))]
+    asked = release("asked", mechanism(), periods={"from": "2025-12-15"})
+    fit = largest_fit(trials(asked, policy(), full), "periods")
+    assert fit.release is not None
+    assert fit.release["mechanisms"][0]["periods"] == [  # type: ignore[index]
+        {"from": "2025-12-15", "to": "2026-02"},
+        {"from": "2026-04"},
+    ]
+    whole = release("asked", mechanism())
+    fit = largest_fit(trials(whole, policy(), full), "periods")
+    assert fit.changes == ("without 2026-03",)
+    assert COUNTRIES
