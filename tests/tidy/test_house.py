@@ -220,7 +220,7 @@ def test_help_and_check_start_without_heavy_libraries(tmp_path: Path) -> None:
     check_modules = loaded_by(*args, folder=tmp_path)
     assert {"ruamel", "lark"} <= check_modules
     # Cells are arrays, so a decision needs NumPy; signatures and servers it does not.
-    others = {"pytest", "mpmath", "cryptography", "psycopg", "zipfile"}
+    others = {"pytest", "mpmath", "cryptography", "psycopg"}
     assert not (HEAVY | others) & check_modules
 
 

@@ -80,4 +80,5 @@ def _refuse_others(value: object) -> None:
         raise TypeError(message)
     if not _SCALARS.issuperset(map(type, items)):
         for item in items:
-            _refuse_others(item)
+            if type(item) not in _SCALARS:
+                _refuse_others(item)

@@ -42,7 +42,7 @@ class Planning:
     plans: dict[str, PlanCommitted] = field(default_factory=dict)
 
     @property
-    def round(self) -> RoundOpened | None:
+    def present_round(self) -> RoundOpened | None:
         """The round that is open; None before the first."""
         return next(reversed(self.rounds.values()), None)
 
@@ -54,7 +54,7 @@ class Planning:
         """
         if opened.id in self.rounds:
             raise _impossible(f"the round `{opened.id}` was opened before")
-        before = self.round.unlocked if self.round else {}
+        before = self.present_round.unlocked if self.present_round else {}
         for unit, share in sorted(before.items()):
             if opened.unlocked.get(unit, 0) < share:
                 raise _impossible(
@@ -118,7 +118,7 @@ class Planning:
         }
 
     def _must_be_open(self, identifier: str) -> None:
-        if self.round is None or self.round.id != identifier:
+        if self.present_round is None or self.present_round.id != identifier:
             raise _impossible(f"the round `{identifier}` is not open")
 
 

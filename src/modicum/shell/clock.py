@@ -5,15 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-_FORM = "%Y-%m-%dT%H:%M:%S.%fZ"
-
 
 class SystemClock:
     """The machine's clock, in UTC."""
 
     def now(self) -> str:
         """Return the time, as `YYYY-MM-DDTHH:MM:SS.ffffffZ`."""
-        return datetime.now(UTC).strftime(_FORM)
+        return _shown(datetime.now(UTC))
 
     def after(self, now: str, seconds: int) -> str:
         """Return the time that many seconds after `now`."""
@@ -42,5 +40,8 @@ class FixedClock:
 @lru_cache(maxsize=16)  # All that happens in one turn happens at one time.
 def add_seconds(now: str, seconds: int) -> str:
     """Return a time later by so many seconds, in the same form."""
-    at = datetime.strptime(now, _FORM).replace(tzinfo=UTC)
-    return (at + timedelta(seconds=seconds)).strftime(_FORM)
+    return _shown(datetime.fromisoformat(now) + timedelta(seconds=seconds))
+
+
+def _shown(at: datetime) -> str:
+    return f"{at.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"

@@ -29,7 +29,12 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 from urllib.parse import quote
 
-from modicum.shell.sqlite_tables import SCHEMA_VERSION, bring_up_to_date, version_of
+from modicum.shell.sqlite_tables import (
+    SCHEMA_VERSION,
+    bring_up_to_date,
+    stored_version,
+    version_of,
+)
 from modicum.shell.turnstile import Turnstile
 
 T = TypeVar("T")
@@ -163,7 +168,7 @@ class KeptOpen:
             self._writer = self._kept(self._writer)
             try:
                 with _or_rolled_back(self._writer.connection) as connection:
-                    created = prepare(connection, self._path)
+                    created = self._writer.begin()
                     yield connection
                     connection.execute("COMMIT")
             except sqlite3.Error:
@@ -209,9 +214,21 @@ class _Kept:
         try:
             self.connection = connect(path, wait_seconds)
             self._file = _identity(path)
+            self._is_prepared = False
         except BaseException:
             self._message.close()
             raise
+
+    def begin(self) -> bool:
+        """Begin a transaction, as `prepare` does; most of that is done only once."""
+        if self._is_prepared:
+            self.connection.execute("BEGIN IMMEDIATE")
+            if stored_version(self.connection) == SCHEMA_VERSION:
+                return False
+            self.connection.execute("ROLLBACK")
+        created = prepare(self.connection, self._path)
+        self._is_prepared = True
+        return created
 
     def is_current(self) -> bool:
         """Return whether the file at the path is still the one that is open."""

@@ -63,7 +63,7 @@ def version_of(connection: sqlite3.Connection, name: str) -> int:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if application != APPLICATION_ID:
         raise not_a_ledger(name)
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    version = stored_version(connection)
     if not 1 <= version <= SCHEMA_VERSION:
         raise VerificationError(
             Problem(
@@ -74,6 +74,11 @@ def version_of(connection: sqlite3.Connection, name: str) -> int:
             )
         )
     return version
+
+
+def stored_version(connection: sqlite3.Connection) -> int:
+    """Return the table version that a file says it has; 0 if it says none."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def not_a_ledger(name: str) -> VerificationError:

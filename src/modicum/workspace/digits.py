@@ -32,7 +32,7 @@ def rung_below(value: Fraction) -> int:
 
     Examples:
         >>> number_on(rung_below(Fraction("8.02199")))
-        Fraction(4011, 500)
+        Fraction(8021, 1000)
         >>> rung_below(Fraction("0.09999")), rung_below(Fraction(10))
         (-9001, 9000)
     """

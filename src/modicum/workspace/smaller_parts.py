@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from modicum.ledger.cells.axes import Box
+from modicum.workspace.days_axis import DaysAxis
 from modicum.workspace.fits import Fit
-from modicum.workspace.part_axes import DaysAxis, PeopleAxes
+from modicum.workspace.people_axes import PeopleAxes
 from modicum.workspace.trials import Trials, full_rules
 from modicum.workspace.written import Written, name_of, with_mechanisms
 
@@ -56,8 +57,8 @@ class Axes(Protocol):
         """Return what a mechanism reads within boxes, in words; None for all."""
         ...
 
-    def words(self, box: Box) -> str:
-        """Return a box for people."""
+    def words(self, boxes: Sequence[Box]) -> list[str]:
+        """Return boxes for people, as few as make up the same."""
         ...
 
 
@@ -99,7 +100,7 @@ class _Narrowing:
         self._most = trials.tried + TRIES_MAX
         self._kept: list[Box] = []
         self._left_out: list[Box] = []
-        self._undivided = False
+        self._undivided = self._unsaid = False
 
     def fit(self) -> Fit:
         """Return the release with what could be kept."""
@@ -125,7 +126,9 @@ class _Narrowing:
         if self._trials.tried >= self._most:
             return False
         variant = self._variant([*self._kept, box])
-        return variant is not None and self._trials.allows(variant)
+        verdict = None if variant is None else self._trials.say(variant)
+        self._unsaid |= verdict is None
+        return verdict is not None and verdict.allowed
 
     def _divided(self, box: Box) -> tuple[Box, ...]:
         if self._trials.tried >= self._most:
@@ -159,7 +162,7 @@ class _Narrowing:
         return with_mechanisms(rest, mechanisms)
 
     def _changes(self) -> Iterator[str]:
-        words = [self._axes.words(box) for box in self._left_out]
+        words = self._axes.words(self._left_out)
         left = len(words) - _NAMED
         more = f" and {left} more parts" if left > 0 else ""
         yield f"without {'; '.join(words[:_NAMED])}{more}"
@@ -173,6 +176,8 @@ class _Narrowing:
         yield from (f"with all of it, {line}" for line in self._denied())
         if self._undivided:
             yield f"after {TRIES_MAX} tries, whole parts were left out undivided"
+        if self._unsaid:
+            yield "what takes too many boxes to say was left out"
 
     def _denied(self) -> Iterator[str]:
         yield from full_rules(self._trials.verdict)

@@ -34,6 +34,8 @@ class Told(Iterable[Brought]):
 
     def __iter__(self) -> Iterator[Brought]:
         standings = self._state.releases
+        if not standings:
+            return  # There may be no log yet.
         for change in loss_changes(self._read(0), self._state):
             if not change.taken_back:
                 known = standings[change.release.id]

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import random
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from budget import examples
 from samples.small import NOON, POLICY, compiled, counts, workspace
 
+import modicum as mo
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -31,6 +32,8 @@ from modicum.shell.desk import outcome
 from modicum.shell.sqlite_store import SqliteStore
 from modicum.workspace import Decision, Turn
 from modicum.workspace.book import Entry
+
+T = TypeVar("T")
 
 #: No test waits longer for a thread; only a test that fails waits so long.
 PATIENCE = 20.0
@@ -163,6 +166,7 @@ def test_mistakes_are_raised_and_leave_nothing(
     assert workspace(tmp_path).state().seq == 2
 
 
+@pytest.mark.spec("LED-14")
 def test_a_batch_has_an_answer_for_each(decider: Decider, store: Gate) -> None:
     turns = store.turns
     asked = [counts("r-1"), {"release": "?"}, counts("r-1", rho="0.002"), counts("r-2")]
@@ -194,6 +198,7 @@ def test_without_a_ledger_and_a_policy_there_is_nothing_to_serve(store: Gate) ->
 # --- one turn for many ---------------------------------------------------------------
 
 
+@pytest.mark.spec("LED-14")
 def test_those_who_came_during_a_commit_are_the_next_batch(
     decider: Decider, store: Gate
 ) -> None:
@@ -370,6 +375,7 @@ def test_after_an_unknown_outcome_the_log_says_what_happened(
     assert decider.check(counts("r-1")).retry
 
 
+@pytest.mark.spec("LED-14")
 def test_one_who_breaks_a_turn_breaks_only_his_own(
     decider: Decider, store: Gate, tmp_path: Path
 ) -> None:
@@ -523,3 +529,64 @@ def test_two_deciders_share_a_ledger(store: Gate, tmp_path: Path) -> None:
 def _fill(decider: Decider, name: str) -> Sequence[str]:
     asked = (counts(f"{name}-{n}", rho="0.001") for n in range(25))
     return [decider.submit(one).status for one in asked]
+
+
+def test_on_postgresql_it_survives_a_restart_of_the_server(
+    own_postgres: Any,
+) -> None:
+    ledger = own_postgres.new_ledger()
+    with mo.open_decider(ledger, policy=compiled(), actor="desk") as decider:
+        assert decider.submit(counts("r-1", rho="0.0001")).allowed
+        own_postgres.restart()
+        word = patiently(lambda: decider.submit(counts("r-2", rho="0.0001")).status)
+        assert word == "reserved"
+        assert patiently(lambda: decider.check(counts("r-3", rho="0.0001"))).allowed
+        answers = decider.submit_batch([counts(f"b-{n}", rho="0.0001") for n in (1, 2)])
+        assert [one.status for one in answers if isinstance(one, Decision)] == (
+            ["reserved"] * 2
+        )
+    state = mo.open(ledger).state()
+    assert set(state.releases) == {"r-1", "r-2", "b-1", "b-2"}
+
+
+def patiently(ask: Callable[[], T]) -> T:
+    """Ask again as long as there is no answer."""
+    for _ in range(50):
+        try:
+            return ask()
+        except UnavailableError:
+            threading.Event().wait(0.05)
+    return ask()
+
+
+def test_a_snapshot_is_left_for_the_next_start(
+    store: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("modicum.shell.writer.SNAPSHOT_AT_CLOSE", 3)
+    with serving(store) as decider:
+        decider.submit_batch([counts(f"r-{n}", rho="0.0001") for n in range(3)])
+        assert not (tmp_path / "ledger.db.snapshot").exists()
+    assert (tmp_path / "ledger.db.snapshot").exists()
+    with serving(Gate(tmp_path / "ledger.db")) as again:
+        assert again.check(counts("r-1", rho="0.0001")).retry
+        assert again.submit(counts("r-9", rho="0.0001")).seq == 4
+
+
+@pytest.mark.parametrize("name", ["SNAPSHOT_WHEN_IDLE", "SNAPSHOT_AT_LAST"])
+def test_a_snapshot_is_written_at_leisure_and_at_last(
+    name: str, store: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"modicum.shell.writer.{name}", 2)
+    monkeypatch.setattr("modicum.shell.writer.IDLE_SECONDS", 0.01)
+    with serving(store) as decider:
+        decider.submit(counts("r-1", rho="0.0001"))
+        written = (tmp_path / "ledger.db.snapshot").exists
+        assert patiently_true(written)
+        assert decider.submit(counts("r-2", rho="0.0001")).allowed
+
+
+def patiently_true(found: Callable[[], bool]) -> bool:
+    """Return whether something comes true before patience ends."""
+    return any(
+        found() or threading.Event().wait(0.01) for _ in range(int(100 * PATIENCE))
+    )

@@ -143,7 +143,8 @@ class Office:
         return {"release": f"r-{len(self.asked)}", "mechanisms": [mechanism]}
 
 
-@pytest.mark.spec("LED-9")
+@pytest.mark.spec("LED-8")
+@pytest.mark.spec("LED-14")
 @pytest.mark.parametrize("seed", range(examples(6)))
 def test_nothing_told_is_lost_and_nothing_stored_twice(seed: int) -> None:
     office = Office(seed)

@@ -297,6 +297,37 @@ def test_nobody_who_was_left_out_can_be_added_again(seed: int, near: str) -> Non
         assert not tried.allows(only(asked, compiled, "where", {*kept, person}))
 
 
+def test_one_mechanism_may_give_way_to_the_others() -> None:
+    asked = release(
+        "asked",
+        mechanism("a", cost=costs("0.4"), where={"country": ["CH", "DE"]}),
+        mechanism("b", cost=costs("0.4"), where={"country": ["DE", "FR"]}),
+        where={"country": "IT"},
+        periods="2026-04",
+    )
+    tried = trials(asked, policy())
+    one = largest_fit(tried, "where", "b")
+    assert one.release is not None
+    assert [each["where"] for each in one.release["mechanisms"]] == [  # type: ignore[attr-defined]
+        {"country": ["CH", "DE"]},
+        {"country": "FR"},
+    ]
+    assert "where" not in one.release
+    assert allowed(tried, one.release)
+    both = largest_fit(tried, "where")
+    assert both.changes == ("without country DE",)
+    # Where nothing of a mechanism is left, it is left out, and that is said.
+    full = [release("before", mechanism(cost=costs("0.2"), where={"country": "FR"}))]
+    asked["mechanisms"][1]["where"] = {"country": ["FR"]}
+    gone = largest_fit(trials(asked, policy(), full), "where")
+    assert gone.changes == (
+        "without country FR",
+        "without b, for which nothing is left",
+    )
+    assert gone.release is not None
+    assert [each["name"] for each in gone.release["mechanisms"]] == ["a"]  # type: ignore[attr-defined]
+
+
 def test_what_cannot_help_is_said_at_once() -> None:
     text = parted.POLICY.replace("NEIGHBORS", "add-remove")
     text = text.replace("immutable: [user]", "immutable: []")

@@ -142,6 +142,17 @@ def test_a_denial_tells_who_filled_the_cell_and_what_would_pass(tmp_path: Path) 
     assert decision.options() == ()
 
 
+def test_a_ledger_that_is_not_there_yet_is_looked_at_too(tmp_path: Path) -> None:
+    ws = workspace(tmp_path, policy=TEXT)
+    decision = ws.check(release("asked", mechanism(cost=costs("0.7"))))
+    assert "what would pass: counts: rho per user 0.5" in decision.explain()
+    assert "spent by" not in decision.explain()
+    assert ws.spenders("pay @standard").spenders == ()
+    with pytest.raises(UsageError):
+        ws.as_of(1)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_is_found_is_found_at_the_present_head(tmp_path: Path) -> None:
     ws = workspace(tmp_path, policy=TEXT)
     first = ws.check(release("asked", mechanism(cost=costs("0.7"))))

@@ -183,3 +183,15 @@ def test_a_workspace_tells_who_spent_most(tmp_path: Path) -> None:
         ("b", Fraction(3, 4)),
         ("a", Fraction(1, 4)),
     ]
+
+
+def test_user_groups_are_cells_of_their_own(tmp_path: Path) -> None:
+    text = parted.POLICY.replace("NEIGHBORS", "add-remove")
+    grouped = text.replace("population:", "population:\n  groups: {immutable: [user]}")
+    ws = workspace(tmp_path, policy=grouped)
+    for name, groups in (("a", 3), ("b", {"from": 2, "to": 3}), ("c", 7)):
+        assert ws.submit(release(name, mechanism(), groups=groups)).allowed
+    for asked, named in ((3, ["a", "b"]), (2, ["b"]), ([7, 8], ["c"]), (8, [])):
+        found = ws.spenders("month @standard", groups=asked)
+        assert [one.release for one in found.spenders] == named
+    assert ws.spenders("month @standard").loss.cell == "group 3"
