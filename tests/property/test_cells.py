@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TypeAlias
 
@@ -271,6 +271,19 @@ def test_who_moves_to_another_home_may_come_into_another_group(
     second = release("second", groups=((1, 1),), relation=relation)
     (judged,) = agree(balances, ledger, second, NOVEMBER)
     assert judged.allowed == (relation == "add-remove")
+
+
+@pytest.mark.spec("DEC-3")
+def test_the_cell_that_is_shown_is_one_that_denies() -> None:
+    compiled = policy()
+    balances, ledger = Balances(compiled), DenseLedger(compiled)
+    for old in (release("all", CH, rho=INFINITE), release("some", DE, rho=ONE // 2)):
+        balances.charge(old, NOVEMBER)
+        ledger.add(old, NOVEMBER)
+    endless = release("new", CH, rho=INFINITE).mechanisms
+    little = release("new", DE, rho=ONE // 4).mechanisms
+    both = replace(release("new"), mechanisms=(*endless, *little))
+    agree(balances, ledger, both, NOVEMBER)
 
 
 @dataclass
