@@ -21,7 +21,7 @@ from modicum.accounting import COORDINATES, INFINITE, Loss, Total
 from modicum.accounting.grid import RHO
 from modicum.ledger import Balances, RuleLoss, decide
 from modicum.ledger.balances import Brought
-from modicum.ledger.cells import SEGMENTS_MAX
+from modicum.ledger.cells import segments
 from modicum.ledger.events import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
@@ -31,6 +31,8 @@ from modicum.release.units import RELATIONS
 
 #: How many random histories are lived through.
 HISTORIES = 60 if examples(1) == 1 else 2000
+#: More segments than any of these histories needs.
+ENDLESS = 10**6
 ONE = 10**12
 NOVEMBER = date(2026, 11, 1).toordinal()
 
@@ -299,7 +301,7 @@ class Life:
     day: int = divided.DAWN
 
     @classmethod
-    def begin(cls, what: str, number: int, segments_max: int = SEGMENTS_MAX) -> Life:
+    def begin(cls, what: str, number: int, segments_max: int = ENDLESS) -> Life:
         rng = random.Random(f"{what} {seed()} {number}")
         compiled = divided.policy(rng)
         return cls(
@@ -334,7 +336,10 @@ class Life:
 
 @pytest.mark.soak
 @pytest.mark.spec("DEC-1")
-def test_decisions_are_those_of_an_oracle_that_tries_every_point() -> None:
+def test_decisions_are_those_of_an_oracle_that_tries_every_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(segments, "BOXES_MAX", ENDLESS)
     tally = Tally()
     for number in range(HISTORIES):
         life = Life.begin("cells", number)
@@ -346,7 +351,7 @@ def test_decisions_are_those_of_an_oracle_that_tries_every_point() -> None:
                 life.let_in(new)
             life.give_up(0.15)
         # What the log alone says, is what was kept all along.
-        again = Balances(life.compiled, life.brought)
+        again = Balances(life.compiled, life.brought, segments_max=ENDLESS)
         agree(again, life.ledger, life.releases.make(99, life.day), life.day)
     print("; ".join(f"{count} {what}" for what, count in tally.seen.items()))
     decisions = tally.seen["decisions"]

@@ -31,7 +31,7 @@ TIMED = {
 }
 DOMAINS: dict[str, Written] = {
     "country": {"values": ["CH", "DE", "FR", "IT"]},
-    "birth": {"range": [1990, 1996]},
+    "birth": {"range": [1990, 1994]},
     "shard": {"range": [0, 3]},
 }
 GROUPS = 4

@@ -89,16 +89,19 @@ def policy() -> CompiledPolicy:
     return compile_text(policy_text().encode(), "policy.yaml")
 
 
-def release(rng: random.Random, name: str) -> Written:
+def release(rng: random.Random, name: str, sizes: int) -> Written:
     """Return a random release of one to three mechanisms, as in a file."""
     return {
         "release": name,
-        "mechanisms": [_mechanism(rng, n) for n in range(rng.choice([1, 1, 2, 3]))],
+        "mechanisms": [
+            _mechanism(rng, n, sizes) for n in range(rng.choice([1, 1, 2, 3]))
+        ],
     }
 
 
-def _mechanism(rng: random.Random, number: int) -> Written:
-    size = rng.choice([0.002, 0.005, 0.01, 0.02])
+def _mechanism(rng: random.Random, number: int, sizes: int) -> Written:
+    # Large ones fill the limits soon, small ones come to meet them for long.
+    size = 0.02 / 2 ** rng.randrange(sizes)
     part: Written = {}
     if rng.random() < 0.8:
         part["where"] = [_box(rng) for _ in range(rng.choice([1, 1, 2]))]
@@ -170,6 +173,7 @@ class Job:
         name: What the process is called; it is the actor of its events.
         clients: How many client threads it runs.
         asks: How often each of them asks for something.
+        sizes: How many sizes of losses there are, each half of the one before.
         seed: The dice.
         notes: The folder that the notes go to.
     """
@@ -178,6 +182,7 @@ class Job:
     name: str
     clients: int
     asks: int
+    sizes: int
     seed: str
     notes: Path
 
@@ -250,6 +255,7 @@ class Client:
         self._desk = desk
         self._rng = random.Random(f"{job.seed} {job.name} {number}")
         self._asks = job.asks
+        self._sizes = job.sizes
         self._name = f"{job.name}-{number}"
         self._asked: list[Written] = []
         self._reserved: list[str] = []
@@ -272,14 +278,17 @@ class Client:
         elif dice < 0.23 and self._started:
             self._step("posted", self._take(self._started))
         elif dice < 0.26:
-            self._desk.look(release(self._rng, f"{self._name}-{number}"))
+            self._desk.look(self._new(number))
         else:
-            asked = release(self._rng, f"{self._name}-{number}")
+            asked = self._new(number)
             self._asked.append(asked)
             if self._rng.random() < 0.002:
                 self._ask_for(asked, lambda decider: decider.record_past(asked).status)
             else:
                 self._submit(asked)
+
+    def _new(self, number: int) -> Written:
+        return release(self._rng, f"{self._name}-{number}", self._sizes)
 
     def _take(self, names: list[str]) -> str:
         return names.pop(self._rng.randrange(len(names)))

@@ -18,6 +18,8 @@ from samples.load import Job, work
 
 SOAKS = bool(os.environ.get("MODICUM_SOAK"))
 PROCESSES, CLIENTS, ASKS = (8, 8, 1563) if SOAKS else (4, 4, 30)
+#: So that some hundred releases fill the limits; or, in the soak, tens of thousands.
+SIZES = 16 if SOAKS else 4
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -48,7 +50,7 @@ def test_no_limit_is_overdrawn_and_nothing_is_lost(
 
 
 def job(place: LedgerPlace, number: int, seed: str, notes: Path) -> Job:
-    return Job(place.address, f"p{number}", CLIENTS, ASKS, seed, notes)
+    return Job(place.address, f"p{number}", CLIENTS, ASKS, SIZES, seed, notes)
 
 
 def run_all(jobs: list[Job]) -> None:

@@ -202,7 +202,7 @@ def _findings(
     if len(charge.places) > 1:
         columns = limits.first_column(filters)
         fullness = sums.units(lines, columns[:, None]) // 2 + alone.T[columns] // 2
-        worst = np.where(admitted, fullness, fullness + INFINITE).argmax(axis=1)
+        worst = np.where(admitted, fullness - INFINITE - 1, fullness).argmax(axis=1)
     return _Findings(
         numbers=charge.numbers,
         denying=(~admitted).sum(axis=1),
