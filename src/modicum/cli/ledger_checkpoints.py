@@ -75,18 +75,16 @@ def checkpoint(
     passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
-    """Sign the last entry; hold the checkpoint where the ledger's keeper cannot."""
+    """Check the ledger and sign its last entry; hold that where its keeper cannot."""
     from modicum.ledger.claims import signed_bytes
     from modicum.shell.clock import SystemClock
     from modicum.shell.keys import Signing
-    from modicum.shell.logs import first_hash, open_log
-    from modicum.shell.wiring import open_workspace
+    from modicum.shell.logs import open_log, sign_checkpoint
 
     with reporting(as_json=as_json):
         signing = Signing(open_key(key, passphrase_file), SystemClock().now())
-        state = open_workspace(ledger).state()
         store = open_log(ledger)
-        signed = signing.checkpoint(first_hash(store), state.seq, state.head)
+        signed = sign_checkpoint(store, signing)
         store.add_checkpoint(signed_bytes(signed))
         _hand_over(signed, output, as_json=as_json)
 
@@ -99,16 +97,14 @@ def receipt(
     passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
-    """Sign the latest answer that the ledger gave to a release."""
+    """Check the ledger and sign the latest answer that it gave to a release."""
     from modicum.shell.clock import SystemClock
     from modicum.shell.keys import Signing
     from modicum.shell.logs import open_log
     from modicum.shell.receipts import sign_receipt
-    from modicum.shell.wiring import open_workspace
 
     with reporting(as_json=as_json):
         signing = Signing(open_key(key, passphrase_file), SystemClock().now())
-        open_workspace(ledger).state()  # Nothing is signed that does not fit together.
         signed = sign_receipt(open_log(ledger), release, signing)
         _hand_over(signed, output, as_json=as_json)
 

@@ -6,7 +6,7 @@ until somebody asks for their exact value, so ``1e-7`` is never a rounded number
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
@@ -138,7 +138,7 @@ def _from_python(value: object, depth: int) -> Node:
             raise InputError(_no_value(value))
         case Mapping():
             return Entries(tuple(_pairs(value, depth)), None)
-        case Sequence():
+        case list() | tuple():  # Other sequences may not be what they look like.
             items = tuple(_from_python(item, depth + 1) for item in value)
             return Items(items, None)
         case _:

@@ -113,7 +113,10 @@ def hearings_of_policy(
     if policy.activation is None:
         return ()
     said = state.approvals.get(("policy", successor), ())
-    return hearings([policy.activation], said, policy.roles or {}, actors)
+    # What was agreed to under an earlier policy was another change.
+    since = state.policy.seq if state.policy else 0
+    heard = [one for one in said if one.seq > since]
+    return hearings([policy.activation], heard, policy.roles or {}, actors)
 
 
 def hearings(
@@ -132,8 +135,15 @@ def hearings(
             where the approval allows it.
     """
     last = {one.by: one for one in said}
-    own = frozenset(requesters)
+    asking = {_plainly(one) for one in requesters}
+    people = {person for each in roles.values() for person in each}
+    own = frozenset(person for person in people if _plainly(person) in asking)
     return tuple(_hearing(approval, last, roles, own) for approval in asked)
+
+
+def _plainly(person: str) -> str:
+    """Return a name as it is meant, however it is written."""
+    return person.strip().casefold()
 
 
 def _hearing(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from modicum.accounting import Total
 from modicum.core.errors import InputError
 from modicum.ledger.chain import ChainBreakError, Record, read_record
-from modicum.ledger.consistency import contradiction, unfounded
+from modicum.ledger.consistency import contradiction, is_described, unfounded
 from modicum.ledger.decide import decide, over_history
 from modicum.ledger.events import (
+    ApprovalGiven,
     Event,
     PastRecorded,
     PolicyActivated,
@@ -37,6 +38,7 @@ class AuditReport:
         state_digest: Digest of the folded state.
         decisions: How many decisions were taken again, with the same outcome.
         noted: Number of the record whose hash was asked for; None if none has it.
+        states: Digest of the folded state at each entry for which it was asked.
     """
 
     entries: int
@@ -44,6 +46,7 @@ class AuditReport:
     state_digest: str
     decisions: int
     noted: int | None
+    states: Mapping[int, str] = field(default_factory=dict)
 
 
 def audit(
@@ -52,6 +55,7 @@ def audit(
     *,
     noted_hash: str | None = None,
     again: Callable[[], Iterable[Record]] | None = None,
+    states_at: Collection[int] = (),
 ) -> AuditReport:
     """Check the chain, fold the log, and take every decision again.
 
@@ -61,6 +65,7 @@ def audit(
         noted_hash: A hash that was noted elsewhere; `noted` tells where it stands.
         again: Returns the same records from the beginning. It is asked where a policy
             replaced another; without it, what was charged is kept in memory.
+        states_at: Numbers of entries at which the digest of the state is wanted.
 
     Raises:
         ChainBreakError: At the first record that contradicts the chain, the life of a
@@ -68,10 +73,13 @@ def audit(
     """
     replay = _Replay(again)
     noted: int | None = None
+    states: dict[int, str] = {}
     for record in records:
         replay.take(record)
         if record.hash == noted_hash:
             noted = record.seq
+        if record.seq in states_at:
+            states[record.seq] = replay.state.digest()
         if on_entry is not None:
             on_entry(replay.state.seq)
     return AuditReport(
@@ -80,6 +88,7 @@ def audit(
         replay.state.digest(),
         replay.decisions,
         noted,
+        states,
     )
 
 
@@ -92,6 +101,7 @@ class _Replay:
         self._version = 1
         self._again = again
         self._kept: list[LossChange] = []
+        self._approved: dict[str, str] = {}
         self._followed: Followed | None = None
 
     def take(self, record: Record) -> None:
@@ -118,8 +128,12 @@ class _Replay:
 
     def _check_claims(self, event: Event, seq: int) -> None:
         body = event.body
+        if seq == 1 and not isinstance(body, PolicyActivated):
+            raise ChainBreakError(seq, "it comes before any policy")
         if isinstance(body, ReleaseReserved | ReleaseDenied | PastRecorded):
-            self._check_contents(body, seq)
+            self._check_contents(body, seq, event.version)
+        elif isinstance(body, ApprovalGiven):
+            self._check_named(body, seq)
         if isinstance(body, ReleaseReserved):
             self._check_decision(body.release, (), day_of(event.at), seq)
         elif isinstance(body, ReleaseDenied):
@@ -133,12 +147,32 @@ class _Replay:
                 raise ChainBreakError(seq, found)
 
     def _check_contents(
-        self, body: ReleaseReserved | ReleaseDenied | PastRecorded, seq: int
+        self,
+        body: ReleaseReserved | ReleaseDenied | PastRecorded,
+        seq: int,
+        version: int,
     ) -> None:
-        policy = self._under(body.policy, seq).compiled.policy
-        found = contradiction(body.release, policy.vocabulary)
+        vocabulary = self._under(body.policy, seq).compiled.policy.vocabulary
+        release = body.release
+        found = contradiction(release, vocabulary)
+        if not found and version > 1 and not is_described(release, vocabulary):
+            found = "its content is not the digest of what is described"
         if found:
-            raise ChainBreakError(seq, f"release `{body.release.id}`: {found}")
+            raise ChainBreakError(seq, f"release `{release.id}`: {found}")
+        if self._approved.get(release.content, release.id) != release.id:
+            raise ChainBreakError(
+                seq, f"release `{release.id}` was approved under another id"
+            )
+
+    def _check_named(self, body: ApprovalGiven, seq: int) -> None:
+        """Check that an approval names what its content is the content of."""
+        known = body.content
+        if body.subject == "release":
+            known = self._approved.setdefault(body.content, body.id)
+        elif body.subject != "policy":
+            return
+        if body.id != known:
+            raise ChainBreakError(seq, "its id is not that of what it is about")
 
     def _check_decision(
         self, release: RecordedRelease, blocking: tuple[str, ...], day: int, seq: int
@@ -170,6 +204,8 @@ class _Replay:
             ) from error
         if compiled.policy.digest != body.digest:
             raise ChainBreakError(seq, "its policy does not have the digest it names")
+        if compiled.policy.name != body.name:
+            raise ChainBreakError(seq, "its policy does not have the name it names")
         history: Iterable[LossChange] = self._kept
         if self._again is not None:
             history = loss_changes(self._again(), self.state)

@@ -10,9 +10,10 @@ import numpy as np
 
 from modicum.accounting import Loss, Total
 from modicum.ledger.cells.axes import Box, Region, Space, space_of
+from modicum.ledger.cells.cutting import Integers
 from modicum.ledger.cells.dumps import dump, restore
 from modicum.ledger.cells.family import Family, Inquiry, Reading, reading
-from modicum.ledger.cells.segments import SEGMENTS_MAX, Integers
+from modicum.ledger.cells.segments import SEGMENTS_MAX
 from modicum.ledger.charged import charged, moved
 from modicum.ledger.events import RecordedMechanism, RecordedRelease
 from modicum.ledger.limits import Limits

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 
+from modicum.core.canonical import digest, encode
 from modicum.ledger.approvals import (
     approved_by,
     hearings_of_policy,
@@ -13,15 +15,21 @@ from modicum.ledger.approvals import (
 from modicum.ledger.events import (
     ApprovalGiven,
     Event,
+    PlanCommitted,
     PolicyActivated,
     RecordedMechanism,
     RecordedRelease,
+    ReleaseDenied,
     ReleaseReserved,
+    RoundOpened,
 )
 from modicum.ledger.state import State
 from modicum.policy import Policy
 from modicum.release import EVERYTHING, Vocabulary
 from modicum.release.parts import part_to_plain
+
+#: No reservation is written for longer.
+RESERVATION_MAX = timedelta(days=90)
 
 
 def contradiction(release: RecordedRelease, vocabulary: Vocabulary) -> str:
@@ -34,25 +42,67 @@ def contradiction(release: RecordedRelease, vocabulary: Vocabulary) -> str:
         release: The release, as it is stored.
         vocabulary: The words of the policy that it was read under.
     """
-    names = [str(one.description.get("name")) for one in release.mechanisms]
-    if len(set(names)) != len(names):
-        return "two mechanisms have one name"
+    if not release.mechanisms:
+        return "it has no mechanism"
     if not _are_completed(release.labels, {}, vocabulary):
         return "its labels are not those of the policy"
-    for name, one in zip(names, release.mechanisms, strict=True):
-        if list(one.attributes) != one.description.get("attributes"):
-            return f"mechanism `{name}` is described with other attributes"
-        given = one.description.get("labels")
-        if not isinstance(given, Mapping) or dict(one.labels) != {
-            label: given.get(label, declared.default)
-            for label, declared in vocabulary.labels.items()
-        }:
-            return f"mechanism `{name}` is described with other labels"
-        if not _are_completed(one.labels, given, vocabulary):
-            return f"the labels of mechanism `{name}` are not those of the policy"
-        if _part_described(one) != part_to_plain(one.part):
-            return f"mechanism `{name}` is described with another part of the data"
+    names = set()
+    for one in release.mechanisms:
+        name, kind = one.description.get("name"), one.description.get("kind")
+        if not isinstance(name, str) or not isinstance(kind, str):
+            return "the name or the kind of a mechanism is no text"
+        if name in names:
+            return "two mechanisms have one name"
+        names.add(name)
+        found = _other_mechanism(one, vocabulary)
+        if found:
+            return f"mechanism `{name}` {found}"
     return ""
+
+
+def _other_mechanism(one: RecordedMechanism, vocabulary: Vocabulary) -> str:
+    if list(one.attributes) != one.description.get("attributes"):
+        return "is described with other attributes"
+    if not vocabulary.attributes.issuperset(one.attributes):
+        return "reads attributes that are not those of the policy"
+    given = one.description.get("labels")
+    if not isinstance(given, Mapping) or dict(one.labels) != {
+        label: given.get(label, declared.default)
+        for label, declared in vocabulary.labels.items()
+    }:
+        return "is described with other labels"
+    if not _are_completed(one.labels, given, vocabulary):
+        return "has labels that are not those of the policy"
+    if _part_described(one) != part_to_plain(one.part):
+        return "is described with another part of the data"
+    return ""
+
+
+def is_described(release: RecordedRelease, vocabulary: Vocabulary) -> bool:
+    """Return whether the content of a release is the digest of what is recorded.
+
+    Args:
+        release: The release, which does not contradict itself.
+        vocabulary: The words of the policy that it was read under.
+    """
+    given, labels = release.given, release.labels
+    if given is None or not labels.keys() >= {*given}:
+        return False
+    if any(
+        labels[name] != declared.default
+        for name, declared in vocabulary.labels.items()
+        if name not in given
+    ):
+        return False
+    plain = {
+        "id": release.id,
+        "labels": {name: labels[name] for name in given},
+        "metadata": dict(release.metadata),
+        "mechanisms": [dict(one.description) for one in release.mechanisms],
+    }
+    return list(given) == sorted(set(given)) and digest(encode(plain)) == (
+        release.content
+    )
 
 
 def _are_completed(
@@ -79,26 +129,57 @@ def _part_described(one: RecordedMechanism) -> Mapping[str, object]:
 
 
 def unfounded(event: Event, policy: Policy, state: State) -> str:
-    """Return what an event claims about approvals and is not so; empty if all is so.
+    """Return what an event claims and is not so; empty if all is so.
 
     Args:
         event: The event.
         policy: The policy that is active before it.
         state: The state before it.
     """
-    body = event.body
-    if isinstance(body, ReleaseReserved):
-        heard = hearings_of_release(body.release, policy, state, event.actor)
-        if not all(one.given for one in heard):
-            return f"release `{body.release.id}` was reserved without approval"
-        if approved_by(heard) != body.approved_by:
-            return f"release `{body.release.id}` names others than those who agreed"
-    elif isinstance(body, PolicyActivated):
-        heard = hearings_of_policy(body.digest, policy, state, event.actor)
-        if not all(one.given for one in heard):
-            return f"policy `{body.name}` was activated without approval"
-    elif isinstance(body, ApprovalGiven) and (
-        not body.roles or not {*body.roles} <= {*roles_of(event.actor, policy)}
-    ):
-        return f"`{event.actor}` speaks in a role that is not theirs"
+    match event.body:
+        case ReleaseReserved() as body:
+            return _ill_reserved(body, event, policy, state)
+        case ReleaseDenied(release=release) if release.id in state.releases:
+            return f"release `{release.id}` stands already and is denied"
+        case PolicyActivated() as body:
+            return _ill_activated(body, event, policy, state)
+        case ApprovalGiven(roles=roles) if not roles or not (
+            {*roles} <= {*roles_of(event.actor, policy)}
+        ):
+            return f"`{event.actor}` speaks in a role that is not theirs"
+        case RoundOpened(unlocked=unlocked) if not (
+            unlocked.keys() <= {*policy.vocabulary.units}
+        ):
+            return "it unlocks a share of a unit that the policy does not have"
+        case PlanCommitted(releases=releases) if any(
+            one not in state.releases for one in releases
+        ):
+            return "it plans a release that is not there"
+        case _:
+            return ""
+
+
+def _ill_reserved(
+    body: ReleaseReserved, event: Event, policy: Policy, state: State
+) -> str:
+    heard = hearings_of_release(body.release, policy, state, event.actor)
+    called = f"release `{body.release.id}`"
+    if not all(one.given for one in heard):
+        return f"{called} was reserved without approval"
+    if approved_by(heard) != body.approved_by:
+        return f"{called} names others than those who agreed"
+    lasts = datetime.fromisoformat(body.expires_at) - datetime.fromisoformat(event.at)
+    if not timedelta() < lasts <= RESERVATION_MAX:
+        return f"{called} was reserved for a time that nobody can ask for"
+    return ""
+
+
+def _ill_activated(
+    body: PolicyActivated, event: Event, policy: Policy, state: State
+) -> str:
+    heard = hearings_of_policy(body.digest, policy, state, event.actor)
+    if not all(one.given for one in heard):
+        return f"policy `{body.name}` was activated without approval"
+    if event.version > 1 and not body.reason.strip():
+        return f"policy `{body.name}` replaced another without a reason"
     return ""

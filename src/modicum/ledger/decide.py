@@ -17,8 +17,9 @@ from modicum.accounting.grid import DELTA, INFINITE
 from modicum.core.exact import DELTA_UNIT, floor_units
 from modicum.ledger.balances import REMEMBERED_MAX, Balances
 from modicum.ledger.cells.axes import Space
+from modicum.ledger.cells.cutting import Integers
 from modicum.ledger.cells.family import Charge, Family, Inquiry
-from modicum.ledger.cells.segments import Integers, Overlay, SegmentsThen
+from modicum.ledger.cells.segments import Overlay, SegmentsThen
 from modicum.ledger.cells.sums import Amounts, added, saturated
 from modicum.ledger.events import RecordedRelease
 from modicum.policy import CompiledPolicy, Rule

@@ -80,6 +80,8 @@ class RecordedRelease:
         labels: A value for every label, for the release as a whole.
         metadata: Open text.
         mechanisms: Its mechanisms, in order.
+        given: The labels that were given, sorted; the others have their default. With
+            them the content can be worked out anew. None where version 1 did not say.
     """
 
     id: str
@@ -87,6 +89,7 @@ class RecordedRelease:
     labels: Mapping[str, str]
     metadata: Mapping[str, str]
     mechanisms: tuple[RecordedMechanism, ...]
+    given: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,4 +399,5 @@ def record_release(priced: PricedRelease) -> RecordedRelease:
             )
             for one in priced.mechanisms
         ),
+        given=tuple(sorted(priced.release.labels)),
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from modicum.accounting import COORDINATES, Budget
 from modicum.accounting.grid import DELTA, INFINITE, RHO
-from modicum.ledger.cells.segments import Booleans, Integers
+from modicum.ledger.cells.cutting import Booleans, Integers
 from modicum.policy import CompiledPolicy
 
 #: Returns one coordinate of what was spent, by row and cell, for some rows.

@@ -1,7 +1,7 @@
 """Releases as plain data, and back. This page is a storage format: see ADR 0003.
 
 Version 1 had no parts of the data: there, `where`, `periods`, `groups` and `sampling`
-are always null.
+are always null. Nor did it say which labels were given.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def release_to_plain(release: RecordedRelease) -> dict[str, Plain]:
         "content": release.content,
         "grid": GRID_VERSION,
         "labels": dict(release.labels),
+        "given": None if release.given is None else list(release.given),
         "metadata": dict(release.metadata),
         "mechanisms": [_mechanism_to_plain(one) for one in release.mechanisms],
     }
@@ -50,7 +51,7 @@ def release_from_plain(plain: Plain, version: int = EVENT_VERSION) -> RecordedRe
         ValueError: If anything is missing, left over, or not of its form.
     """
     fields = read_mapping(plain)
-    exactly(fields, _RELEASE_FIELDS)
+    exactly(fields, _RELEASE_FIELDS[version])
     if fields["grid"] != GRID_VERSION:
         message = f"losses are on `{fields['grid']}`, not on {GRID_VERSION}"
         raise ValueError(message)
@@ -65,6 +66,7 @@ def release_from_plain(plain: Plain, version: int = EVENT_VERSION) -> RecordedRe
                 for one in read_list(fields["mechanisms"])
             ]
         ),
+        given=_given(fields.get("given")),
     )
 
 
@@ -80,9 +82,8 @@ def read_part(plain: Plain) -> Part:
 
 
 _PART_FIELDS = frozenset({"where", "periods", "groups"})
-_RELEASE_FIELDS = frozenset(
-    {"id", "content", "grid", "labels", "metadata", "mechanisms"}
-)
+_FIRST_FIELDS = frozenset({"id", "content", "grid", "labels", "metadata", "mechanisms"})
+_RELEASE_FIELDS = {1: _FIRST_FIELDS, 2: _FIRST_FIELDS | {"given"}}
 _MECHANISM_FIELDS = {
     1: _PART_FIELDS | {"description", "attributes", "labels", "losses", "sampling"},
     2: _PART_FIELDS | {"description", "attributes", "labels", "losses"},
@@ -125,6 +126,10 @@ def _mechanism_from_plain(plain: Plain, version: int) -> RecordedMechanism:
         if "neighbors" in fields
         else {},
     )
+
+
+def _given(plain: Plain) -> tuple[str, ...] | None:
+    return None if plain is None else read_texts(plain)
 
 
 def _part(fields: Mapping[str, Any]) -> Part:

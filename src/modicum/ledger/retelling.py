@@ -2,7 +2,8 @@
 
 Only its parts change: where an attribute that divides the population was refined,
 coarsened, renamed or dropped since, a release is charged to all that its words may
-stand for now. What it costs and what it reads stay.
+stand for now. Periods that were told by another clock, or named beside an attribute
+that had no time then, stand for all of time. What it costs and what it reads stay.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import Protocol
 
 from modicum.ledger.events import RecordedMechanism, RecordedRelease
 from modicum.policy.past_populations import population_of
-from modicum.release import Part, Population
+from modicum.release import EVERYTHING, Part, Partition, Population
+from modicum.release.parts import merged
+from modicum.release.population import Was
 from modicum.release.re_expressed import re_expressed
 
 #: So many parts are remembered.
@@ -49,7 +52,10 @@ class Retelling:
         chain = [population_of(one.text) for one in policies]
         if not chain or chain[-1] != present:
             chain.append(present)
-        self._chain = chain
+        self._chain = [
+            _ambiguous(one) if one in chain[: max(place - 1, 0)] else one
+            for place, one in enumerate(chain)
+        ]
         self._parts: dict[tuple[Part, int], Part] = {}
 
     def release(self, release: RecordedRelease, seq: int) -> RecordedRelease:
@@ -59,7 +65,7 @@ class Retelling:
             release: The release, as it was recorded.
             seq: The number of the entry that brought it in.
         """
-        if all(one.part.where is None for one in release.mechanisms):
+        if all(one.part == EVERYTHING for one in release.mechanisms):
             return release
         told = tuple(self._mechanism(one, seq) for one in release.mechanisms)
         return (
@@ -73,7 +79,7 @@ class Retelling:
             part: The part, in the words of the policy that held then.
             seq: The number of the entry that told of it.
         """
-        held = max(bisect_right(self._seqs, seq) - 1, 0)
+        held = self._held(seq)
         if part.where is None or held == len(self._chain) - 1:
             return part
         found = self._parts.get((part, held))
@@ -83,6 +89,47 @@ class Retelling:
             found = self._parts[part, held] = re_expressed(part, self._chain[held:])
         return found
 
+    def _held(self, seq: int) -> int:
+        """Return the place of the policy that held when an entry was made."""
+        return max(bisect_right(self._seqs, seq) - 1, 0)
+
     def _mechanism(self, one: RecordedMechanism, seq: int) -> RecordedMechanism:
         part = self.part(one.part, seq)
+        if part.periods is not None and not self._tells_time(one, self._held(seq)):
+            part = replace(part, periods=None)
         return one if part is one.part else replace(one, part=part)
+
+    def _tells_time(self, one: RecordedMechanism, held: int) -> bool:
+        """Return whether the periods of a mechanism mean now what they meant then."""
+        since = self._chain[held:]
+        return all(
+            population.clocks == since[0].clocks
+            and population.static.isdisjoint(one.attributes)
+            for population in since
+        )
+
+
+def _ambiguous(population: Population) -> Population:
+    """Return a division that was taken up again after another one.
+
+    Whether the step that it tells of was made again is not known. So an old value
+    that is still a value stands for itself as well as for what it has become.
+    """
+    partitions = {
+        name: replace(one, was=tuple(_either(was, one) for was in one.was))
+        for name, one in population.partitions.items()
+    }
+    return replace(population, partitions=partitions)
+
+
+def _either(was: Was, partition: Partition) -> Was:
+    if partition.values is not None:
+        known = {*was.now, *was.old} & {*partition.values}
+        return Was(was.old, tuple(sorted(one for one in known if isinstance(one, str))))
+    spans = [one for one in (*was.now, *was.old) if not isinstance(one, str)]
+    inside = [
+        (max(low, partition.low), min(high, partition.high))
+        for low, high in spans
+        if low <= partition.high and high >= partition.low
+    ]
+    return Was(was.old, merged(inside))

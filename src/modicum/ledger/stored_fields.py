@@ -175,7 +175,7 @@ def _other_form(form: str) -> ValueError:
 
 
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z", re.ASCII)
 
 TEXT = Codec(str, read_text)
 TEXTS = Codec(list, read_texts)

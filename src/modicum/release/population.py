@@ -56,9 +56,11 @@ class Population:
             one are told apart, the present one included; all where nothing is said.
         static: Attributes of the data whose values have no meaningful time: who
             reads one, reads every period.
+        clocks: The columns that tell the time of units that have periods.
     """
 
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     grouped: frozenset[str] = frozenset()
     time_detail: Mapping[str, int] = field(default_factory=dict)
     static: frozenset[str] = frozenset()
+    clocks: frozenset[str] = frozenset()

@@ -14,7 +14,7 @@ from modicum.core.errors import (
     Problem,
     UsageError,
 )
-from modicum.ledger import Record
+from modicum.ledger import ChainBreakError, Record, audit
 from modicum.ledger.bundle import MANIFEST, Manifest, Survey, members
 from modicum.ledger.bundle_reader import BundleReader
 from modicum.ledger.claims import Signed
@@ -50,7 +50,8 @@ def export_bundle(
         What the bundle says of itself.
 
     Raises:
-        VerificationError: If a stored record does not have its hash.
+        VerificationError: If a stored record does not have its hash, or the log does
+            not hold where a checkpoint of it is to be signed.
         UsageError: If the ledger is empty, or the bundle cannot be written.
     """
     survey = Survey(store.read(0))
@@ -60,12 +61,24 @@ def export_bundle(
         )
     signed = list(stored)
     if signing is not None:
+        _audited(store, survey)
         signed.append(signing.checkpoint(survey.ledger, survey.entries, survey.head))
     signed = list(dict.fromkeys(signed))
     manifest = survey.manifest(signed)
     records = islice(store.read(0), survey.entries)
     write_whole(path, packed(members(manifest, signed, records)))
     return manifest
+
+
+def _audited(store: EventStore, survey: Survey) -> None:
+    """Refuse to sign a log that does not hold, or is not the one surveyed.
+
+    Raises:
+        VerificationError: If so.
+    """
+    report = audit(islice(store.read(0), survey.entries), again=lambda: store.read(0))
+    if report.head != survey.head:
+        raise ChainBreakError(report.entries, "it changed while it was read")
 
 
 @contextmanager

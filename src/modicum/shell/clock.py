@@ -39,8 +39,12 @@ class FixedClock:
 
 @lru_cache(maxsize=16)  # All that happens in one turn happens at one time.
 def add_seconds(now: str, seconds: int) -> str:
-    """Return a time later by so many seconds, in the same form."""
-    return _shown(datetime.fromisoformat(now) + timedelta(seconds=seconds))
+    """Return a time later by so many seconds, in the same form; at most the last."""
+    at = datetime.fromisoformat(now).replace(tzinfo=None)
+    try:
+        return _shown(at + timedelta(seconds=seconds))
+    except OverflowError:
+        return _shown(datetime.max)
 
 
 def _shown(at: datetime) -> str:

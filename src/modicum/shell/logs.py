@@ -7,9 +7,10 @@ from pathlib import Path
 
 from modicum.core.errors import Code, Problem, UsageError, VerificationError
 from modicum.ledger.claims import Signed, read_signed
+from modicum.shell.keys import Signing
 from modicum.shell.stores import open_store
 from modicum.shell.verification import Trust, Verified, verify_log
-from modicum.workspace.ports import CheckpointStore, EventStore, Store
+from modicum.workspace.ports import CheckpointStore, Store
 
 
 def open_log(ledger: str | Path) -> Store:
@@ -33,20 +34,26 @@ def open_log(ledger: str | Path) -> Store:
     return store
 
 
-def first_hash(store: EventStore) -> str:
-    """Return the hash of a ledger's first entry, which tells it from all others.
+def sign_checkpoint(store: Store, signing: Signing) -> Signed:
+    """Return a checkpoint of a ledger's last entry, after checking all of it.
+
+    Snapshots are not looked at, and what is signed comes from the reading that was
+    checked.
 
     Args:
         store: The ledger.
+        signing: What signs it.
 
     Raises:
         UsageError: If it has no entry.
+        VerificationError: If the log does not hold, or contradicts what was signed
+            about it before.
     """
-    first = store.record(1)
-    if first is None:
+    found = _verified(store, Trust())
+    if not found.report.entries:
         problem = Problem(Code.LEDGER_MISSING, f"there is no entry in {store.name}")
         raise UsageError(problem)
-    return first.hash
+    return signing.checkpoint(found.ledger, found.report.entries, found.report.head)
 
 
 def stored_checkpoints(store: CheckpointStore) -> list[Signed]:
@@ -87,7 +94,16 @@ def verify_ledger(
         UsageError: If there is none.
         VerificationError: At the first contradiction.
     """
-    store = open_log(ledger)
+    return _verified(open_log(ledger), trust, on_entry=on_entry, noted_hash=noted_hash)
+
+
+def _verified(
+    store: Store,
+    trust: Trust,
+    *,
+    on_entry: Callable[[int], None] | None = None,
+    noted_hash: str | None = None,
+) -> Verified:
     # Read first: what is signed must still be there when the log is read after it.
     carried = [(signed, "the ledger") for signed in stored_checkpoints(store)]
     return verify_log(

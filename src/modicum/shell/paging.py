@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from modicum.core.errors import Code, Problem, VerificationError
+from modicum.core.errors import Code, InvariantError, Problem, VerificationError
 from modicum.ledger import Record
 
 #: A page ends after so many records, or so many bytes of contents.
@@ -68,6 +68,18 @@ def refuse_gap(last: int, records: Sequence[Record]) -> None:
     for expected, record in enumerate(records, start=last + 1):
         if record.seq != expected:
             _refuse_number(record.seq, expected)
+
+
+def refuse_ended(*, ended: bool) -> None:
+    """Raise if a turn is over: its connection may be in another one by now.
+
+    Raises:
+        InvariantError: If it is.
+    """
+    if ended:
+        raise InvariantError(
+            Problem(Code.INTERNAL, "a turn of the ledger was used after its end")
+        )
 
 
 def _refuse_number(seq: int, expected: int) -> NoReturn:

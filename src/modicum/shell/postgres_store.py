@@ -11,7 +11,6 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -22,7 +21,7 @@ from psycopg.pq import TransactionStatus
 from modicum.core.errors import ModicumError
 from modicum.ledger import Record
 from modicum.shell.fair_lock import FairLock
-from modicum.shell.paging import Page, begun, paged
+from modicum.shell.paging import Page, begun, paged, refuse_ended
 from modicum.shell.postgres_errors import broken, is_outside, out_of_turn, told
 from modicum.shell.postgres_tables import Statements
 from modicum.shell.postgres_url import Address, parse_address
@@ -130,7 +129,11 @@ class PostgresStore:
             VerificationError: If the tables are damaged or not a ledger's.
         """
         with self._transaction() as (connection, last):
-            yield PostgresTurn(self._statements, connection, last)
+            turn = PostgresTurn(self._statements, connection, last)
+            try:
+                yield turn
+            finally:
+                turn.ended = True
 
     def add_checkpoint(self, data: bytes) -> None:
         """Store a checkpoint durably; storing it again changes nothing.
@@ -218,25 +221,39 @@ class PostgresTurn:
         statements: The statements on the ledger.
         connection: A connection in that transaction.
         last: The number of the last record.
+
+    Attributes:
+        ended: Whether it is over; it reads and appends nothing any more.
     """
 
     def __init__(
         self, statements: Statements, connection: Connection[Any], last: int
     ) -> None:
+        self.ended = False
         self._statements = statements
         self._connection = connection
         self._last = last
 
     def read(self, after: int) -> Iterator[Record]:
-        """Return the records after a number, page by page."""
-        return paged(partial(self._statements.page, self._connection), after)
+        """Return the records after a number, page by page.
+
+        Raises:
+            InvariantError: If the turn is over, also when it ends while reading.
+        """
+        return paged(self._page, after)
+
+    def _page(self, after: int, count: int) -> Page:
+        refuse_ended(ended=self.ended)
+        return self._statements.page(self._connection, after, count)
 
     def append(self, records: Sequence[Record]) -> None:
         """Store the records that follow the last one.
 
         Raises:
             VerificationError: If their numbers do not follow those stored before.
+            InvariantError: If the turn is over.
         """
+        refuse_ended(ended=self.ended)
         self._statements.append(self._connection, self._last, records)
         self._last += len(records)
 

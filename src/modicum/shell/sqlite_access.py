@@ -29,9 +29,11 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 from urllib.parse import quote
 
+from modicum.shell.sqlite_errors import linked, replaced
 from modicum.shell.sqlite_tables import (
     SCHEMA_VERSION,
     bring_up_to_date,
+    refuse_other_tables,
     stored_version,
     version_of,
 )
@@ -90,12 +92,12 @@ class OneShot:
                     return query(connection)
                 with self._turns.reading() as is_live:
                     leftovers = leftovers_of(self._path)
-                    if not is_live and not leftovers:
+                    if not leftovers:  # Nobody writes while readers share the turn.
                         with closing(self._connect("?mode=ro&immutable=1")) as resting:
                             return query(resting)
                     connection = kept.enter_context(
                         closing(self._connect("?mode=ro"))
-                        if is_live
+                        if is_live and Path(f"{self._path}-shm").exists()
                         else self._copied(leftovers)
                     )
                     return query(connection)
@@ -106,6 +108,7 @@ class OneShot:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Hold the turn, in a transaction that is committed durably on exit."""
         with self._turns.writing():
+            refuse_links(self._path)
             with closing(connect(self._path, self._wait_seconds)) as connection:
                 created = prepare(connection, self._path)
                 yield connection
@@ -156,16 +159,20 @@ class KeptOpen:
 
     def _ask(self, query: Query[T]) -> T:
         with self._reading:
-            if self._reader is None or not self._reader.is_current():
+            self._refuse_another()
+            if self._reader is None:
                 self._path.stat()  # Where there is no file, reading makes none.
-                self._reader = self._kept(self._reader)
+                self._reader = self._kept()
             return query(self._reader.connection)
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Hold the turn, in a transaction that is committed durably on exit."""
         with self._turns.writing():
-            self._writer = self._kept(self._writer)
+            self._refuse_another()
+            refuse_links(self._path)
+            if self._writer is None:
+                self._writer = self._kept()
             try:
                 with _or_rolled_back(self._writer.connection) as connection:
                     created = self._writer.begin()
@@ -191,13 +198,19 @@ class KeptOpen:
                     kept.close()
             self._reader = self._writer = None
 
-    def _kept(self, kept: _Kept | None) -> _Kept:
-        """Return the same connection, or a new one to the file that is there now."""
-        if kept is not None and kept.is_current():
-            return kept
-        if kept is not None:
-            kept.close()
+    def _kept(self) -> _Kept:
+        refuse_links(self._path)
         return _Kept(self._path, self._turns, self._wait_seconds)
+
+    def _refuse_another(self) -> None:
+        """Refuse a file that was put in place of the one that is open, until closed.
+
+        The write-ahead log that lies there belongs to the file before: used with
+        another one, it would destroy it.
+        """
+        for kept in (self._reader, self._writer):
+            if kept is not None and not kept.is_current():
+                raise replaced(self._path)
 
 
 class _Kept:
@@ -210,7 +223,7 @@ class _Kept:
     def __init__(self, path: Path, turns: Turnstile, wait_seconds: float) -> None:
         self._path = path
         self._message = ExitStack()
-        self._message.callback(os.close, turns.keep_live())
+        self._message.callback(turns.keep_live())
         try:
             self.connection = connect(path, wait_seconds)
             self._file = _identity(path)
@@ -224,6 +237,7 @@ class _Kept:
         if self._is_prepared:
             self.connection.execute("BEGIN IMMEDIATE")
             if stored_version(self.connection) == SCHEMA_VERSION:
+                refuse_other_tables(self.connection, str(self._path))
                 return False
             self.connection.execute("ROLLBACK")
         created = prepare(self.connection, self._path)
@@ -235,7 +249,10 @@ class _Kept:
         return _identity(self._path) == self._file
 
     def close(self) -> None:
-        """Close the connection, and then take the message back."""
+        """Close the connection, and then take the message back.
+
+        SQLite leaves the write-ahead log where it is if the file was replaced.
+        """
         with self._message:
             self.connection.close()
 
@@ -269,6 +286,7 @@ def prepare(connection: sqlite3.Connection, path: Path) -> bool:
     connection.execute("BEGIN IMMEDIATE")
     if version != SCHEMA_VERSION:
         bring_up_to_date(connection, str(path))
+    refuse_other_tables(connection, str(path))
     return version == 0
 
 
@@ -277,6 +295,17 @@ def leftovers_of(path: Path) -> tuple[str, ...]:
     return tuple(
         suffix for suffix in ("-wal", "-journal") if _size(Path(f"{path}{suffix}"))
     )
+
+
+def refuse_links(path: Path) -> None:
+    """Refuse a file with several names: each would have locks and a log of its own.
+
+    Raises:
+        UsageError: If it has.
+    """
+    with suppress(FileNotFoundError):
+        if path.stat().st_nlink > 1:
+            raise linked(path)
 
 
 def sync_folder(folder: Path) -> None:

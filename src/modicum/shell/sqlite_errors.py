@@ -35,6 +35,31 @@ _TRY_AGAIN = (
 )
 
 
+def replaced(path: Path) -> VerificationError:
+    """Return the mistake of a file that is not the one that was opened."""
+    return VerificationError(
+        Problem(
+            Code.LEDGER_BROKEN,
+            f"the file {path} was replaced or removed while it was open",
+            notes=("nothing is read or written any more",),
+            help=f"stop all that use it; remove {path.name}-wal, {path.name}-shm and"
+            f" {path.name}.snapshot, put the copy in place, and start again",
+        )
+    )
+
+
+def linked(path: Path) -> UsageError:
+    """Return the mistake of a file with several names."""
+    return UsageError(
+        Problem(
+            Code.LEDGER_MISSING,
+            f"{path} is one of several hard links to a file",
+            notes=("writers by another name would not wait for each other",),
+            help="remove the other names; copy instead of linking",
+        )
+    )
+
+
 class SqliteTroubles:
     """The mistakes of one ledger's file.
 

@@ -6,9 +6,9 @@ Beside `ledger.db` lie the files of its locks (see `turnstile`) and
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from modicum.ledger import Record
 from modicum.shell import sqlite_tables as tables
-from modicum.shell.paging import Page, begun, paged
+from modicum.shell.paging import Page, begun, paged, refuse_ended
 from modicum.shell.sqlite_access import (
     Access,
     KeptOpen,
@@ -114,6 +114,8 @@ class SqliteStore:
         def query(after: int, count: int, connection: sqlite3.Connection) -> Page:
             if not tables.version_of(connection, str(self._path)):
                 return Page((), 0)
+            if not after:
+                tables.refuse_hidden(connection, str(self._path))
             return tables.page_of(connection, after, count)
 
         def fetch(after: int, count: int) -> Page:
@@ -134,7 +136,12 @@ class SqliteStore:
             VerificationError: If the file is damaged or not a ledger.
         """
         with self._troubles.told(writing=True), self._access.writing() as connection:
-            yield SqliteTurn(connection)
+            turn = SqliteTurn(connection)
+            try:
+                yield turn
+                turn.confirm()
+            finally:
+                turn.ended = True
 
     def add_checkpoint(self, data: bytes) -> None:
         """Store a checkpoint durably; storing it again changes nothing.
@@ -161,18 +168,20 @@ class SqliteStore:
             self._replace_snapshot(data)
 
     def _replace_snapshot(self, data: bytes) -> None:
-        descriptor, made = tempfile.mkstemp(
-            prefix=f"{self._snapshot.name}.", dir=self._snapshot.parent
-        )
-        try:
-            with open(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(made).replace(self._snapshot)
-        except BaseException:
-            Path(made).unlink(missing_ok=True)
-            raise
+        """Write a draft, and put it in place; one at a time.
+
+        All write the same draft, so that one that was killed leaves it to the next.
+        """
+        draft = Path(f"{self._snapshot}.draft")
+        with draft.open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(file.fileno()), draft.stat()):
+                return  # Somebody put it in place just now.
+            file.truncate(0)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            draft.replace(self._snapshot)
         sync_folder(self._snapshot.parent)
 
 
@@ -181,19 +190,44 @@ class SqliteTurn:
 
     Args:
         connection: A connection in that transaction.
+
+    Attributes:
+        ended: Whether it is over; it reads and appends nothing any more.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
+        self.ended = False
         self._connection = connection
+        self._last: Record | None = None
 
     def read(self, after: int) -> Iterator[Record]:
-        """Return the records after a number, page by page."""
-        return paged(partial(tables.page_of, self._connection), after)
+        """Return the records after a number, page by page.
+
+        Raises:
+            InvariantError: If the turn is over, also when it ends while reading.
+        """
+        return paged(self._page, after)
+
+    def _page(self, after: int, count: int) -> Page:
+        refuse_ended(ended=self.ended)
+        return tables.page_of(self._connection, after, count)
 
     def append(self, records: Sequence[Record]) -> None:
         """Store the records that follow the last one.
 
         Raises:
             VerificationError: If their numbers do not follow those stored before.
+            InvariantError: If the turn is over.
         """
+        refuse_ended(ended=self.ended)
         tables.insert(self._connection, records)
+        self._last = records[-1] if records else self._last
+
+    def confirm(self) -> None:
+        """Read back what was appended last, before it is acknowledged.
+
+        Raises:
+            VerificationError: If it is not there.
+        """
+        if self._last is not None:
+            tables.confirm(self._connection, self._last)

@@ -37,6 +37,17 @@ _STEPS: Sequence[Sequence[str]] = (
         """,
     ),
 )
+#: What is in a file of each version, besides statistics of SQLite: type, name, table.
+_CONTENTS = (
+    frozenset({("table", "events", "events")}),
+    frozenset(
+        {
+            ("table", "events", "events"),
+            ("table", "checkpoints", "checkpoints"),
+            ("index", "sqlite_autoindex_checkpoints_1", "checkpoints"),
+        }
+    ),
+)
 #: Version of the tables; the events carry a version of their own.
 SCHEMA_VERSION = len(_STEPS)
 
@@ -73,12 +84,45 @@ def version_of(connection: sqlite3.Connection, name: str) -> int:
                 help="use the version of modicum that wrote it, or a newer one",
             )
         )
+    _refuse_additions(connection, name, version)
     return version
 
 
 def stored_version(connection: sqlite3.Connection) -> int:
     """Return the table version that a file says it has; 0 if it says none."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _refuse_additions(connection: sqlite3.Connection, name: str, version: int) -> None:
+    """Refuse a file with more than a ledger's tables: a trigger could drop entries."""
+    found = connection.execute(
+        "SELECT type, name, tbl_name FROM sqlite_master"
+        " WHERE name NOT LIKE 'sqlite_stat%'"
+    )
+    if frozenset(found) != _CONTENTS[version - 1]:
+        raise _broken(name, "it has other tables, views or triggers than a ledger has")
+
+
+def refuse_other_tables(connection: sqlite3.Connection, name: str) -> None:
+    """Refuse tables that are not made as modicum makes them, before they are written.
+
+    Raises:
+        VerificationError: If they are not.
+    """
+    version = version_of(connection, name)
+    made = {
+        _words(statement)
+        for step in _STEPS[:version]
+        for statement in step
+        if "CREATE" in statement
+    }
+    found = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'table'")
+    if not made.issubset({_words(sql) for (sql,) in found}):
+        raise _broken(name, "its tables are not made as modicum makes them")
+
+
+def _words(statement: str) -> str:
+    return " ".join(statement.split())
 
 
 def not_a_ledger(name: str) -> VerificationError:
@@ -97,6 +141,16 @@ def bring_up_to_date(connection: sqlite3.Connection, name: str) -> None:
         for statement in step:
             connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _broken(name: str, why: str) -> VerificationError:
+    return VerificationError(
+        Problem(
+            Code.LEDGER_BROKEN,
+            f"the file {name} is damaged: {why}",
+            help="restore a backup and compare its head",
+        )
+    )
 
 
 def page_of(connection: sqlite3.Connection, after: int, count: int) -> Page:
@@ -123,6 +177,35 @@ def last_of(connection: sqlite3.Connection) -> int:
     return int(
         connection.execute("SELECT ifnull(max(seq), 0) FROM events").fetchone()[0]
     )
+
+
+def refuse_hidden(connection: sqlite3.Connection, name: str) -> None:
+    """Refuse rows before the first: nobody would read them.
+
+    Raises:
+        VerificationError: If there are any.
+    """
+    if connection.execute("SELECT 1 FROM events WHERE seq < 1 LIMIT 1").fetchone():
+        raise _broken(name, "it has entries before the first one")
+
+
+def confirm(connection: sqlite3.Connection, last: Record) -> None:
+    """Raise unless the log ends with a record, which is about to be acknowledged.
+
+    Raises:
+        VerificationError: If it does not.
+    """
+    found = connection.execute(
+        "SELECT seq, payload, hash FROM events ORDER BY seq DESC LIMIT 1"
+    ).fetchone()
+    if found != (last.seq, last.payload, last.hash):
+        raise VerificationError(
+            Problem(
+                Code.LEDGER_BROKEN,
+                f"entry {last.seq} was not stored as it was written",
+                help="nothing of its turn was stored; look for what changes the file",
+            )
+        )
 
 
 def insert(connection: sqlite3.Connection, records: Sequence[Record]) -> None:

@@ -10,7 +10,12 @@ from modicum.shell.sqlite_store import WAIT_SECONDS, SqliteStore
 from modicum.workspace.ports import Store
 
 #: The second slash may be gone: a URL that was taken for a path has lost it.
-_POSTGRES = re.compile(r"(postgresql|postgres)://?")
+_POSTGRES = re.compile(r"\s*(postgresql|postgres)://?", re.IGNORECASE)
+#: What no path looks like, and may hold a password: it is not shown.
+_NO_PATH = re.compile(
+    r"://|^\s*[a-z][a-z0-9+.-]+:[a-z0-9+.:-]*/|^\s*postgres\w*[:+]|password\s*=",
+    re.IGNORECASE,
+)
 
 
 def open_store(
@@ -25,9 +30,12 @@ def open_store(
             does. A connection to PostgreSQL is kept in any case.
 
     Raises:
-        UsageError: If the URL is malformed, or the driver is not installed.
+        UsageError: If the URL is malformed or of something else, or the driver is not
+            installed; the message does not repeat it.
     """
     if not _POSTGRES.match(str(ledger)):
+        if _NO_PATH.search(str(ledger)):
+            raise _no_ledger()
         return SqliteStore(ledger, wait_seconds=wait_seconds, keep_open=keep_open)
     url = _POSTGRES.sub("postgresql://", str(ledger), count=1)
     try:
@@ -43,6 +51,17 @@ def open_store(
             )
         ) from error
     return PostgresStore(url, wait_seconds=wait_seconds)
+
+
+def _no_ledger() -> UsageError:
+    return UsageError(
+        Problem(
+            Code.LEDGER_MISSING,
+            "the ledger's name is neither a path nor a URL of PostgreSQL",
+            notes=("it is not repeated here, since it may hold a password",),
+            help="write the path of a file, or postgresql://user@host:5432/database",
+        )
+    )
 
 
 def name_of(ledger: str | Path) -> str:

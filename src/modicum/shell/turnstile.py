@@ -17,8 +17,9 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 _MAKE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -94,11 +95,11 @@ class Turnstile:
             held.push(attempt.pop_all())
             return live
 
-    def keep_live(self) -> int:
+    def keep_live(self) -> Callable[[], None]:
         """Tell others that this process keeps the ledger open.
 
         Returns:
-            A descriptor; closing it takes the message back.
+            What takes the message back.
 
         Raises:
             OSError: If the files cannot be opened.
@@ -107,7 +108,7 @@ class Turnstile:
             pass  # Whoever looks whether the ledger is live stands in the queue.
         descriptor = os.open(self._live, _MAKE, 0o666)
         fcntl.flock(descriptor, fcntl.LOCK_SH)  # Waits for a look, which is brief.
-        return descriptor
+        return partial(_let_go, descriptor, os.getpid())
 
     def _is_live(self) -> bool:
         with _opened(self._live, make=False) as descriptor:
@@ -130,13 +131,25 @@ class Turnstile:
 
 @contextmanager
 def _opened(path: Path, *, make: bool) -> Iterator[int]:
-    """Open a lock file; closing it lets go of its lock."""
+    """Open a lock file; let go of its lock at the end."""
     flags = _MAKE if make else os.O_RDONLY | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o666)
+    process = os.getpid()
     try:
         yield descriptor
     finally:
-        os.close(descriptor)
+        _let_go(descriptor, process)
+
+
+def _let_go(descriptor: int, process: int) -> None:
+    """Let go of a lock that a process took, and close its file.
+
+    Closing alone would not do: a child that was forked meanwhile has the file open
+    too, and would keep the lock for as long as it lives. Such a child closes only.
+    """
+    if os.getpid() == process:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
 
 
 def _take(descriptor: int, kind: int, deadline: float) -> None:
@@ -144,26 +157,31 @@ def _take(descriptor: int, kind: int, deadline: float) -> None:
 
     The kernel keeps the order, but only among those who wait in it, and it knows no
     deadline. So a thread waits in the kernel, and this one waits for the thread. The
-    lock belongs to the opened file, not to the descriptor: if this one gives up and
-    closes its own, the thread closes the last one, and the lock is gone.
+    lock belongs to the opened file, not to the descriptor: if this one gives up, it or
+    the thread lets go of it, whichever comes last.
     """
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
-        taken = threading.Event()
+        taken, given_up = threading.Event(), threading.Event()
         threading.Thread(
             target=_wait,
-            args=(os.dup(descriptor), kind, taken),
+            args=(os.dup(descriptor), kind, taken, given_up),
             name="modicum-turn",
             daemon=True,
         ).start()
         if not taken.wait(max(0.0, deadline - time.monotonic())):
+            given_up.set()  # Before the lock is let go of.
             raise TurnTimeoutError from None
 
 
-def _wait(descriptor: int, kind: int, taken: threading.Event) -> None:
+def _wait(
+    descriptor: int, kind: int, taken: threading.Event, given_up: threading.Event
+) -> None:
     try:
         fcntl.flock(descriptor, kind)
         taken.set()
+        if given_up.is_set():
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)

@@ -107,7 +107,13 @@ def verify_log(
     for one in presented:
         genuine(one, verify_signature, trust.keys)
     watch = Watch((one.signed.claim for one in presented), noted_hash)
-    report = audit(watch.passing(records), on_entry, again=again)
+    stated = {
+        one.signed.claim.seq
+        for one in presented
+        if isinstance(one.signed.claim, Checkpoint)
+        and one.signed.claim.state is not None
+    }
+    report = audit(watch.passing(records), on_entry, again=again, states_at=stated)
     findings = borne_out(presented, watch, trust.keys)
     for finding in findings:
         _refuse_other_state(finding, report)
@@ -157,12 +163,11 @@ def require_pinned(verified: Verified) -> None:
 
 
 def _refuse_other_state(finding: Finding, report: AuditReport) -> None:
-    """Refuse a checkpoint of the last entry that states another folded state."""
+    """Refuse a checkpoint that states another folded state than its entry has."""
     claim = finding.claim
-    if (
-        isinstance(claim, Checkpoint)
-        and claim.seq == report.entries
-        and claim.state not in (None, report.state_digest)
+    if isinstance(claim, Checkpoint) and claim.state not in (
+        None,
+        report.states.get(claim.seq),
     ):
         raise VerificationError(
             Problem(

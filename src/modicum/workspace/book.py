@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeAlias
 
+from modicum.core.canonical import digest
 from modicum.core.errors import (
     Code,
     InputError,
@@ -74,8 +75,7 @@ class Book:
         """
         if self.state.seq == 0:
             return True
-        last = next(records, None)
-        return last is not None and last.hash == self.state.head
+        return is_entry(next(records, None), self.state.head)
 
     def fold(self, records: Iterable[Record]) -> None:
         """Fold further records, checking that they continue the chain.
@@ -262,6 +262,11 @@ class Book:
         self._latest[release.id] = release
         if len(self._latest) > LATEST_MAX:
             del self._latest[next(iter(self._latest))]
+
+
+def is_entry(record: Record | None, head: str) -> bool:
+    """Return whether a record is the one with a hash, by its contents too."""
+    return record is not None and record.hash == head and digest(record.payload) == head
 
 
 class Entry:

@@ -15,16 +15,20 @@ from modicum.core.errors import (
     StaleError,
     UnavailableError,
     UsageError,
+    VerificationError,
 )
 from modicum.ledger.snapshot import read_snapshot, write_snapshot
 from modicum.policy import CompiledPolicy
-from modicum.workspace.book import Book, Entry, Reader
+from modicum.workspace.book import Book, Entry, Reader, is_entry
 from modicum.workspace.ports import Clock, EventStore, SnapshotStore
 
 T = TypeVar("T")
 
 #: A start from a snapshot reads at most so many entries, or those of one more turn.
 SNAPSHOT_EVERY = 20_000
+
+#: A clock that is so many years after the last entry is taken to be wrong.
+YEARS_MAX = 10
 
 #: After these, a book to which nothing was added is still what the log says.
 _HARMLESS = (
@@ -39,6 +43,9 @@ _HARMLESS = (
 
 class LiveLedger:
     """A log, and the book that follows it. One thread at a time may use it.
+
+    What was read once stays: a log that does not go on from there is refused, for as
+    long as this object lives. Nothing is begun anew in its place.
 
     Args:
         store: Where the log lives.
@@ -70,6 +77,7 @@ class LiveLedger:
         self._snapshots = snapshots
         self._snapshot_every = snapshot_every
         self._snapshot_seq = 0
+        self._read_to = (0, "")  # The last entry that is known to be stored.
 
     @property
     def now(self) -> str:
@@ -104,13 +112,12 @@ class LiveLedger:
 
         Raises:
             UsageError: If there is no ledger and no policy to begin one with.
-            VerificationError: If the log contradicts itself.
+            VerificationError: If the log contradicts itself, or what was read before.
         """
-        if self._policy is None or self._store.exists():
-            self.must_exist()
+        if self._is_there():
             self._follow(self._store.read, deciding=deciding)
-        elif self.book.state.seq:
-            self.book = Book()  # The ledger is gone.
+        elif self._policy is None:
+            self.must_exist()
         return self.book
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = True) -> T:
@@ -122,13 +129,16 @@ class LiveLedger:
 
         Raises:
             ModicumError: What `work` raises; nothing is stored then.
-            UnavailableError: If nobody knows whether it was stored.
-            VerificationError: If the log contradicts itself.
+            UnavailableError: If nobody knows whether it was stored; or the clock is
+                years after the last entry, and nothing was.
+            VerificationError: If the log contradicts itself, or what was read before.
         """
         entry: Entry | None = None
+        self._is_there()  # Else the store would make a new one.
         try:
             with self._store.turn() as turn:
                 self._follow(turn.read, deciding=deciding)
+                self._refuse_wrong_clock()
                 entry = Entry(self.book, turn, self.now, self._actor)
                 entry.expire_due()
                 result = work(entry)
@@ -140,6 +150,8 @@ class LiveLedger:
             raise
         if entry.withdrawn:
             self.book = Book()
+        else:
+            self._read_to = (self.book.state.seq, self.book.state.head)
         if self.unsaved >= self._snapshot_every:
             with suppress(UnavailableError):  # What was added is durable all the same.
                 self.save_snapshot()
@@ -154,11 +166,26 @@ class LiveLedger:
             self._snapshot_seq = self.book.state.seq
             self._snapshots.save_snapshot(write_snapshot(self.book.snapshot()))
 
+    def _is_there(self) -> bool:
+        """Return whether there is a ledger.
+
+        Raises:
+            VerificationError: If there is none, and there was one.
+        """
+        is_there = self._store.exists()
+        if not is_there and (self._read_to[0] or self._resumed().state.seq):
+            raise self._lost("it is gone")
+        return is_there
+
     def _follow(self, read: Reader, *, deciding: bool) -> None:
-        """Fold what is new; begin anew if the log is not the one that was read."""
+        """Fold what is new, on top of what was read before."""
         book = self.book if self.book.state.seq else self._resumed()
+        if book.state.seq != self._read_to[0]:
+            self._refuse_another(read)
         records = iter(read(max(book.state.seq - 1, 0)))
         if not book.continues_with(records):
+            self._refuse_another(read)
+            self._refuse_shorter(read, book.state.seq)
             book = Book()
             records = iter(read(0))
         if deciding:
@@ -166,6 +193,44 @@ class LiveLedger:
         self.book = Book()  # Should reading break off midway, it begins anew.
         book.fold(records)
         self.book = book
+        self._read_to = (book.state.seq, book.state.head)
+
+    def _refuse_another(self, read: Reader) -> None:
+        """Refuse a log without the last entry that was read before, as it was."""
+        known, head = self._read_to
+        if known and not is_entry(next(iter(read(known - 1)), None), head):
+            raise self._lost(f"entry {known} is not the one that was read before")
+
+    def _refuse_shorter(self, read: Reader, seq: int) -> None:
+        """Refuse a log that ends before the entry that a snapshot was made at."""
+        if next(iter(read(seq - 1)), None) is None:
+            raise self._lost(f"there is a snapshot of entry {seq}, which is missing")
+
+    def _refuse_wrong_clock(self) -> None:
+        """Refuse to write a time that would stay, since times never fall."""
+        now, last = self._clock.now(), self.book.state.at
+        if last and int(now[:4]) - int(last[:4]) > YEARS_MAX:
+            raise UnavailableError(
+                Problem(
+                    Code.LEDGER_UNWRITABLE,
+                    f"the clock says {now[:10]}, and the last entry of"
+                    f" {self._store.name} is of {last[:10]}",
+                    notes=("a time that was written once holds for all that follows",),
+                    help="set the clock right",
+                )
+            )
+
+    def _lost(self, why: str) -> VerificationError:
+        """Return the mistake of a log that lost what it had."""
+        return VerificationError(
+            Problem(
+                Code.LEDGER_BROKEN,
+                f"the ledger {self._store.name} lost entries that were there: {why}",
+                notes=("nothing is decided, so that nothing is spent twice",),
+                help="stop all that use it; then put a copy that verifies in its place,"
+                " and remove its snapshot",
+            )
+        )
 
     def _resumed(self) -> Book:
         """Return a book from the latest snapshot, or an empty one."""

@@ -61,7 +61,7 @@ def release(
 
 def activated(policy: CompiledPolicy, *accepted: str) -> PolicyActivated:
     said = policy.policy
-    return PolicyActivated(said.digest, said.name, said.text, "", accepted)
+    return PolicyActivated(said.digest, said.name, said.text, "why", accepted)
 
 
 def reserved(one: RecordedRelease, *by: str, under: CompiledPolicy = SMALL) -> Body:

@@ -153,7 +153,9 @@ def test_a_value_that_cannot_be_is_refused(body: Body, name: str, value: Any) ->
 
 
 def old_records(path: Path = OLD_LEDGER) -> list[Record]:
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+    with closing(
+        sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
+    ) as connection:
         rows = connection.execute("SELECT seq, payload, hash FROM events ORDER BY seq")
         return [Record(*row) for row in rows]
 
@@ -203,6 +205,7 @@ def old(plain: dict[str, Any]) -> dict[str, Any]:
             for name in later:
                 del plain["body"][name]
     if "release" in plain["body"] and isinstance(plain["body"]["release"], dict):
+        del plain["body"]["release"]["given"]
         for mechanism in plain["body"]["release"]["mechanisms"]:
             mechanism["sampling"] = None
     return plain

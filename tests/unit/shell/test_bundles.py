@@ -22,7 +22,12 @@ from modicum.shell.bundles import (
     verify_bundle,
 )
 from modicum.shell.keys import Signing
-from modicum.shell.logs import first_hash, open_log, stored_checkpoints, verify_ledger
+from modicum.shell.logs import (
+    open_log,
+    sign_checkpoint,
+    stored_checkpoints,
+    verify_ledger,
+)
 from modicum.shell.receipts import sign_receipt
 from modicum.shell.sqlite_store import SqliteStore
 from modicum.shell.still_store import StillStore, up_to
@@ -144,7 +149,7 @@ def test_an_empty_ledger_has_no_bundle(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no entry"):
         export_bundle(given([]), tmp_path / "bundle")
     with pytest.raises(UsageError, match="no entry"):
-        first_hash(given([]))
+        sign_checkpoint(given([]), Signing(key(), at(1)))
     with pytest.raises(UsageError, match="no ledger"):
         open_log(tmp_path / "missing.db")
 

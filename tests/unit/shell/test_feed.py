@@ -113,3 +113,36 @@ def test_the_store_is_left_alone_while_memory_is_fresh() -> None:
     seconds.now = 1.5
     assert list(reader.read(2)) == [record(3)]
     assert store.reads == 2
+
+
+def test_large_records_are_let_go_earlier() -> None:
+    feed = Feed(records_kept=1000, bytes_kept=100, clock=Seconds())
+    for seq in range(1, 60):
+        feed.add([Record(seq, b"x" * 30, f"a-{seq}")])
+        kept = feed.since(seq - 1)
+        assert kept == [Record(seq, b"x" * 30, f"a-{seq}")]
+    assert feed.since(55) is not None
+    assert feed.since(50) is None
+    feed.add([Record(60, b"x" * 1000, "a-60")])  # One is kept, however large it is.
+    assert feed.since(59) is not None
+    assert feed.since(58) is None
+    feed.add([Record(61, b"x", "a-61"), Record(62, b"x", "a-62")])
+    assert feed.since(60) is not None
+    assert feed.since(59) is None
+
+
+@pytest.mark.parametrize("seed", range(examples(10)))
+def test_what_is_kept_is_bounded_whatever_comes(seed: int) -> None:
+    rng = random.Random(seed)
+    feed, seq = Feed(records_kept=8, bytes_kept=200, clock=Seconds()), 0
+    for _ in range(80):
+        if rng.random() < 0.05:
+            seq = rng.randrange(seq + 5)  # Another log, or a gap.
+        log = rng.choice("ab") if rng.random() < 0.1 else "a"
+        size = rng.choice([1, 20, 90, 500])
+        feed.add([Record(seq + 1, b"x" * size, f"{log}-{seq + 1}")])
+        seq += 1
+        kept = feed._records
+        assert feed._bytes == sum(len(one.payload) for one in kept)
+        assert len(kept) <= 16
+        assert len(kept) == 1 or feed._bytes <= 400

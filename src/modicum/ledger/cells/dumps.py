@@ -10,8 +10,8 @@ import numpy as np
 
 from modicum.accounting import COORDINATES
 from modicum.core.canonical import Plain, decode, encode
+from modicum.ledger.cells.cutting import Integers
 from modicum.ledger.cells.family import Family
-from modicum.ledger.cells.segments import Integers
 from modicum.ledger.cells.sums import Amounts
 from modicum.policy import RuleSet
 from modicum.release import Span

@@ -11,12 +11,8 @@ import numpy as np
 from modicum.accounting import Loss, Total
 from modicum.core.errors import check
 from modicum.ledger.cells.axes import Box, Region, Space
-from modicum.ledger.cells.segments import (
-    Booleans,
-    Integers,
-    Overlay,
-    Segments,
-)
+from modicum.ledger.cells.cutting import Booleans, Integers
+from modicum.ledger.cells.segments import Overlay, Segments
 from modicum.ledger.cells.sums import Amounts, Sums, added, nothing, of_loss
 
 #: The rows of so many different sets of rules are remembered.

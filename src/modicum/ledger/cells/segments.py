@@ -7,23 +7,21 @@ points: they were charged alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from modicum.core.canonical import Plain
 from modicum.ledger.cells.axes import Box, Region
+from modicum.ledger.cells.cutting import Booleans, Integers, cut, ends_of, simplified
 from modicum.release import Span
 from modicum.release.parts import merged
 
-Integers: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-Booleans: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
-
 #: Once there would be more segments, or more boxes that make them up, no segment is
 #: cut any more: a release is charged to every segment that it touches.
-SEGMENTS_MAX = 10_000
+SEGMENTS_MAX = 20_000
 BOXES_MAX = 4 * SEGMENTS_MAX
 #: So many overlays are remembered until the next cut, if they have few pieces.
 OVERLAYS_MAX = 1_000
@@ -96,10 +94,12 @@ class Segments:
 
     def __init__(self, extent: Box, *, segments_max: int = SEGMENTS_MAX) -> None:
         self.frozen = False
+        self._extent = extent
         self._segments_max = segments_max
+        self._simplified: dict[tuple[Region, ...], tuple[Region, ...]] = {}
         #: What was laid over the segments as they are now.
         self._overlays: dict[tuple[Region, ...], Overlay] = {}
-        self._take(_ends([extent]), np.zeros(1, dtype=np.int64))
+        self._take(ends_of([extent]), np.zeros(1, dtype=np.int64))
 
     @property
     def count(self) -> int:
@@ -120,7 +120,7 @@ class Segments:
         Raises:
             ValueError: If a segment has no box.
         """
-        self._take(_ends(boxes), np.array(owner, dtype=np.int64))
+        self._take(ends_of(boxes), np.array(owner, dtype=np.int64))
         if not self._boxes_of.all():
             raise ValueError("a segment has no box")
         self.frozen = frozen
@@ -146,16 +146,41 @@ class Segments:
         known = self._overlays.get(asked)
         if known is not None:
             return known
-        found = self._laid_over(asked)
+        simple = self._simplified.get(asked)
+        if simple is None:
+            if len(self._simplified) >= OVERLAYS_MAX:
+                self._simplified.clear()
+            simple = self._simplified[asked] = simplified(self._extent, asked)
+        found = self._laid_over(simple)
+        if simple != asked:
+            found = replace(found, rounded=True)
         if len(found.segments) <= OVERLAY_PIECES_MAX:
             if len(self._overlays) >= OVERLAYS_MAX:
                 self._overlays.clear()
             self._overlays[asked] = found
         return found
 
-    def _laid_over(self, regions: Sequence[Region]) -> Overlay:
-        if all(region is None for region in regions):
+    def _laid_over(self, regions: tuple[Region, ...]) -> Overlay:
+        distinct = tuple(dict.fromkeys(regions))
+        if distinct == (None,):
             return self.everywhere(len(regions))
+        found = self._distinct(distinct)
+        if len(distinct) == len(regions):
+            return found
+        columns = [distinct.index(region) for region in regions]
+        return replace(
+            found,
+            inside=found.inside[:, columns],
+            pieces={
+                segment: [
+                    (box, tuple(sides[column] for column in columns))
+                    for box, sides in pieces
+                ]
+                for segment, pieces in found.pieces.items()
+            },
+        )
+
+    def _distinct(self, regions: tuple[Region, ...]) -> Overlay:
         inside, touched = self._hits(regions)
         near = np.flatnonzero(touched.any(axis=1))
         segments, of_segment = np.unique(self._then.owner[near], return_inverse=True)
@@ -167,7 +192,7 @@ class Segments:
         if not torn.any():
             return Overlay(segments, wholly, np.zeros(len(segments), np.bool_), {})
         pieces = self._pieces(segments[torn], inside, touched, regions)
-        if self._has_room_for(pieces):
+        if pieces is not None and self._has_room_for(pieces):
             return _gathered(segments[~torn], wholly[~torn], pieces)
         half = _counts(of_segment, touched[near], len(segments)) > 0
         fresh = np.zeros(len(segments), dtype=np.bool_)
@@ -202,7 +227,7 @@ class Segments:
                 owner.append(number_of[segment, sides])
         kept = ~np.isin(self._then.owner, list(overlay.pieces))
         self._take(
-            np.concatenate([self._then.ends[kept], _ends(boxes)]),
+            np.concatenate([self._then.ends[kept], ends_of(boxes)]),
             np.concatenate([self._then.owner[kept], np.array(owner, dtype=np.int64)]),
         )
         return numbers
@@ -234,29 +259,34 @@ class Segments:
         inside: Booleans,
         touched: Booleans,
         regions: Sequence[Region],
-    ) -> dict[int, list[_Piece]]:
-        """Return the pieces of segments that may not be wholly on one side."""
+    ) -> dict[int, list[_Piece]] | None:
+        """Return the pieces of segments that may not be wholly on one side.
+
+        None if they are far too many.
+        """
+        near = np.flatnonzero(np.isin(self._then.owner, torn))
+        partly = (inside[near] != touched[near]).any(axis=1)
+        found = cut(self._then.ends[near[partly]], regions, 2 * BOXES_MAX)
+        if found is None:
+            return None
+        ends = np.concatenate([self._then.ends[near[~partly]], found.ends])
+        sides = np.concatenate([inside[near[~partly]], found.sides])
+        source = np.concatenate([near[~partly], near[partly][found.source]])
         pieces: dict[int, list[_Piece]] = {int(segment): [] for segment in torn}
-        for place in np.flatnonzero(np.isin(self._then.owner, torn)).tolist():
-            owner, ends = int(self._then.owner[place]), self._then.ends[place].tolist()
-            box = tuple((low, high) for low, high in ends)
-            if (inside[place] != touched[place]).any():
-                pieces[owner] += _cut(box, regions)
-            else:
-                pieces[owner].append((box, tuple(inside[place].tolist())))
-        return {segment: _coalesced(found) for segment, found in pieces.items()}
+        for owner, box, side in zip(
+            self._then.owner[source].tolist(),
+            ends.tolist(),
+            sides.tolist(),
+            strict=True,
+        ):
+            pieces[owner].append((tuple(map(tuple, box)), tuple(side)))
+        return {segment: _coalesced(one) for segment, one in pieces.items()}
 
     def _has_room_for(self, pieces: Mapping[int, Sequence[_Piece]]) -> bool:
         new = sum(len({sides for _, sides in one}) - 1 for one in pieces.values())
         boxes = len(self._then.owner) + sum(map(len, pieces.values()))
         few = boxes <= BOXES_MAX and self.count + new <= self._segments_max
         return new == 0 or (few and not self.frozen)
-
-
-def _ends(boxes: Sequence[Box]) -> Integers:
-    """Return boxes as an array, by box, axis and end."""
-    ends: Integers = np.array(boxes, dtype=np.int64)
-    return ends.reshape(len(boxes), -1, 2)
 
 
 def _counts(group: Integers, members: Booleans, groups: int) -> Integers:
@@ -287,56 +317,6 @@ def _gathered(
         np.concatenate([np.zeros(len(segments), np.bool_), np.array(fresh, np.bool_)]),
         cut,
     )
-
-
-def _cut(box: Box, regions: Sequence[Region]) -> list[_Piece]:
-    """Return the pieces of a box that lie on one side of every region."""
-    pieces: list[_Piece] = [(box, ())]
-    for region in regions:
-        found: list[_Piece] = []
-        for piece, sides in pieces:
-            inner, outer = _divided(piece, region)
-            found += [(one, (*sides, True)) for one in inner]
-            found += [(one, (*sides, False)) for one in outer]
-        pieces = found
-    return pieces
-
-
-def _divided(box: Box, region: Region) -> tuple[list[Box], list[Box]]:
-    """Return what of a box lies in a region, and what does not."""
-    if region is None:
-        return [box], []
-    inner: list[Box] = []
-    outer = [box]
-    for knife in region:
-        left: list[Box] = []
-        for one in outer:
-            common = _common(one, knife)
-            if common is None:
-                left.append(one)
-            else:
-                inner.append(common)
-                left += _without(one, common)
-        outer = left
-    return inner, outer
-
-
-def _common(one: Box, other: Box) -> Box | None:
-    spans = tuple(
-        (max(low, first), min(high, last))
-        for (low, high), (first, last) in zip(one, other, strict=True)
-    )
-    return spans if all(low <= high for low, high in spans) else None
-
-
-def _without(box: Box, hole: Box) -> Iterator[Box]:
-    """Yield boxes that make up a box without one that lies in it."""
-    for axis, ((low, high), (first, last)) in enumerate(zip(box, hole, strict=True)):
-        around = hole[:axis], box[axis + 1 :]
-        if low < first:
-            yield (*around[0], (low, first - 1), *around[1])
-        if last < high:
-            yield (*around[0], (last + 1, high), *around[1])
 
 
 def _coalesced(pieces: list[_Piece]) -> list[_Piece]:

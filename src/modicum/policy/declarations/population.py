@@ -45,9 +45,11 @@ def read_population(
     Raises:
         InputError: With every mistake found.
     """
+    timed = (one for one in units.values() if one.period is not None)
+    clocks = frozenset(one.column for one in timed if one.column is not None)
     static = frozenset(name for name, one in attributes.items() if one.static)
     if node is None:
-        return Population(static=static)
+        return Population(static=static, clocks=clocks)
     refuse_nothing(node, "`population`")
     found = Problems()
     fields = Fields(node, "`population`")
@@ -75,7 +77,7 @@ def read_population(
     with found.guard():
         fields.finish()
     found.raise_any()
-    return Population(partitions, grouped, detail, static)
+    return Population(partitions, grouped, detail, static, clocks)
 
 
 def _partition(
