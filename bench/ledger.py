@@ -14,7 +14,6 @@ and in each commit: a disk as it would be, on both sides. Such lines say "simula
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import random
@@ -26,12 +25,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from modicum.ledger import GENESIS, Event, Record, seal
+from modicum.ledger.consistency import content_of
 from modicum.ledger.events import (
     PolicyActivated,
     ReleasePosted,
@@ -259,8 +259,8 @@ def log(events: int) -> Iterator[Record]:
     for number in count():
         kind = kinds[number % len(kinds)]
         name = f"release-{number:09d}"
-        content = hashlib.sha256(name.encode()).hexdigest()
-        release = type(kind)(name, content, kind.labels, kind.metadata, kind.mechanisms)
+        release = replace(kind, id=name)
+        release = replace(release, content=content_of(release))
         bodies += [
             ReleaseReserved(release, digest, "2027-01-01T00:00:00.000000Z"),
             ReleaseStarted(name),

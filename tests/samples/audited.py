@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
+from hashlib import sha256
 from io import BytesIO
 from typing import Any
 
@@ -55,6 +58,18 @@ def at(minute: int) -> str:
 
 def priced(release: str, policy: str = ASKING, **more: Any) -> RecordedRelease:
     return price_release(counts(release, **more), compiled(policy))
+
+
+def described_anew(release: RecordedRelease) -> RecordedRelease:
+    """Return a release whose content is that of what it says now."""
+    plain = {
+        "id": release.id,
+        "labels": {name: release.labels[name] for name in release.given or ()},
+        "metadata": dict(release.metadata),
+        "mechanisms": [dict(one.description) for one in release.mechanisms],
+    }
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return replace(release, content=sha256(text.encode()).hexdigest())
 
 
 def activated(text: str, **more: Any) -> PolicyActivated:

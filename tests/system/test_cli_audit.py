@@ -7,15 +7,26 @@ import os
 import re
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from samples.audited import activated, at, bundle, key, log, priced, sealed
+from samples.audited import (
+    activated,
+    at,
+    bundle,
+    described_anew,
+    key,
+    log,
+    priced,
+    sealed,
+)
 from samples.small import POLICY, compiled
 from typer.testing import CliRunner
 
@@ -23,6 +34,9 @@ from modicum.cli.main import app
 from modicum.ledger.checkpoints import receipt_of
 from modicum.ledger.claims import signed_bytes
 from modicum.ledger.events import PastRecorded
+from modicum.shell.clock import SystemClock
+from modicum.shell.sqlite_store import SqliteStore
+from modicum.workspace import Workspace
 
 RUNNER = CliRunner()
 GOLDEN = Path(__file__).parents[1] / "golden" / "ledgers" / "v1.db"
@@ -132,7 +146,7 @@ def test_the_ledger_checks_what_was_signed_about_it(folder: Path) -> None:
 
 def test_what_a_receipt_says_is_not_obeyed_by_a_terminal(folder: Path) -> None:
     digest = compiled().policy.digest
-    hostile = replace(priced("r-1", POLICY), id="r\x1b[2J")
+    hostile = described_anew(replace(priced("r-1", POLICY), id="r\x1b[2J"))
     rows = sealed([activated(POLICY), PastRecorded(hostile, digest)])
     said = receipt_of(rows[1], ledger=rows[0].hash, at=at(0), key=key().id)
     assert said is not None
@@ -141,6 +155,62 @@ def test_what_a_receipt_says_is_not_obeyed_by_a_terminal(folder: Path) -> None:
     shown = run("audit", "verify", "hostile", "--checkpoint", "receipt.json")
     assert "receipt for r\\x1b[2J (recorded)" in shown
     assert "\x1b" not in shown
+
+
+@pytest.mark.spec("AUD-4")
+def test_a_named_key_that_signed_nothing_is_told(folder: Path) -> None:
+    run("audit", "export", "-o", "bundle")
+    assert "vouched" not in run("audit", "verify", "bundle")
+    said = run("audit", "verify", "bundle", "--public-key", "key.pem.pub")
+    assert "no entry is vouched for by a key that you named" in said
+
+
+def tampered(folder: Path) -> None:
+    """Make a snapshot, then change an entry where a start from it does not look."""
+    ledger = folder / "ledger.db"
+    store = SqliteStore(ledger)
+    Workspace(store, SystemClock(), actor="t", snapshots=store).save_snapshot()
+    with closing(sqlite3.connect(ledger)) as connection, connection:
+        connection.execute(
+            "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT),"
+            " 'actor', 'actoR') AS BLOB) WHERE seq = 4"
+        )
+
+
+def test_nothing_is_signed_about_a_ledger_that_does_not_hold(folder: Path) -> None:
+    tampered(folder)
+    run("ledger", "verify", exit_code=6)
+    for command in (
+        ("ledger", "checkpoint"),
+        ("ledger", "receipt", "posted"),
+        ("audit", "export", "-o", "bundle"),
+    ):
+        said = run(*command, "--key", "key.pem", exit_code=6)
+        assert "entry 4" in said
+    assert not (folder / "bundle").exists()
+    assert SqliteStore(folder / "ledger.db").checkpoints() == []
+
+
+def test_what_a_forged_release_says_is_not_obeyed_by_a_terminal(folder: Path) -> None:
+    hostile = priced("r-1", POLICY)
+    hostile = replace(hostile, metadata={"purpose": "\x1b[2J\x07\x9b\u202e ü"})
+    rows = sealed(
+        [
+            activated(POLICY),
+            PastRecorded(described_anew(hostile), compiled().policy.digest),
+        ]
+    )
+    (folder / "forged").mkdir()
+    ledger = str(folder / "forged" / "ledger.db")
+    with SqliteStore(ledger).turn() as turn:
+        turn.append(rows)
+    shown = run("release", "show", "r-1", "--ledger", ledger)
+    assert "purpose: \\x1b[2J\\x07\\x9b\\u202e ü" in shown
+    printed = run("release", "show", "r-1", "--ledger", ledger, "--json")
+    assert "\\u001b[2J\\u0007\\u009b\\u202e ü" in printed
+    for text in (shown, printed):
+        assert all(character.isprintable() or character == "\n" for character in text)
+    assert json.loads(printed)["metadata"] == dict(hostile.metadata)
 
 
 def test_a_broken_bundle_leaves_with_6_and_another_file_with_4(folder: Path) -> None:

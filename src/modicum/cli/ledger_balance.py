@@ -9,6 +9,7 @@ import typer
 
 from modicum.cli.options import DEFAULT_LEDGER, AsOf, Json, Ledger, Policy, point
 from modicum.cli.output import print_json, print_table, reporting
+from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.release import Partition
@@ -74,10 +75,10 @@ def print_balance(found: CellBalance, top: int) -> None:
     from modicum.workspace.explain import amount_text, room_text
 
     loss, spent = found.loss, found.spent
-    print(f"{loss.rule.id}, per {loss.rule.unit}")
+    print(printable(f"{loss.rule.id}, per {loss.rule.unit}"))
     if loss.cell:
         of = f", the fullest of {found.cells}" if found.cells > 1 else ""
-        print(f"  cell   {loss.cell}{of}")
+        print(printable(f"  cell   {loss.cell}{of}"))
     print(f"  spent  {spent.measure} {amount_text(spent.together, spent.scale)}")
     if not loss.own_filter.enforced:
         print("  limit  none: it is tracked, nothing is denied")
@@ -107,7 +108,9 @@ def _print_spenders(found: CellBalance, top: int) -> None:
     table.add_column("SHARE", justify="right")
     for one in found.spenders[:top]:
         share = "" if one.share is None else f"{int(100 * one.share)} %"
-        table.add_row(escape(one.release), amount_text(one.units, scale), share)
+        table.add_row(
+            escape(printable(one.release)), amount_text(one.units, scale), share
+        )
     print_table(table)
     left = len(found.spenders) - top
     if left > 0:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from modicum.cli.exits import Exit, exit_for
-from modicum.core.errors import ModicumError
+from modicum.core.errors import ModicumError, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,7 +51,18 @@ def fitting(total: int, most: int | None) -> int:
 
 def print_json(document: object) -> None:
     """Print one JSON document to standard output."""
-    print(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False))
+    text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
+    print("\n".join(map(_harmless, text.split("\n"))))
+
+
+def _harmless(line: str) -> str:
+    """Return a line of JSON in which what a terminal would obey is escaped."""
+    if line.isprintable():
+        return line
+    return "".join(
+        character if character.isprintable() else json.dumps(character)[1:-1]
+        for character in line
+    )
 
 
 def note(text: str) -> None:
@@ -93,7 +104,7 @@ def print_decision(decision: Decision, *, as_json: bool) -> None:
     if as_json:
         print_json(decision.to_dict(deep=True))
     else:
-        print(decision.explain())
+        print("\n".join(map(printable, decision.explain().split("\n"))))
         if decision.status == "reserved":
             print(
                 f"  reserved until {decision.expires_at}; next:"

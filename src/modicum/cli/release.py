@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,7 @@ from modicum.cli.options import (
 )
 from modicum.cli.output import print_decision, print_json, reporting
 from modicum.cli.release_files import File, read_release
+from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.ledger import RecordedRelease, Standing
@@ -157,18 +159,22 @@ def _print_standing(
     if as_json:
         print_json(_to_dict(standing, workspace.release_of(standing)))
         return
-    print(f"{standing.id}: {standing.status.value} (came in with entry {standing.seq})")
-    if not full:
-        return
-    release = workspace.release_of(standing)
+    status = standing.status.value
+    print(printable(f"{standing.id}: {status} (came in with entry {standing.seq})"))
+    if full:
+        for line in _shown(workspace.release_of(standing)):
+            print(printable(line))
+
+
+def _shown(release: RecordedRelease) -> Iterator[str]:
     for key, value in {**release.metadata, **release.labels}.items():
-        print(f"  {key}: {value}")
+        yield f"  {key}: {value}"
     for mechanism in release.mechanisms:
         kind = mechanism.description.get("kind")
-        print(f"  mechanism {mechanism.description.get('name')} ({kind})")
-        print(f"    reads {', '.join(mechanism.attributes) or 'no attribute'}")
+        yield f"  mechanism {mechanism.description.get('name')} ({kind})"
+        yield f"    reads {', '.join(mechanism.attributes) or 'no attribute'}"
         for unit, loss in mechanism.losses.items():
-            print(f"    per {unit}: {_loss_text(loss.coordinates)}")
+            yield f"    per {unit}: {_loss_text(loss.coordinates)}"
 
 
 def _loss_text(coordinates: tuple[int, ...]) -> str:

@@ -59,7 +59,7 @@ def print_verified(name: str, verified: Verified, *, as_json: bool) -> None:
         print(f"  the noted hash is that of entry {verified.noted}")
     for finding in verified.findings:
         print(f"  {printable(_finding_text(finding))}")
-    if verified.findings:
+    if verified.findings or verified.keys_named:
         print(f"  {_pinned_text(verified)}")
 
 

@@ -12,9 +12,14 @@ from dataclasses import dataclass
 
 from modicum.core.canonical import Plain, digest, encode
 from modicum.ledger.chain import ChainBreakError, Record, event_of
-from modicum.ledger.claims import Signed, public_pem, signed_bytes
+from modicum.ledger.claims import (
+    CLAIM_BYTES_MAX,
+    Signed,
+    public_pem,
+    signed_bytes,
+)
 from modicum.ledger.events import PolicyActivated
-from modicum.ledger.stored_zip import Member
+from modicum.ledger.stored_zip import MEMBER_BYTES_MAX, Member
 
 BUNDLE_KIND = "modicum-audit/v1"
 MANIFEST = "manifest.json"
@@ -22,6 +27,10 @@ MANIFEST = "manifest.json"
 PAGE_RECORDS = 1000
 #: … or until the next one would make it longer than this; one alone may be longer.
 PAGE_BYTES = 1 << 20
+#: A public key is 113 bytes.
+_KEY_BYTES_MAX = 200
+#: Some thousand keys fit into a manifest of this size.
+_MANIFEST_BYTES_MAX = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +161,38 @@ def pems_of(signed: Iterable[Signed]) -> dict[str, bytes]:
     return {one.claim.key: public_pem(one.public_key) for one in signed}
 
 
+def member_bytes_max(name: str) -> int:
+    """Return the most bytes that a member of a bundle may have.
+
+    Args:
+        name: Its name.
+    """
+    if name == MANIFEST:
+        return _MANIFEST_BYTES_MAX
+    folder, _, _ = name.partition("/")
+    return {"keys": _KEY_BYTES_MAX, "checkpoints": CLAIM_BYTES_MAX}.get(
+        folder, MEMBER_BYTES_MAX
+    )
+
+
+def is_full(lines: int, size: int, following: int) -> bool:
+    """Return whether a page takes no further line.
+
+    Args:
+        lines: How many lines it has.
+        size: How many bytes they have.
+        following: How many bytes the next line has.
+    """
+    return lines == PAGE_RECORDS or size + following > PAGE_BYTES
+
+
 def paged(records: Iterable[Record]) -> Iterator[bytes]:
     """Yield the records as pages of lines, each the canonical JSON of one record."""
     lines: list[bytes] = []
     size = 0
     for record in records:
         line = record.payload + b"\n"
-        if lines and (len(lines) == PAGE_RECORDS or size + len(line) > PAGE_BYTES):
+        if lines and is_full(len(lines), size, len(line)):
             yield b"".join(lines)
             lines, size = [], 0
         lines.append(line)

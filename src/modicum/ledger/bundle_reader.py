@@ -9,8 +9,12 @@ from modicum.core.errors import Code, Problem, VerificationError
 from modicum.ledger.bundle import (
     BUNDLE_KIND,
     MANIFEST,
+    PAGE_BYTES,
+    PAGE_RECORDS,
     Manifest,
     checkpoint_name,
+    in_order,
+    is_full,
     key_name,
     page_name,
     pems_of,
@@ -64,8 +68,9 @@ class BundleReader:
         """
         seq, head, ledger = 0, "", ""
         activations: list[tuple[str, str]] = []
+        pages = _Pages()
         for place in range(1, self.manifest.pages + 1):
-            for line in _lines(self._take(page_name(place))):
+            for line in pages.lines(self._take(page_name(place))):
                 seq += 1
                 record = Record(seq, line, digest(line))
                 ledger, head = ledger or record.hash, record.hash
@@ -96,6 +101,8 @@ class BundleReader:
             if signed_bytes(signed) != data:
                 raise broken(f"`{name}` is not in canonical form")
             found.append(signed)
+        if in_order(set(found)) != [signed_bytes(one) for one in found]:
+            raise broken("its checkpoints are not in order, each once")
         if pems_of(found) != self._keys:
             raise broken("its keys are not those of its checkpoints")
         return tuple(found)
@@ -147,7 +154,27 @@ def _manifest(data: bytes) -> Manifest:
     return said
 
 
-def _lines(page: bytes) -> Iterator[bytes]:
-    if not page.endswith(b"\n"):
-        raise broken("a page of records does not end with a line break")
-    return iter(page[:-1].split(b"\n"))
+class _Pages:
+    """Splits pages into lines, and refuses those that are not filled as written."""
+
+    def __init__(self) -> None:
+        self._before = 0, 0
+
+    def lines(self, page: bytes) -> Iterator[bytes]:
+        """Return the lines of the next page, without their line breaks.
+
+        Args:
+            page: The page.
+
+        Raises:
+            VerificationError: If it has more or fewer lines than the writer puts
+                there.
+        """
+        if not page.endswith(b"\n"):
+            raise broken("a page of records does not end with a line break")
+        count, first = page.count(b"\n"), page.index(b"\n") + 1
+        too_large = count > PAGE_RECORDS or (count > 1 and len(page) > PAGE_BYTES)
+        if too_large or (self._before[0] and not is_full(*self._before, first)):
+            raise broken("its pages are not filled as they are written")
+        self._before = count, len(page)
+        return iter(page[:-1].split(b"\n"))

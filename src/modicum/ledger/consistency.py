@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from modicum.core.canonical import digest, encode
+from modicum.core.canonical import Plain, digest, encode
 from modicum.ledger.approvals import (
     approved_by,
     hearings_of_policy,
@@ -94,15 +94,22 @@ def is_described(release: RecordedRelease, vocabulary: Vocabulary) -> bool:
         if name not in given
     ):
         return False
-    plain = {
+    return list(given) == sorted(set(given)) and content_of(release) == release.content
+
+
+def content_of(release: RecordedRelease) -> str:
+    """Return the SHA-256 of what a release says, worked out from what is recorded.
+
+    Args:
+        release: The release; it says which labels were given.
+    """
+    plain: dict[str, Plain] = {
         "id": release.id,
-        "labels": {name: labels[name] for name in given},
+        "labels": {name: release.labels[name] for name in release.given or ()},
         "metadata": dict(release.metadata),
         "mechanisms": [dict(one.description) for one in release.mechanisms],
     }
-    return list(given) == sorted(set(given)) and digest(encode(plain)) == (
-        release.content
-    )
+    return digest(encode(plain))
 
 
 def _are_completed(

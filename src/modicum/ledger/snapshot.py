@@ -1,7 +1,9 @@
 """Snapshots: a state, and the balances of one policy, as bytes.
 
 A snapshot is a cache for a fast start. It says what it was made from and by; whoever
-reads one that does not fit exactly reads the log instead. An audit never looks at one.
+reads one that does not fit exactly reads the log instead. Nothing is signed on one, and
+an audit never looks at one. Its checksum finds damage, not forgery: whoever may write
+where it lies can write one that claims less than the log does.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from modicum.accounting import GRID_VERSION
@@ -21,7 +24,7 @@ from modicum.ledger.standings import Standings
 from modicum.ledger.state import ActivePolicy, Agreement, State
 
 #: Raised whenever the fold, the balances, or this format change in any way.
-FOLD_VERSION = 1
+FOLD_VERSION = 2
 
 _MAGIC = b"modicum-snapshot\n"
 _LENGTH_BYTES = 8
@@ -99,7 +102,19 @@ def read_snapshot(data: bytes) -> Snapshot | None:
 
 
 def _made_by() -> dict[str, Plain]:
-    return {"folds": FOLD_VERSION, "events": EVENT_VERSION, "grid": GRID_VERSION}
+    return {
+        "folds": FOLD_VERSION,
+        "events": EVENT_VERSION,
+        "grid": GRID_VERSION,
+        "package": _package_version(),
+    }
+
+
+@cache
+def _package_version() -> str:
+    from importlib.metadata import version
+
+    return version("modicum")
 
 
 def _blocks(lengths: list[Any], data: bytes) -> dict[str, bytes]:

@@ -55,11 +55,16 @@ def packed(members: Iterable[Member]) -> Iterator[bytes]:
     yield directory.ending()
 
 
-def unpacked(read: Callable[[int], bytes]) -> Iterator[Member]:
+def unpacked(
+    read: Callable[[int], bytes],
+    most: Callable[[str], int] = lambda _: MEMBER_BYTES_MAX,
+) -> Iterator[Member]:
     """Yield the members of a zip file that `packed` made, in order.
 
     Args:
         read: Returns that many further bytes of the file, fewer only at its end.
+        most: Returns the most bytes that a member of a name may have; no more are
+            read.
 
     Raises:
         ValueError: At the first byte that `packed` would not have written.
@@ -77,10 +82,14 @@ def unpacked(read: Callable[[int], bytes]) -> Iterator[Member]:
         if size > MEMBER_BYTES_MAX or not 0 < name_size <= NAME_BYTES_MAX:
             message = "a member is larger than any that is written"
             raise ValueError(message)
-        raw_name, data = read(name_size), read(size)
+        raw_name = read(name_size)
+        name = raw_name.decode("ascii", errors="strict")
+        if len(raw_name) == name_size and size > most(name):
+            message = "a member is larger than any that is written"
+            raise ValueError(message)
+        data = read(size)
         if len(raw_name) < name_size or len(data) < size:
             raise _cut_off()
-        name = raw_name.decode("ascii", errors="strict")
         if directory.add(name, data) != header + raw_name:
             message = f"the header or the sum of `{name}` is not as it is written"
             raise ValueError(message)

@@ -32,6 +32,7 @@ __all__ = [
     "Unit",
     "all_steps",
     "changes",
+    "clocks_of",
     "kinds",
     "larger",
     "nests",
@@ -181,6 +182,16 @@ def changes(reach: Reach, change_of: Relation, in_terms_of: Relation) -> int | N
             return reach.size + reach.partly
         return 2 * (reach.size if reach.fixed else reach.size + reach.partly)
     return reach.size if reach.fixed or change_of == "add-remove" else 2 * reach.size
+
+
+def clocks_of(units: Mapping[str, Unit]) -> frozenset[str]:
+    """Return the columns that tell the time of units that have a period.
+
+    Args:
+        units: The units by name.
+    """
+    timed = (unit for unit in units.values() if unit.period is not None)
+    return frozenset(unit.column for unit in timed if unit.column is not None)
 
 
 def kinds(units: Mapping[str, Unit]) -> tuple[Period | None, ...]:

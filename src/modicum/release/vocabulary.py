@@ -12,7 +12,7 @@ from modicum.release.parts import Part
 from modicum.release.periods import Overlaps
 from modicum.release.population import Population
 from modicum.release.priced import PricedMechanism
-from modicum.release.units import Relation, Unit, larger, owners
+from modicum.release.units import Relation, Unit, clocks_of, larger, owners
 
 #: A plain description: which mechanism of a release it is, the labels that it inherits,
 #: the part of the data it inherits if it says something about that itself, and,
@@ -106,8 +106,7 @@ class Vocabulary:
         The periods that a release names are of one clock: with several, nobody knows
         which is meant.
         """
-        timed = (one for one in self.unit_facts.values() if one.period is not None)
-        return frozenset(one.column for one in timed if one.column is not None)
+        return clocks_of(self.unit_facts)
 
     def bounding(self, unit: str) -> frozenset[str]:
         """Return the units, besides itself, whose one change makes any change of it.

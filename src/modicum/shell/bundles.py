@@ -15,7 +15,13 @@ from modicum.core.errors import (
     UsageError,
 )
 from modicum.ledger import ChainBreakError, Record, audit
-from modicum.ledger.bundle import MANIFEST, Manifest, Survey, members
+from modicum.ledger.bundle import (
+    MANIFEST,
+    Manifest,
+    Survey,
+    member_bytes_max,
+    members,
+)
 from modicum.ledger.bundle_reader import BundleReader
 from modicum.ledger.claims import Signed
 from modicum.ledger.stored_zip import begins_like, packed, unpacked
@@ -100,7 +106,7 @@ def open_bundle(path: str | Path) -> Iterator[BundleReader]:
         raise InputError(problem) from error
     with file:
         _refuse_other_files(file, path)
-        yield BundleReader(unpacked(file.read))
+        yield BundleReader(unpacked(file.read, member_bytes_max))
 
 
 def verify_bundle(

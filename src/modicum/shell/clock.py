@@ -44,7 +44,7 @@ def add_seconds(now: str, seconds: int) -> str:
     try:
         return _shown(at + timedelta(seconds=seconds))
     except OverflowError:
-        return _shown(datetime.max)
+        return _shown(datetime.max.replace(tzinfo=UTC))
 
 
 def _shown(at: datetime) -> str:

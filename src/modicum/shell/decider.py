@@ -1,6 +1,6 @@
 """The decider: one ledger, served to many clients of one process at once.
 
-A release is read and priced in the thread of the client who asks. One thread, the
+A release is read and priced in the thread of the client (see `clerk`). One thread, the
 writer, decides what waits in one turn of the ledger, and answers once that is durable
 (see `writer`). `check` is answered beside it, from memory (see `feed`).
 """
@@ -13,26 +13,22 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import TypedDict, TypeVar, Unpack, cast
+from typing import TypeVar, cast
 
-from modicum.core.errors import Code, ModicumError, Problem, UsageError
+from modicum.core.errors import ModicumError
 from modicum.ledger import Standing
 from modicum.ledger.events import ReleasePosted, ReleaseStarted, ReleaseVoided
 from modicum.policy import CompiledPolicy
 from modicum.shell.checker import Checker
+from modicum.shell.clerk import Clerk
 from modicum.shell.desk import Desk
 from modicum.shell.feed import Feed, FeedingStore, FollowingStore
-from modicum.shell.waiting_line import Waiting, Work
+from modicum.shell.waiting_line import Waiting
 from modicum.shell.wiring import printable_actor
 from modicum.workspace import Clock, Decision
 from modicum.workspace.answers import Description
 from modicum.workspace.book import Book, Entry, Reader
-from modicum.workspace.bringing_in import (
-    RESERVATION_SECONDS,
-    BringingIn,
-    prepared,
-    prepared_past,
-)
+from modicum.workspace.bringing_in import RESERVATION_SECONDS, prepared
 from modicum.workspace.governing import Governance
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.live_ledger import LiveLedger
@@ -45,11 +41,6 @@ T = TypeVar("T")
 BATCH_MAX = 256
 #: So many requests may wait.
 QUEUE_MAX = 4096
-
-
-class _How(TypedDict):
-    post: bool
-    reserve_seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +88,20 @@ class Decider:
         limits = limits or Limits()
         feed = Feed()
         self._store = store
-        self._policy = policy
-        self._actor = printable_actor(actor)
+        actor = printable_actor(actor)
         self._batch_max = min(limits.batch, limits.queue)
-        self._bringing_in = BringingIn(store.name, clock)
         self._checker = Checker(FollowingStore(store, feed), clock, store)
         ledger = LiveLedger(
             FeedingStore(store, feed),
             clock,
             policy=policy,
-            actor=self._actor,
+            actor=actor,
             snapshots=store,
             snapshot_every=sys.maxsize,  # The writer says when.
         )
         ledger.read(deciding=True)
         self._desk = Desk(ledger, policy, limits.batch, limits.queue)
+        self._clerk = Clerk(self._desk, store.name, clock, policy, actor)
 
     # --- deciding ---
 
@@ -126,8 +116,8 @@ class Decider:
             InputError: If the release is malformed.
             ConflictError: If the id stands with other contents, or was given up.
         """
-        one = prepared(release, self._compiled())
-        return self._checker.check(one, self._signed(actor))
+        one = prepared(release, self._clerk.compiled())
+        return self._checker.check(one, self._clerk.signed(actor))
 
     def submit(
         self,
@@ -158,7 +148,7 @@ class Decider:
             UnavailableError: If too many wait, the ledger cannot be reached, or the
                 time is over; the same release may be submitted again.
         """
-        waiting = self._submission(
+        waiting = self._clerk.submission(
             release, actor, post=post, reserve_seconds=reserve_seconds
         )
         return cast(Decision, self._desk.ask(waiting, timeout))
@@ -174,7 +164,8 @@ class Decider:
         """Return a promise of what `submit` returns or raises.
 
         It can be cancelled until the writer begins. What is called back when it is
-        done is called by the writer, and holds everybody up.
+        done is called by the writer, and holds everybody up: it may look, and stand
+        in line with `submit_soon`, but not wait for an answer.
 
         Args:
             release: The release.
@@ -186,7 +177,7 @@ class Decider:
             InputError: If the release is malformed; nothing is written.
             UnavailableError: If too many wait.
         """
-        waiting = self._submission(
+        waiting = self._clerk.submission(
             release, actor, post=post, reserve_seconds=reserve_seconds
         )
         return self._desk.join(waiting)
@@ -209,17 +200,26 @@ class Decider:
 
         Returns:
             For each its decision, or the mistake that `submit` would raise.
+
+        Raises:
+            UnavailableError: If too many wait already; nothing was done. Once some
+                were decided, it is the answer to the others instead.
         """
 
         def waiting(one: Description) -> Waiting:
-            return self._submission(
+            return self._clerk.submission(
                 one, actor, post=post, reserve_seconds=reserve_seconds
             )
 
         answers: list[Decision | ModicumError] = []
         for first in range(0, len(releases), self._batch_max):
             some = releases[first : first + self._batch_max]
-            answers += self._desk.ask_together(some, waiting)
+            try:
+                answers += self._desk.ask_together(some, waiting)
+            except ModicumError as mistake:
+                if not answers:
+                    raise
+                return answers + [mistake] * (len(releases) - first)
         return answers
 
     def record_past(
@@ -238,11 +238,8 @@ class Decider:
             StaleError: If the ledger's active policy is not the one given.
             UnavailableError: As for `submit`.
         """
-
-        def work(compiled: CompiledPolicy) -> Work:
-            return partial(self._bringing_in.count, prepared_past(release, compiled))
-
-        return cast(Decision, self._desk.ask(self._waiting(work, actor), timeout))
+        waiting = self._clerk.past(release, actor)
+        return cast(Decision, self._desk.ask(waiting, timeout))
 
     # --- the life of a release ---
 
@@ -300,11 +297,11 @@ class Decider:
         Raises:
             InputError: If the ledger knows no such release.
         """
-        return self._checker.standing(release, self._compiled())
+        return self._checker.standing(release, self._clerk.compiled())
 
     def policy(self) -> CompiledPolicy:
         """Return the policy that is decided by, as far as the writer has read."""
-        return self._compiled()
+        return self._clerk.compiled()
 
     def governance(self, actor: str = "") -> Governance:
         """Return what somebody may do who governs the ledger; for one thread.
@@ -312,7 +309,7 @@ class Decider:
         Args:
             actor: Who; by default the decider's own.
         """
-        name = self._signed(actor)
+        name = self._clerk.signed(actor)
         return Governance(_Governed(self, self._checker.view(None), name), name)
 
     def turn(self, work: Callable[[Entry], T], *, actor: str = "") -> T:
@@ -328,7 +325,7 @@ class Decider:
         """
         self._desk.open_only()
         self._checker.must_exist()
-        return cast(T, self._desk.ask(Waiting(work, self._signed(actor)), None))
+        return cast(T, self._desk.ask(Waiting(work, self._clerk.signed(actor)), None))
 
     # --- the end ---
 
@@ -355,37 +352,6 @@ class Decider:
         self.close()
 
     # --- inside ---
-
-    def _signed(self, actor: str) -> str:
-        """Return the name that is written into events."""
-        return printable_actor(actor) if actor else self._actor
-
-    def _compiled(self) -> CompiledPolicy:
-        """Return the policy that is decided by, as far as the writer has read."""
-        self._desk.open_only()
-        compiled = self._desk.policy
-        if compiled is None:
-            raise UsageError(
-                Problem(
-                    Code.NO_POLICY,
-                    f"{self._store.name} has no active policy",
-                    help="name one with  --policy policy.yaml",
-                )
-            )
-        return compiled
-
-    def _submission(
-        self, release: Description, actor: str, **how: Unpack[_How]
-    ) -> Waiting:
-        def work(compiled: CompiledPolicy) -> Work:
-            return partial(self._bringing_in.answer, prepared(release, compiled, **how))
-
-        return self._waiting(work, actor)
-
-    def _waiting(self, work: Callable[[CompiledPolicy], Work], actor: str) -> Waiting:
-        """Return somebody who waits for work that depends on the policy."""
-        again = work if self._policy is None else None
-        return Waiting(work(self._compiled()), self._signed(actor), again)
 
     def _step(
         self, body: ReleaseStarted | ReleasePosted | ReleaseVoided, actor: str

@@ -85,7 +85,9 @@ class Desk:
 
         Raises:
             UnavailableError: If the line is too long or closed, or the time is over.
+            UsageError: If it is the writer that would wait for itself.
         """
+        self._clients_only()
         self._line.join([waiting])
         return outcome(waiting, timeout)
 
@@ -99,8 +101,10 @@ class Desk:
             waiting: Returns who waits for one of it.
 
         Raises:
-            UnavailableError: If the line is too long, or closed.
+            UnavailableError: If the line is too long, or closed; nothing was done.
+            UsageError: If it is the writer that would wait for itself.
         """
+        self._clients_only()
         ready: list[Waiting | ModicumError] = []
         for one in asked:
             try:
@@ -116,10 +120,25 @@ class Desk:
         Args:
             drain: Whether those who wait are still served; else they are told that
                 nothing was done.
+
+        Raises:
+            UsageError: If it is the writer that would wait for its own end.
         """
+        self._clients_only()
         why = "it was closed"
         refuse(self._line.close(why, drain=drain), why)
         self._thread.join()
+
+    def _clients_only(self) -> None:
+        """Refuse whoever is called back by the writer, and would wait for it."""
+        if threading.current_thread() is self._thread:
+            raise UsageError(
+                Problem(
+                    Code.NOT_SUPPORTED,
+                    "what is called back by the decider cannot wait for it",
+                    help="use submit_soon, or another thread",
+                )
+            )
 
 
 def outcome(waiting: Waiting, timeout: float | None = None) -> Any:

@@ -18,6 +18,8 @@ from modicum.workspace.ports import EventStore, Turn
 
 #: At least so many of the latest records are kept in memory.
 RECORDS_KEPT = 5_000
+#: But no more than about twice so many bytes of them, or the latest record alone.
+BYTES_KEPT = 32 * 2**20
 #: What other processes added is seen after so many seconds at most.
 FRESH_SECONDS = 0.5
 
@@ -26,18 +28,23 @@ class Feed:
     """The latest records of one log; any thread may use it.
 
     Args:
-        records_kept: At least so many records are kept.
+        records_kept: At least so many records are kept, and twice as many at most;
+        bytes_kept: fewer if they are large: twice so many bytes at most. The latest
+            one is always kept.
         clock: Tells seconds, from any beginning.
     """
 
     def __init__(
         self,
         records_kept: int = RECORDS_KEPT,
+        bytes_kept: int = BYTES_KEPT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._guard = threading.Lock()
         self._records: list[Record] = []
+        self._bytes = 0
         self._records_kept = records_kept
+        self._bytes_kept = bytes_kept
         self._clock = clock
         self._looked_at = float("-inf")
 
@@ -50,8 +57,7 @@ class Feed:
         with self._guard:
             for record in records:
                 self._add(record)
-            if len(self._records) > 2 * self._records_kept:
-                del self._records[: -self._records_kept]
+            self._let_go()
 
     def is_empty(self) -> bool:
         """Return whether no record is known."""
@@ -81,12 +87,33 @@ class Feed:
         if records and records[0].seq <= record.seq <= records[-1].seq:
             if records[record.seq - records[0].seq].hash == record.hash:
                 return
-            records.clear()  # The log was replaced by another one.
+            self._clear()  # The log was replaced by another one.
         elif records and record.seq != records[-1].seq + 1:
             if record.seq < records[0].seq:
                 return  # It is older than what is kept.
-            records.clear()
+            self._clear()
         records.append(record)
+        self._bytes += len(record.payload)
+
+    def _clear(self) -> None:
+        self._records.clear()
+        self._bytes = 0
+
+    def _let_go(self) -> None:
+        """Let go of the oldest if there are too many: seldom, and of many at once."""
+        records = self._records
+        if len(records) > 2 * self._records_kept or self._bytes > 2 * self._bytes_kept:
+            del records[: -self._count_kept()]
+            self._bytes = sum(len(one.payload) for one in records)
+
+    def _count_kept(self) -> int:
+        """Return how many of the latest records are to stay: one at least."""
+        size = 0
+        for count, record in enumerate(reversed(self._records)):
+            size += len(record.payload)
+            if count and (count == self._records_kept or size > self._bytes_kept):
+                return count
+        return len(self._records)
 
 
 class FeedingStore:

@@ -20,7 +20,7 @@ def open_log(ledger: str | Path) -> Store:
         ledger: Its path or URL.
 
     Raises:
-        UsageError: If there is none.
+        UsageError: If there is none, or it is a folder.
     """
     store = open_store(ledger)
     if not store.exists():
@@ -31,6 +31,9 @@ def open_log(ledger: str | Path) -> Store:
                 help="make one with  modicum init --policy policy.yaml",
             )
         )
+    if Path(store.name).is_dir():
+        problem = f"{store.name} is a folder, not a ledger"
+        raise UsageError(Problem(Code.LEDGER_MISSING, problem))
     return store
 
 

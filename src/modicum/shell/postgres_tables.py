@@ -83,8 +83,11 @@ _APPEND: LiteralString = """
     WITH added AS (
         INSERT INTO {s}.events (seq, payload, hash)
         SELECT * FROM unnest(%s::bigint[], %b::bytea[], %s::text[])
+        RETURNING seq, hash
     )
     UPDATE {s}.head SET seq = %s, hash = %s
+    WHERE (SELECT count(*) FROM added) = %s
+        AND EXISTS (SELECT FROM added WHERE seq = %s AND hash = %s)
 """
 # Payloads are added up before they are fetched: a page ends after PAGE_BYTES.
 _PAGE: LiteralString = """
@@ -196,20 +199,26 @@ class Statements:
         """Insert records that follow the last one, and move the head.
 
         Raises:
-            VerificationError: If their numbers do not follow those that are stored.
+            VerificationError: If their numbers do not follow those that are stored,
+                or they are not stored as they are.
         """
         refuse_gap(last, records)
-        if records:
-            connection.execute(
-                self._append,
-                (
-                    [record.seq for record in records],
-                    [record.payload for record in records],
-                    [record.hash for record in records],
-                    records[-1].seq,
-                    records[-1].hash,
-                ),
-            )
+        if not records:
+            return
+        head = (records[-1].seq, records[-1].hash)
+        added = connection.execute(
+            self._append,
+            (
+                [record.seq for record in records],
+                [record.payload for record in records],
+                [record.hash for record in records],
+                *head,
+                len(records),
+                *head,
+            ),
+        )
+        if added.rowcount != 1:  # A trigger took some away.
+            raise broken(self._address, f"entry {head[0]} was not stored as written")
 
     def checkpoints(self, connection: Connection[Any]) -> list[bytes]:
         """Return the checkpoints, oldest first."""

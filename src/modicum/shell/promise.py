@@ -26,7 +26,7 @@ class Promise(Future[T]):
         """Return whether it is to be kept; from now on it cannot be cancelled."""
         try:
             return super().set_running_or_notify_cancel()
-        except InvalidStateError:  # Its client forced an end upon it.
+        except RuntimeError:  # Its client forced an end upon it.
             return False
 
     def keep(self, answer: T) -> None:

@@ -66,6 +66,10 @@ class Access(Protocol):
         """Let go of what is kept open."""
         ...
 
+    def refuse_another(self) -> None:
+        """Refuse a file that was put in place of the one that is kept open."""
+        ...
+
 
 class OneShot:
     """Opens the file when it is needed, and leaves it at rest.
@@ -119,6 +123,9 @@ class OneShot:
     def close(self) -> None:
         """Do nothing: nothing is kept open."""
 
+    def refuse_another(self) -> None:
+        """Do nothing: nothing is kept open."""
+
     def _connect(self, how: str) -> sqlite3.Connection:
         return _open(f"file:{quote(str(self._path))}{how}")
 
@@ -159,7 +166,7 @@ class KeptOpen:
 
     def _ask(self, query: Query[T]) -> T:
         with self._reading:
-            self._refuse_another()
+            self.refuse_another()
             if self._reader is None:
                 self._path.stat()  # Where there is no file, reading makes none.
                 self._reader = self._kept()
@@ -169,7 +176,7 @@ class KeptOpen:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Hold the turn, in a transaction that is committed durably on exit."""
         with self._turns.writing():
-            self._refuse_another()
+            self.refuse_another()
             refuse_links(self._path)
             if self._writer is None:
                 self._writer = self._kept()
@@ -202,11 +209,14 @@ class KeptOpen:
         refuse_links(self._path)
         return _Kept(self._path, self._turns, self._wait_seconds)
 
-    def _refuse_another(self) -> None:
+    def refuse_another(self) -> None:
         """Refuse a file that was put in place of the one that is open, until closed.
 
         The write-ahead log that lies there belongs to the file before: used with
         another one, it would destroy it.
+
+        Raises:
+            VerificationError: If it is another one, or gone.
         """
         for kept in (self._reader, self._writer):
             if kept is not None and not kept.is_current():

@@ -1,7 +1,7 @@
 """The ledger in one SQLite file, in WAL mode with full synchronization.
 
 Beside `ledger.db` lie the files of its locks (see `turnstile`) and
-`ledger.db.snapshot`, a cache.
+`ledger.db.snapshot`, a cache, with `ledger.db.snapshot.draft` while it is written.
 """
 
 from __future__ import annotations
@@ -62,8 +62,13 @@ class SqliteStore:
         return self._shown
 
     def exists(self) -> bool:
-        """Return whether the file is there and not empty."""
+        """Return whether the file is there and not empty.
+
+        Raises:
+            VerificationError: If the one that is kept open was replaced or removed.
+        """
         try:
+            self._access.refuse_another()
             return self._path.stat().st_size > 0 or bool(leftovers_of(self._path))
         except FileNotFoundError:
             return False

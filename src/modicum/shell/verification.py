@@ -35,12 +35,14 @@ class Verified:
         report: What the audit of the log says.
         findings: The checkpoints and receipts, all borne out.
         noted: Where a hash stands that was noted elsewhere; None if nowhere.
+        keys_named: Whether the reader named keys that they trust.
     """
 
     ledger: str
     report: AuditReport
     findings: tuple[Finding, ...]
     noted: int | None
+    keys_named: bool = False
 
     @property
     def pinned(self) -> int:
@@ -117,7 +119,7 @@ def verify_log(
     findings = borne_out(presented, watch, trust.keys)
     for finding in findings:
         _refuse_other_state(finding, report)
-    return Verified(watch.ledger, report, findings, watch.noted)
+    return Verified(watch.ledger, report, findings, watch.noted, bool(trust.keys))
 
 
 def require_noted(verified: Verified, noted_hash: str) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from modicum.core.errors import Code, Problem, UnavailableError
 from modicum.policy import CompiledPolicy
+from modicum.shell.promise import Promise
 from modicum.workspace.book import Entry
 
 #: What somebody asks for, to be done in a turn; it may return a mistake.
@@ -32,7 +32,7 @@ class Waiting:
     work: Work
     actor: str
     again: Callable[[CompiledPolicy], Work] | None = None
-    answer: Future[Any] = field(default_factory=Future)
+    answer: Promise[Any] = field(default_factory=Promise)
 
 
 class WaitingLine:

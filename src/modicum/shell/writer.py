@@ -8,11 +8,11 @@ is, the larger the batches. It never waits for more to come.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from modicum.core.errors import (
-    ModicumError,
     StaleError,
     UnavailableError,
     VerificationError,
@@ -86,11 +86,10 @@ class Writer:
         return self._line.take(self._batch_max)
 
     def _serve(self, batch: Sequence[Waiting]) -> None:
-        taken = [one for one in batch if one.answer.set_running_or_notify_cancel()]
         try:
-            self._do(taken)
+            self._do([one for one in batch if one.answer.begin()])
         except BaseException:
-            self._fail([one for one in taken if not one.answer.done()], unknown())
+            self._fail(batch, unknown())  # Whoever was answered hears nothing more.
             raise
         self._save_snapshot(SNAPSHOT_AT_LAST)
 
@@ -137,10 +136,10 @@ class Writer:
         for one, answer in zip(batch, answers, strict=True):
             if isinstance(answer, StaleError) and not is_last and self._renew(one):
                 again.append(one)
-            elif isinstance(answer, ModicumError):
-                one.answer.set_exception(answer)
+            elif isinstance(answer, Exception):
+                one.answer.fail(answer)
             else:
-                one.answer.set_result(answer)
+                one.answer.keep(answer)
         return again
 
     def _renew(self, one: Waiting) -> bool:
@@ -154,7 +153,7 @@ class Writer:
             return False
         try:
             one.work = one.again(self.policy)
-        except ModicumError as mistake:
+        except Exception as mistake:  # noqa: BLE001 - told to whoever caused it
             one.work = partial(_return, mistake)
         return True
 
@@ -165,7 +164,7 @@ class Writer:
             if isinstance(error, UnavailableError):
                 own = UnavailableError(*error.problems)  # Raised in other threads.
                 own.__cause__ = error
-            one.answer.set_exception(own)
+            one.answer.fail(own)
 
     def _wait(self) -> None:
         """Wait after a failure, longer each time, but not while closing."""
@@ -175,7 +174,8 @@ class Writer:
     def _save_snapshot(self, unsaved: int) -> None:
         """Write a snapshot if so many entries are in none."""
         if self._ledger.unsaved >= unsaved:
-            self._ledger.save_snapshot()
+            with suppress(Exception):  # It is a cache; a later one may succeed.
+                self._ledger.save_snapshot()
 
 
 def _in_the_name_of(one: Waiting) -> Work:
@@ -191,9 +191,9 @@ def _in_the_name_of(one: Waiting) -> Work:
 def refuse(ones: Sequence[Waiting], why: str) -> None:
     """Tell those who wait that nothing will be done."""
     for one in ones:
-        if one.answer.set_running_or_notify_cancel():
-            one.answer.set_exception(closed(why))
+        if one.answer.begin():
+            one.answer.fail(closed(why))
 
 
-def _return(mistake: ModicumError, _: Entry) -> ModicumError:
+def _return(mistake: Exception, _: Entry) -> Exception:
     return mistake

@@ -11,16 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples.audited import described_anew
 from samples.small import NOON, POLICY, compiled, counts
 
 from modicum.core.document import from_python
 from modicum.ledger import GENESIS, Event, Record, RecordedRelease, audit, seal
+from modicum.ledger.balances import Balances
 from modicum.ledger.chain import ChainBreakError
+from modicum.ledger.consistency import RESERVATION_MAX
+from modicum.ledger.decide import decide
 from modicum.ledger.events import (
+    Annotated,
     ApprovalGiven,
     Body,
     DisclosureRecorded,
     PastRecorded,
+    PlanCommitted,
     PolicyActivated,
     RecordedMechanism,
     ReleaseDenied,
@@ -29,10 +35,12 @@ from modicum.ledger.events import (
     ReleaseStarted,
     ReleaseVoided,
     RoundOpened,
+    day_of,
     record_release,
 )
 from modicum.policy import CompiledPolicy
 from modicum.release import EVERYTHING, Part, parse_release, price
+from modicum.workspace.bringing_in import RESERVATION_SECONDS_MAX
 
 ROOT = Path(__file__).parents[3]
 SMALL = compiled()
@@ -144,6 +152,24 @@ TWIN: RecordedMechanism = ONE.mechanisms[0]
         replace(ONE, labels={}),
         replace(ONE, labels={"ml": "grey"}),
         replace(ONE, mechanisms=(TWIN, TWIN)),
+        replace(ONE, mechanisms=()),
+        replace(ONE, content="0" * 64),
+        replace(ONE, metadata={"purpose": "press"}),
+        replace(ONE, given=()),
+        replace(ONE, given=None),
+        replace(ONE, given=("more",)),
+        replace(ONE, labels={"ml": "none"}),
+        with_mechanism(ONE, description=described(ONE, name=["counts"])),
+        with_mechanism(ONE, description=described(ONE, kind=["gaussian"])),
+        with_mechanism(ONE, description=described(ONE, kind=None)),
+        with_mechanism(ONE, description=described(ONE, kind="laplace")),
+        described_anew(
+            with_mechanism(
+                ONE,
+                attributes=("nonsense",),
+                description=described(ONE, attributes=["nonsense"]),
+            )
+        ),
     ],
 )
 def test_a_release_that_contradicts_itself_is_found(forged: RecordedRelease) -> None:
@@ -155,6 +181,43 @@ def test_a_release_that_contradicts_itself_is_found(forged: RecordedRelease) -> 
         PastRecorded(forged, digest),
     ):
         breaks(events(activated(SMALL), body), "`r-1`: ")
+
+
+@pytest.mark.spec("LED-17")
+def test_a_label_is_given_where_it_is_not_the_default() -> None:
+    node = from_python(counts("r-1"))
+    vocabulary = SMALL.policy.vocabulary
+    plain = record_release(price(parse_release(node, vocabulary), vocabulary))
+    assert plain.given == ()
+    assert ONE.given == ("ml",)
+    assert holds(events(activated(SMALL), reserved(plain))) == 1
+    assert described_anew(plain) == plain
+    assert described_anew(ONE) == ONE
+    forged = replace(plain, labels={"ml": "black-box"})
+    breaks(events(activated(SMALL), reserved(forged)), "not the digest")
+    twice = replace(ONE, given=("ml", "ml"))
+    breaks(events(activated(SMALL), reserved(twice)), "not the digest")
+
+
+@pytest.mark.spec("LED-17")
+def test_a_reservation_for_no_time_or_too_long_is_found() -> None:
+    assert RESERVATION_MAX.total_seconds() == RESERVATION_SECONDS_MAX
+    for until in (NOON, "2026-05-01T11:59:59.999999Z", "2026-07-30T12:00:00.000001Z"):
+        late = ReleaseReserved(ONE, SMALL.policy.digest, until)
+        breaks(events(activated(SMALL), late), "nobody can ask for")
+    last = ReleaseReserved(ONE, SMALL.policy.digest, "2026-07-30T12:00:00.000000Z")
+    assert holds(events(activated(SMALL), last)) == 1
+
+
+@pytest.mark.spec("LED-17")
+def test_a_denial_of_what_stands_is_found() -> None:
+    huge = release(rho="3")
+    digest = SMALL.policy.digest
+    denial = ReleaseDenied(
+        huge, digest, decide(Balances(SMALL), huge, day_of(NOON)).blocking
+    )
+    assert holds(events(activated(SMALL), denial, PastRecorded(huge, digest))) == 1
+    breaks(events(activated(SMALL), PastRecorded(huge, digest), denial), "stands")
 
 
 # --- times ------------------------------------------------------------------------
@@ -206,6 +269,30 @@ def test_a_word_in_a_role_of_others_is_found(
     breaks(said, "not theirs")
 
 
+@pytest.mark.spec("LED-17")
+def test_an_approval_names_what_it_is_about() -> None:
+    one = release(under=ASKING)
+    begun, booked = activated(ASKING), reserved(one, "olga", under=ASKING)
+    other = replace(word(one.content), id="r-2")
+    breaks(events(begun, ("olga", other), booked), "under another id")
+    breaks(
+        events(begun, ("olga", word(one.content)), ("pavel", other)),
+        "its id is not that",
+    )
+    digest = SMALL.policy.digest
+    policy = ApprovalGiven("policy", "0" * 64, digest, True, ("officer",), "fine")
+    breaks(events(activated(GUARDED), ("olga", policy)), "its id is not that")
+
+
+@pytest.mark.spec("LED-17")
+def test_what_was_approved_cannot_be_replaced_by_something_else() -> None:
+    harmless = release(rho="0.0001", under=ASKING)
+    big = replace(release(rho="0.004", under=ASKING), content=harmless.content)
+    agreed = ("olga", word(harmless.content))
+    said = events(activated(ASKING), agreed, reserved(big, "olga", under=ASKING))
+    breaks(said, "not the digest")
+
+
 # --- policies -----------------------------------------------------------------------
 
 
@@ -253,6 +340,42 @@ def test_decisions_follow_from_what_came_before_a_policy() -> None:
     # Given up under the later policy, it is taken back there, too.
     open_one = (activated(SMALL), reserved(big), then, ReleaseVoided("big", "test"))
     assert holds(events(*open_one, ReleaseReserved(small, under, LATER))) == 2
+
+
+@pytest.mark.spec("LED-17")
+def test_nothing_comes_before_the_first_policy() -> None:
+    for first in (word("c" * 64), Annotated("", "x"), RoundOpened("one", {})):
+        breaks(events(first), "before any policy")
+
+
+@pytest.mark.spec("LED-17")
+def test_a_policy_has_its_name_and_a_reason_to_replace_another() -> None:
+    begun, then = activated(SMALL), activated(TIGHTER)
+    assert holds(events(replace(begun, reason=""), then)) == 0
+    breaks(events(replace(begun, name="approved")), "the name it names")
+    for reason in ("", "  "):
+        breaks(events(begun, replace(then, reason=reason)), "without a reason")
+
+
+@pytest.mark.spec("LED-17")
+def test_a_plan_of_what_is_not_there_is_found() -> None:
+    begun = (activated(SMALL), reserved(ONE))
+    opened = RoundOpened("one", {"user": 10})
+    plan = PlanCommitted("plan", "one", "0" * 64, ("r-1",))
+    assert holds(events(*begun, opened, plan)) == 1
+    ghost = replace(plan, releases=("r-1", "ghost"))
+    breaks(events(*begun, opened, ghost), "not there")
+    breaks(events(*begun, replace(opened, unlocked={"nobody": 1})), "does not have")
+
+
+@pytest.mark.spec("LED-3")
+def test_the_state_at_any_entry_is_told() -> None:
+    records = chained(events(activated(SMALL), reserved(ONE), ReleaseStarted("r-1")))
+    found = audit(records, states_at=(1, 3, 9)).states
+    assert found == {
+        1: audit(records[:1]).state_digest,
+        3: audit(records).state_digest,
+    }
 
 
 def test_a_lawless_step_is_found() -> None:

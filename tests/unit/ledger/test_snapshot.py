@@ -126,6 +126,12 @@ def test_a_snapshot_of_another_version_is_none(
 
 
 @pytest.mark.spec("LED-16")
+def test_a_snapshot_of_another_package_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "_package_version", lambda: "another")
+    assert read_snapshot(WHOLE) is None
+
+
+@pytest.mark.spec("LED-16")
 @pytest.mark.parametrize(
     ("old", "new"),
     [

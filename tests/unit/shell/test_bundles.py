@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import pytest
-from samples.audited import at, bundle, checkpoint, key, log
+from samples.audited import at, bundle, bundled, checked, checkpoint, key, log
 
 from modicum.core.errors import InputError, UsageError, VerificationError
-from modicum.ledger import Record
-from modicum.ledger.bundle import PAGE_BYTES, PAGE_RECORDS, Survey, members, paged
+from modicum.ledger import Record, audit
+from modicum.ledger.bundle import (
+    PAGE_BYTES,
+    PAGE_RECORDS,
+    Manifest,
+    Survey,
+    checkpoint_name,
+    key_name,
+    member_bytes_max,
+    members,
+    page_name,
+    paged,
+)
 from modicum.ledger.bundle_reader import BundleReader
 from modicum.ledger.claims import signed_bytes
+from modicum.ledger.stored_zip import Directory, Member, unpacked
 from modicum.shell.bundles import (
     bundle_store,
     export_bundle,
@@ -152,6 +165,8 @@ def test_an_empty_ledger_has_no_bundle(tmp_path: Path) -> None:
         sign_checkpoint(given([]), Signing(key(), at(1)))
     with pytest.raises(UsageError, match="no ledger"):
         open_log(tmp_path / "missing.db")
+    with pytest.raises(UsageError, match="a folder"):
+        open_log(tmp_path)
 
 
 def test_receipts_are_for_the_latest_answer(tmp_path: Path) -> None:
@@ -197,3 +212,82 @@ def test_a_manifest_that_lies_is_found() -> None:
         with pytest.raises(VerificationError):
             list(BundleReader(members(lie, [], rows)).records())
     assert tuple(BundleReader(members(honest, [], rows)).records()) == rows
+
+
+# --- pages, checkpoints and sizes as they are written ------------------------------
+
+
+def refuses(written: Iterable[Member], why: str) -> None:
+    with pytest.raises(VerificationError, match=why):
+        list(BundleReader(written).records())
+
+
+@pytest.mark.spec("AUD-2")
+def test_pages_that_are_filled_in_another_way_are_refused() -> None:
+    rows = log()
+    honest = Survey(rows).manifest([])
+    (whole,) = [data for name, data in bundled(rows) if name.startswith("records/")]
+    policies = [one for one in bundled(rows) if one[0].startswith("policies/")]
+    lines = whole.splitlines(keepends=True)
+    for pages in ([*lines], [b"".join(lines[:5]), b"".join(lines[5:])]):
+        manifest = replace(honest, pages=len(pages))
+        named = [(page_name(place), data) for place, data in enumerate(pages, 1)]
+        written = [("manifest.json", manifest.to_bytes()), *named, *policies]
+        refuses(written, "not filled")
+
+
+@pytest.mark.spec("AUD-2")
+@pytest.mark.parametrize(
+    "page", [b"1\n" * (PAGE_RECORDS + 1), (b"1" * (PAGE_BYTES // 2) + b"\n") * 2]
+)
+def test_a_page_that_is_too_large_is_not_taken_apart(page: bytes) -> None:
+    manifest = Manifest("0" * 64, 1, "0" * 64, 1, 0, (), 0)
+    written = [("manifest.json", manifest.to_bytes()), (page_name(1), page)]
+    refuses(written, "not filled")
+
+
+@pytest.mark.spec("AUD-2")
+def test_checkpoints_are_in_order_and_there_once() -> None:
+    rows = log()
+    first, second = checkpoint(rows, 5, key()), checkpoint(rows, 9, key())
+    keys = [one for one in bundled(rows, [first]) if one[0].startswith("keys/")]
+    for found in ([first, first], [second, first]):
+        manifest = Survey(rows).manifest(found)
+        written = [
+            ("manifest.json", manifest.to_bytes()),
+            *keys,
+            *(
+                (checkpoint_name(place), signed_bytes(one))
+                for place, one in enumerate(found, 1)
+            ),
+        ]
+        refuses(written, "in order")
+
+
+@pytest.mark.spec("AUD-5")
+@pytest.mark.parametrize(
+    "name", ["manifest.json", key_name("0" * 64), checkpoint_name(1)]
+)
+def test_no_more_is_read_than_a_member_of_its_kind_may_have(name: str) -> None:
+    size = member_bytes_max(name) + 1
+    head = Directory().add(name, bytes(size))
+    asked: list[int] = []
+    file = BytesIO(head + bytes(64))
+
+    def read(count: int) -> bytes:
+        asked.append(count)
+        return file.read(count)
+
+    with pytest.raises(ValueError, match="larger than any"):
+        list(unpacked(read, member_bytes_max))
+    assert max(asked) < 200
+
+
+def test_a_checkpoint_that_states_another_state_is_found() -> None:
+    rows = log()
+    right = audit(rows[:5]).state_digest
+    checked(bundle(rows, [checkpoint(rows, 5, key(), state=right)]))
+    for seq in (5, len(rows)):
+        wrong = checkpoint(rows, seq, key(), state="0" * 64)
+        with pytest.raises(VerificationError, match="another state"):
+            checked(bundle(rows, [wrong]))

@@ -333,7 +333,9 @@ def test_who_gives_up_in_time_is_dropped(
 
 def test_who_gives_up_too_late_finds_it_done(decider: Decider, store: Gate) -> None:
     store.shut()
-    waiting = decider._submission(counts("late"), "", post=False, reserve_seconds=60)
+    waiting = decider._clerk.submission(
+        counts("late"), "", post=False, reserve_seconds=60
+    )
     decider._desk._line.join([waiting])
     assert store.reached.wait(PATIENCE)
     with pytest.raises(UnavailableError, match="no answer"):

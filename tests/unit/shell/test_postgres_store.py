@@ -219,6 +219,24 @@ def test_ledgers_in_one_database_do_not_know_each_other(postgres: Cluster) -> No
     other.close()
 
 
+@pytest.mark.spec("LED-19")
+def test_what_was_not_stored_is_not_acknowledged_by_the_server(
+    postgres: Cluster, store: PostgresStore
+) -> None:
+    append(store, numbered(1, 2))
+    schema = schema_of(store)
+    postgres.execute(
+        f"CREATE FUNCTION {schema}.swallow() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RETURN NULL; END $$;"
+        f"CREATE TRIGGER swallow BEFORE INSERT ON {schema}.events FOR EACH ROW"
+        f" WHEN (NEW.seq = 3) EXECUTE FUNCTION {schema}.swallow()"
+    )
+    for records in (numbered(3, 3), numbered(3, 4)):
+        with pytest.raises(VerificationError, match="was not stored"):
+            append(store, records)
+    assert list(store.read(0)) == numbered(1, 2)
+
+
 @pytest.mark.parametrize("table", ["events", "checkpoints"])
 @pytest.mark.parametrize(
     "change", ["UPDATE {t} SET {c} = {c}", "DELETE FROM {t}", "TRUNCATE {t}"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from modicum.core.errors import (
 )
 from modicum.shell.sqlite_store import SqliteStore
 from modicum.shell.sqlite_tables import SCHEMA_VERSION
+from modicum.shell.turnstile import Turnstile
 
 GOLDEN = ROOT / "tests" / "golden" / "ledgers" / "v1.db"
 GOLDEN_HEAD = "41bef02409f803abbef8b96f4faff7fbcfa4b8de1d37f05dad548bb805dc7b11"
@@ -330,22 +333,239 @@ def test_several_servers_keep_one_ledger_open(tmp_path: Path) -> None:
     assert look(path) == list(range(1, 31))
 
 
-def test_a_server_follows_when_another_file_takes_the_place(tmp_path: Path) -> None:
-    """What it acknowledges is in the file that people see, not in a deleted one."""
+@pytest.mark.spec("LED-18")
+@pytest.mark.parametrize("removed", [False, True])
+@pytest.mark.parametrize("only", ["reads", "writes", "both"])
+def test_a_server_ends_when_another_file_takes_the_place(
+    tmp_path: Path, removed: bool, only: str
+) -> None:
+    """It used to follow: with the write-ahead log of the file before, that destroys."""
     path, backup = tmp_path / "a.db", tmp_path / "b.db"
     append(SqliteStore(backup), numbered(1, 1))
+    append(SqliteStore(path), numbered(1, 3))
     server = SqliteStore(path, keep_open=True)
-    append(server, numbered(1, 3))
-    assert [record.seq for record in server.read(0)] == [1, 2, 3]
+    if only != "writes":
+        assert [record.seq for record in server.read(0)] == [1, 2, 3]
+    if only != "reads":
+        append(server, [])
+    if removed:
+        path.unlink()
+    else:
+        backup.replace(path)
+    before = fingerprint(tmp_path)
+    for attempt in (
+        server.exists,
+        lambda: list(server.read(0)),
+        lambda: append(server, numbered(2, 2)),
+        lambda: server.add_checkpoint(b"x"),
+        lambda: list(server.read(0)),
+    ):
+        with pytest.raises(VerificationError) as caught:
+            attempt()
+        assert "was replaced or removed" in str(caught.value)
+    assert fingerprint(tmp_path).get("a.db") == before.get("a.db")
     server.close()
-    append(server, [])
-    for suffix in ("-wal", "-shm"):
-        Path(f"{path}{suffix}").unlink(missing_ok=True)
-    backup.replace(path)
-    assert [record.seq for record in server.read(0)] == [1]
-    append(server, numbered(2, 2))
-    server.close()
+    if not removed:
+        for suffix in ("-wal", "-shm"):
+            Path(f"{path}{suffix}").unlink(missing_ok=True)
+        assert look(path) == [1]
+
+
+@pytest.mark.spec("LED-18")
+@pytest.mark.parametrize("keep_open", [False, True])
+def test_a_ledger_with_two_names_is_not_written(
+    tmp_path: Path, keep_open: bool
+) -> None:
+    """Each name would have locks of its own, and a write-ahead log of its own."""
+    path, other = tmp_path / "a.db", tmp_path / "other" / "b.db"
+    other.parent.mkdir()
+    store = SqliteStore(path, keep_open=keep_open)
+    append(store, numbered(1, 1))
+    other.hardlink_to(path)
+    for one in (store, SqliteStore(path), SqliteStore(other, keep_open=True)):
+        with pytest.raises(UsageError) as caught:
+            append(one, numbered(2, 2))
+        assert "hard link" in str(caught.value)
+    assert [one.name for one in other.parent.glob("*-wal")] == []
+    other.unlink()
+    append(store, numbered(2, 2))
+    store.close()
     assert look(path) == [1, 2]
+
+
+@pytest.mark.spec("LED-7")
+def test_beside_a_server_that_has_not_spoken_a_reader_makes_no_file(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.db"
+    append(SqliteStore(path), numbered(1, 2))
+    release = Turnstile(path, 1.0).keep_live()
+    before = fingerprint(tmp_path)
+    assert look(path) == [1, 2]
+    assert fingerprint(tmp_path) == before
+    release()
+
+
+def test_a_fork_in_a_turn_locks_nobody_out(tmp_path: Path) -> None:
+    for keep_open in (False, True):
+        place = sqlite_place(tmp_path / f"{keep_open}.db", keep_open=keep_open)
+        ended, said = place.run(
+            "import time\n"
+            "from modicum.shell.turnstile import Turnstile\n"
+            "with store.turn() as turn:\n"
+            "    turn.append(numbered(1, 1))\n"
+            "    child = os.fork()\n"
+            "    if child == 0:\n"
+            "        time.sleep(600)\n"
+            "store.close()\n"
+            "with Turnstile(sys.argv[1], 0.5).writing(): say('turn')\n"
+            "with Turnstile(sys.argv[1], 0.5).reading() as live: say(str(live))\n"
+            "os.kill(child, 9)\n"
+        )
+        assert (ended, said.split()) == (0, ["turn", "False"])
+
+
+def test_a_child_that_leaves_the_turn_does_not_end_it(tmp_path: Path) -> None:
+    ended, said = sqlite_place(tmp_path / "a.db", keep_open=False).run(
+        "from modicum.shell.turnstile import Turnstile, TurnTimeoutError\n"
+        "with Turnstile(sys.argv[1], 0.05).writing():\n"
+        "    child = os.fork()\n"
+        "    if child:\n"
+        "        os.waitpid(child, 0)\n"
+        "        try:\n"
+        "            with Turnstile(sys.argv[1], 0.05).writing(): say('two')\n"
+        "        except TurnTimeoutError:\n"
+        "            say('one')\n"
+        "if child == 0:\n"
+        "    os._exit(0)\n"
+    )
+    assert (ended, said.split()) == (0, ["one"])
+
+
+# --- what others put into the file ---
+
+SWALLOW = "CREATE TRIGGER gone AFTER INSERT ON events BEGIN DELETE FROM events; END"
+
+
+def meddle(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+@pytest.mark.spec("LED-19")
+@pytest.mark.parametrize("keep_open", [False, True])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        SWALLOW,
+        "CREATE VIEW more AS SELECT * FROM events",
+        "CREATE TABLE more (x)",
+        "CREATE INDEX more ON events (hash)",
+        "DROP TABLE checkpoints",
+    ],
+)
+def test_a_ledger_with_more_or_less_than_its_tables_is_refused(
+    tmp_path: Path, keep_open: bool, statement: str
+) -> None:
+    path = tmp_path / "a.db"
+    store = SqliteStore(path, keep_open=keep_open)
+    append(store, numbered(1, 2))
+    meddle(path, statement)
+    for attempt in (
+        lambda: append(store, numbered(3, 3)),
+        lambda: list(store.read(0)),
+        lambda: list(SqliteStore(path).read(0)),
+    ):
+        with pytest.raises(VerificationError) as caught:
+            attempt()
+        assert caught.value.code is Code.LEDGER_BROKEN
+    store.close()
+
+
+@pytest.mark.spec("LED-19")
+@pytest.mark.parametrize("keep_open", [False, True])
+def test_tables_that_are_made_otherwise_are_not_written(
+    tmp_path: Path, keep_open: bool
+) -> None:
+    path = tmp_path / "a.db"
+    store = SqliteStore(path, keep_open=keep_open)
+    append(store, [])
+    meddle(
+        path,
+        "DROP TABLE events",
+        "CREATE TABLE events (seq INTEGER PRIMARY KEY ON CONFLICT REPLACE,"
+        " payload BLOB NOT NULL, hash TEXT NOT NULL) STRICT",
+    )
+    with pytest.raises(VerificationError):
+        append(store, numbered(1, 1))
+    store.close()
+
+
+def test_statistics_and_a_vacuum_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    append(SqliteStore(path), numbered(1, 2))
+    meddle(path, "ANALYZE", "VACUUM")
+    append(SqliteStore(path), numbered(3, 3))
+    assert look(path) == [1, 2, 3]
+
+
+@pytest.mark.spec("LED-19")
+def test_rows_before_the_first_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    append(SqliteStore(path), numbered(1, 2))
+    meddle(path, "INSERT INTO events VALUES (0, x'7b', 'h')")
+    with pytest.raises(VerificationError, match="before the first"):
+        SqliteStore(path).read(0)
+
+
+@pytest.mark.spec("LED-19")
+def test_what_was_not_stored_is_not_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trigger that nobody noticed is found when the entries are read back."""
+    path = tmp_path / "a.db"
+    append(SqliteStore(path), numbered(1, 2))
+    meddle(path, SWALLOW.replace("events; END", "events WHERE seq = 3; END"))
+    for module, name in (
+        ("sqlite_tables", "_refuse_additions"),
+        ("sqlite_access", "refuse_other_tables"),
+    ):
+        monkeypatch.setattr(f"modicum.shell.{module}.{name}", lambda *_: None)
+    with pytest.raises(VerificationError, match="was not stored as it was written"):
+        append(SqliteStore(path), numbered(3, 3))
+    assert look(path) == [1, 2]
+
+
+# --- the snapshot ---
+
+
+def test_a_snapshot_that_was_never_finished_leaves_nothing_for_good(
+    tmp_path: Path,
+) -> None:
+    place = sqlite_place(tmp_path / "a.db", keep_open=False)
+    for _ in range(3):
+        ended, _ = place.run(
+            "os.fsync = lambda _: die()\nstore.save_snapshot(b'x' * 9999)"
+        )
+        assert ended == -9
+    assert [one.name for one in tmp_path.iterdir()] == ["a.db.snapshot.draft"]
+    store = place.open()
+    assert store.load_snapshot() is None
+    store.save_snapshot(b"whole")
+    assert [one.name for one in tmp_path.iterdir()] == ["a.db.snapshot"]
+    assert store.load_snapshot() == b"whole"
+
+
+def test_two_who_save_a_snapshot_do_not_mix_theirs(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    draft = Path(f"{path}.snapshot.draft")
+    with draft.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        SqliteStore(path).save_snapshot(b"second")
+        assert SqliteStore(path).load_snapshot() is None
+    SqliteStore(path).save_snapshot(b"third")
+    assert SqliteStore(path).load_snapshot() == b"third"
 
 
 @pytest.mark.parametrize("keep_open", [False, True])

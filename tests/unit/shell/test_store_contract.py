@@ -12,7 +12,12 @@ from pathlib import Path
 import pytest
 from samples.stores import Place, append, numbered, postgres_place, sqlite_place
 
-from modicum.core.errors import Code, UnavailableError, VerificationError
+from modicum.core.errors import (
+    Code,
+    InvariantError,
+    UnavailableError,
+    VerificationError,
+)
 from modicum.ledger import Record
 from modicum.shell import paging
 from modicum.workspace.ports import Store
@@ -137,6 +142,26 @@ def test_a_number_taken_behind_the_stores_back_is_refused(
 
 
 # --- turns ---
+
+
+def test_a_turn_is_of_no_use_after_its_end(store: Store) -> None:
+    """Its connection may be in another turn by now, or in none."""
+    append(store, numbered(1, 1))
+    with store.turn() as turn:
+        begun_before = iter(turn.read(0))
+    for attempt in (
+        lambda: turn.append(numbered(2, 2)),
+        lambda: list(turn.read(0)),
+        lambda: list(begun_before),
+    ):
+        with pytest.raises(InvariantError):
+            attempt()
+    assert list(store.read(0)) == numbered(1, 1)
+    with pytest.raises(KeyError), store.turn() as turn:
+        raise KeyError
+    with store.turn(), pytest.raises(InvariantError):
+        turn.append(numbered(2, 2))
+    assert list(store.read(0)) == numbered(1, 1)
 
 
 def add_one(store: Store, payload: bytes) -> None:

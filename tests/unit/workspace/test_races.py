@@ -90,34 +90,3 @@ def test_a_limit_finer_than_a_ledger_unit_is_shown_as_it_decides(
 
     assert loss.allowed
     assert amounts(loss).together <= amounts(loss).limit == 2 * 10**12
-
-
-@pytest.mark.spec("LED-3")
-def test_a_ledger_that_was_put_back_is_read_anew(tmp_path: Path) -> None:
-    ws = workspace(tmp_path)
-    ws.submit(counts("r-1", rho="0.001"))
-    backup = (tmp_path / "ledger.db").read_bytes()
-    ws.submit(counts("r-2", rho="0.015"))
-    assert not ws.check(counts("r-3", rho="0.015")).allowed
-    (tmp_path / "ledger.db").write_bytes(backup)
-    assert ws.check(counts("r-3", rho="0.015")).allowed
-    assert ws.submit(counts("r-4", rho="0.015")).allowed
-    assert ws.verify().entries == 3
-    # Another history of the same length is another history, too.
-    other = workspace(tmp_path)
-    (tmp_path / "ledger.db").write_bytes(backup)
-    other.submit(counts("r-5", rho="0.002"))
-    assert "r-4" not in ws.state().releases
-    assert "r-5" in ws.state().releases
-    assert ws.verify().entries == 3
-
-
-@pytest.mark.spec("LED-3")
-def test_a_ledger_that_was_removed_is_begun_anew(tmp_path: Path) -> None:
-    ws = workspace(tmp_path)
-    ws.submit(counts("r-1", rho="0.015"))
-    (tmp_path / "ledger.db").unlink()
-    assert ws.check(counts("r-2", rho="0.015")).allowed
-    ws.submit(counts("r-2", rho="0.015"))
-    assert ws.verify().entries == 2
-    assert workspace(tmp_path).state().digest() == ws.state().digest()

@@ -25,6 +25,7 @@ from modicum.policy.declarations.earlier_values import (
 from modicum.policy.model import Attribute
 from modicum.release import Partition, Population, Unit
 from modicum.release.population import Was
+from modicum.release.units import clocks_of
 
 __all__ = ["DETAIL_MAX", "DOMAIN_MAX", "read_population"]
 
@@ -45,8 +46,7 @@ def read_population(
     Raises:
         InputError: With every mistake found.
     """
-    timed = (one for one in units.values() if one.period is not None)
-    clocks = frozenset(one.column for one in timed if one.column is not None)
+    clocks = clocks_of(units)
     static = frozenset(name for name, one in attributes.items() if one.static)
     if node is None:
         return Population(static=static, clocks=clocks)
