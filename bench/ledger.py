@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import resource
@@ -203,6 +204,8 @@ class Load:
     def wait(self, share: float) -> float:
         """Return how many milliseconds a share of the requests waited at most."""
         ordered = sorted(self.waits)
+        if not ordered:
+            return math.nan  # Nothing was answered in so short a time.
         return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
