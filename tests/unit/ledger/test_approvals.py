@@ -8,8 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples.small import POLICY, compiled
 
-from modicum.ledger.approvals import approved_by, hearings, roles_of
-from modicum.ledger.state import Agreement
+from modicum.ledger.approvals import (
+    approved_by,
+    hearings,
+    hearings_of_policy,
+    roles_of,
+)
+from modicum.ledger.state import ActivePolicy, Agreement, State
 from modicum.policy.model import Approval
 from modicum.policy.predicates import Constant
 
@@ -90,3 +95,24 @@ def test_a_person_may_have_several_roles() -> None:
     assert roles_of("ada", policy) == ("a", "b")
     assert roles_of("dan", policy) == ()
     assert roles_of("ada", compiled(POLICY).policy) == ()
+
+
+def test_an_agreement_to_a_policy_ends_with_the_policy_it_was_to_follow() -> None:
+    asks = POLICY + "roles: {officer: [ada]}\nactivation: {need: 1, from: [officer]}\n"
+    policy, successor = compiled(asks).policy, "5" * 64
+    word = Agreement("ada", True, ("officer",), 7)
+    for activated, agreed in ((5, True), (9, False)):
+        held = ActivePolicy(policy.digest, policy.name, asks, activated)
+        state = State(policies=[held], approvals={("policy", successor): (word,)})
+        (heard,) = hearings_of_policy(successor, policy, state, "bob")
+        assert (heard.agreed == ("ada",)) == agreed
+
+
+@pytest.mark.parametrize("written", ["ada", "Ada", " ada ", "ADA"])
+def test_a_requester_is_known_however_the_name_is_written(written: str) -> None:
+    approval = Approval(Constant(value=True), 1, ("officer",), False, None)
+    said = [Agreement("ada", True, ("officer",), 1)]
+    (heard,) = hearings([approval], said, {"officer": ["ada", "bob"]}, [written])
+    assert heard.agreed == ()
+    (other,) = hearings([approval], said, {"officer": ["ada", "bob"]}, ["cyd"])
+    assert other.agreed == ("ada",)
