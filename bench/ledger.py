@@ -32,18 +32,18 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from modicum.ledger import GENESIS, Event, Record, seal
-from modicum.ledger.consistency import content_of
-from modicum.ledger.events import (
+from modicum.ledger.log.events import (
     PolicyActivated,
     ReleasePosted,
     ReleaseReserved,
     ReleaseStarted,
 )
+from modicum.ledger.proof.consistency import content_of
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
 from modicum.shell.clock import SystemClock
-from modicum.shell.decider import Decider
-from modicum.shell.stores import open_store
+from modicum.shell.serving.decider import Decider
+from modicum.shell.storage.stores import open_store
 from modicum.workspace import Decision
 from modicum.workspace.answers import price_release
 from modicum.workspace.ports import Store, Turn

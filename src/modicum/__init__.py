@@ -35,9 +35,9 @@ if TYPE_CHECKING:
         randomized_response,
         zcdp,
     )
-    from modicum.shell.decider import Decider
     from modicum.shell.files import load_policy, load_release
-    from modicum.shell.serving import open_decider
+    from modicum.shell.serving.decider import Decider
+    from modicum.shell.serving.opening import open_decider
     from modicum.shell.wiring import open_workspace as open  # noqa: A004
     from modicum.workspace import Decision, Workspace
 
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 # the command line start fast.
 _PUBLIC = {
     "open": ("modicum.shell.wiring", "open_workspace"),
-    "open_decider": ("modicum.shell.serving", "open_decider"),
+    "open_decider": ("modicum.shell.serving.opening", "open_decider"),
     "load_policy": ("modicum.shell.files", "load_policy"),
     "load_release": ("modicum.shell.files", "load_release"),
     "Workspace": ("modicum.workspace", "Workspace"),
-    "Decider": ("modicum.shell.decider", "Decider"),
+    "Decider": ("modicum.shell.serving.decider", "Decider"),
     "Decision": ("modicum.workspace", "Decision"),
     "Release": ("modicum.release", "ReleaseDraft"),
     **{

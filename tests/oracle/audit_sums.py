@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,10 @@ class _Charge:
     points: Bools
 
 
+#: What a release adds, by unit.
+Charges: TypeAlias = Sequence[tuple[str, Sequence[_Charge]]]
+
+
 class Sums:
     """The exact sums of every rule over history, at every point of its unit."""
 
@@ -45,18 +49,22 @@ class Sums:
             for unit in dict.fromkeys(rule.unit for rule in rules)
         }
 
-    def add(self, release: Plain, day: int, sign: int = 1) -> None:
-        for unit, charges in self._charges(release, day):
-            self._units[unit].add(charges, sign)
+    def add(self, charges: Charges, sign: int = 1) -> None:
+        for unit, found in charges:
+            self._units[unit].add(found, sign)
 
-    def exceeded(self, release: Plain, day: int) -> tuple[str, ...]:
+    def exceeded(self, charges: Charges) -> tuple[str, ...]:
         """Return the rules that a release would exceed somewhere, in their order."""
         over = [
             rule
-            for unit, charges in self._charges(release, day)
-            for rule in self._units[unit].exceeded(charges)
+            for unit, found in charges
+            for rule in self._units[unit].exceeded(found)
         ]
         return tuple(self._ids[rule] for rule in sorted(over))
+
+    def charges(self, release: Plain, day: int) -> Charges:
+        """Return what a release adds, on the day that it is charged on."""
+        return list(self._charges(release, day))
 
     def _charges(
         self, release: Plain, day: int
@@ -133,8 +141,8 @@ class _UnitSums:
         self._row = {int(rule): row for row, rule in enumerate(self._rules)}
         self.points = Points(compiled, unit, extent)
         self._read_filters(compiled)
-        shape = len(self._rules), len(self._watched), self.points.count
-        self._sums = np.zeros(shape, np.int64)
+        shape = len(self._rules), self.points.count
+        self._sums = [np.zeros(shape, np.int64) for _ in self._watched]
 
     def _read_filters(self, compiled: CompiledPolicy) -> None:
         filters = [
@@ -174,34 +182,41 @@ class _UnitSums:
 
     def add(self, charges: Sequence[_Charge], sign: int) -> None:
         for one in charges:
-            points = np.flatnonzero(one.points)
-            place = np.ix_(one.rules, np.arange(len(self._watched)), points)
-            self._sums[place] += sign * one.loss[None, :, None]
+            place = one.rules[:, None], np.flatnonzero(one.points)
+            for sums, loss in zip(self._sums, one.loss, strict=True):
+                if loss:
+                    sums[place] += sign * loss
 
     def exceeded(self, charges: Sequence[_Charge]) -> list[int]:
         """Return the rules that would be exceeded at a point that is touched."""
         rules = np.unique(np.concatenate([one.rules for one in charges]))
         points = np.flatnonzero(np.any([one.points for one in charges], axis=0))
-        together = self._sums[np.ix_(rules, np.arange(len(self._watched)), points)]
+        place = rules[:, None], points
+        places = [
+            (np.searchsorted(rules, one.rules)[:, None], here)
+            for one in charges
+            for here in [np.flatnonzero(one.points[points])]
+        ]
         touched = np.zeros((len(rules), len(points)), np.bool_)
-        for one in charges:
-            own = np.isin(rules, one.rules)
-            here = one.points[points]
-            reached = own[:, None] & here[None, :]
-            touched |= reached
-            together += reached[:, None, :] * one.loss[None, :, None]
-        over = touched & ~self._admitted(rules, together)
+        for own in places:
+            touched[own] = True
+        within = []
+        for number, sums in enumerate(self._sums):
+            together = sums[place]
+            for one, own in zip(charges, places, strict=True):
+                together[own] += one.loss[number]
+            within.append(together <= self._caps[rules, number][:, None])
+        over = touched & ~self._admitted(rules, within)
         return [int(n) for n in self._rules[rules[over.any(axis=1)]]]
 
-    def _admitted(self, rules: Numbers, sums: Numbers) -> Bools:
-        caps, named = self._caps[rules][:, :, None], self._named[rules][:, :, None]
-        within = sums <= caps
-        delta = within[:, -1]
-        measures, asked = within[:, :-1], named[:, :-1]
-        one_holds = (measures & asked).any(axis=1)
-        all_hold = (measures | ~asked).all(axis=1)
-        held: Bools = np.where(self._every[rules][:, None], all_hold, one_holds)
-        admitted: Bools = (held & delta) | ~self._enforced[rules][:, None]
+    def _admitted(self, rules: Numbers, within: Sequence[Bools]) -> Bools:
+        *measures, delta = within
+        one_holds, all_hold = np.zeros_like(delta), np.ones_like(delta)
+        for held, asked in zip(measures, self._named[rules].T, strict=False):
+            one_holds |= held & asked[:, None]
+            all_hold &= held | ~asked[:, None]
+        enough: Bools = np.where(self._every[rules][:, None], all_hold, one_holds)
+        admitted: Bools = (enough & delta) | ~self._enforced[rules][:, None]
         return admitted
 
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from modicum.policy.compile import compile_text
 from oracle.audit_points import Extent, Plain, ordinal
-from oracle.audit_sums import Sums
+from oracle.audit_sums import Charges, Sums
 
 #: A stored row: its number, its bytes, and its hash.
 Row: TypeAlias = tuple[int, bytes, str]
@@ -138,6 +138,7 @@ class _Auditor:
         self._status: dict[str, str] = {}
         self._expires: dict[str, str] = {}
         self._counted: dict[str, tuple[Plain, int]] = {}
+        self._can_be_given_up: dict[str, Charges] = {}
         self._sums: Sums | None = None
         self._digest = ""
         self._last_time = ""
@@ -179,8 +180,9 @@ class _Auditor:
             self.found.broken.append(f"{seq}: the digest of its policy")
         self._digest = compiled.policy.digest
         self._sums = Sums(compiled, self._extent)
+        self._can_be_given_up.clear()
         for release, day in self._counted.values():
-            self._sums.add(release, day)
+            self._sums.add(self._sums.charges(release, day))
 
     def _bring_in(self, event: Plain, seq: int) -> None:
         kind, release = event["kind"], event["body"]["release"]
@@ -191,15 +193,17 @@ class _Auditor:
             return
         if name in self._status:
             self.found.broken.append(f"{seq}: {name} stands already")
+        charges = self._sums.charges(release, day)
         if kind != "past-recorded":
-            over = self._sums.exceeded(release, day)
+            over = self._sums.exceeded(charges)
             self._compare(kind, tuple(event["body"].get("blocking", ())), over, seq)
         if kind == "release-denied":
             return
         self._status[name] = "recorded" if kind == "past-recorded" else "reserved"
         self._expires[name] = event["body"].get("expires_at", "")
         self._counted[name] = release, day
-        self._sums.add(release, day)
+        self._can_be_given_up[name] = charges
+        self._sums.add(charges)
 
     def _compare(
         self, kind: str, blocking: tuple[str, ...], over: tuple[str, ...], seq: int
@@ -223,7 +227,9 @@ class _Auditor:
         if over != (kind == "release-expired") and before == "reserved":
             self.found.broken.append(f"{seq}: {name} cannot be {after} at that time")
         self._status[name] = after
+        charges = self._can_be_given_up.pop(name, None)
         if after in ("voided", "expired"):
             release, day = self._counted.pop(name)
             assert self._sums is not None
-            self._sums.add(release, day, sign=-1)
+            charges = charges or self._sums.charges(release, day)
+            self._sums.add(charges, sign=-1)

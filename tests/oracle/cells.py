@@ -19,9 +19,9 @@ from modicum.accounting.filters.budget_filters import fixed_figure, limit
 from modicum.accounting.grid import DELTA, INFINITE
 from modicum.accounting.losses import total_of
 from modicum.core.exact import DELTA_UNIT, floor_units
-from modicum.ledger.charged import charged
-from modicum.ledger.events import RecordedMechanism, RecordedRelease
-from modicum.ledger.matching import facts_of
+from modicum.ledger.deciding.charged import charged
+from modicum.ledger.deciding.matching import facts_of
+from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.predicates import Facts, holds
 from modicum.policy.rules import Stage

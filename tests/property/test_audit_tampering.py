@@ -15,15 +15,23 @@ from oracle.bundles import holds
 from samples import audited
 from samples.audited import bundle, bundled, checked, checkpoint, key, log, sealed
 
+from modicum.accounting import Loss
 from modicum.core.canonical import encode
 from modicum.core.errors import VerificationError
 from modicum.ledger import Record
-from modicum.ledger.checkpoints import Presented, receipt_of
-from modicum.ledger.claims import Signed, claim_bytes, read_signed, signed_bytes
-from modicum.ledger.events import Annotated, Body, PolicyActivated
-from modicum.ledger.stored_zip import packed
-from modicum.shell.keys import verify_signature
-from modicum.shell.verification import Trust, require_pinned, verify_log
+from modicum.ledger.log.events import (
+    Annotated,
+    Body,
+    PastRecorded,
+    PolicyActivated,
+    ReleaseDenied,
+    ReleaseReserved,
+)
+from modicum.ledger.proof.checkpoints import Presented, receipt_of
+from modicum.ledger.proof.claims import Signed, claim_bytes, read_signed, signed_bytes
+from modicum.ledger.proof.stored_zip import packed
+from modicum.shell.proofs.keys import verify_signature
+from modicum.shell.proofs.verification import Trust, require_pinned, verify_log
 
 LAST = len(audited.bodies())
 
@@ -171,6 +179,42 @@ def forged(place: int, body: Body) -> list[Record]:
 
 #: A log that holds together, in which the tenth entry is another one.
 FORGED = forged(10, Annotated("r-1", "another remark"))
+
+
+HAPPENED = tuple(audited.bodies())
+#: Every entry that brings a release in, with every coordinate that can be lowered.
+LOWERED = [
+    (seq, index)
+    for seq, body in enumerate(HAPPENED, 1)
+    if isinstance(body, ReleaseReserved | ReleaseDenied | PastRecorded)
+    for index, units in enumerate(body.release.mechanisms[0].losses["user"].coordinates)
+    if units
+]
+
+
+def cheaper(seq: int, index: int) -> Body:
+    """Return an entry of the log that states one unit less."""
+    body = HAPPENED[seq - 1]
+    assert isinstance(body, ReleaseReserved | ReleaseDenied | PastRecorded)
+    (one,) = body.release.mechanisms
+    units = list(one.losses["user"].coordinates)
+    units[index] -= 1
+    less = replace(one, losses={"user": Loss(tuple(units))})
+    return replace(body, release=replace(body.release, mechanisms=(less,)))
+
+
+@pytest.mark.spec("AUD-9")
+@settings(max_examples=examples(20), deadline=None)
+@given(place=st.sampled_from(LOWERED))
+def test_a_loss_below_its_price_is_found_in_a_bundle_that_holds_together(
+    place: tuple[int, int],
+) -> None:
+    happened = list(HAPPENED)
+    happened[place[0] - 1] = cheaper(*place)
+    rows = sealed(happened)
+    signed = checkpoint(rows, LAST, key())
+    with pytest.raises(VerificationError, match="its description costs"):
+        checked(bundle(rows, [signed]), held(signed))
 
 
 def test_a_history_written_anew_holds_together() -> None:

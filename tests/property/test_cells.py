@@ -20,9 +20,9 @@ from samples import divided
 from modicum.accounting import COORDINATES, INFINITE, Loss, Total
 from modicum.accounting.grid import RHO
 from modicum.ledger import Balances, RuleLoss, decide
-from modicum.ledger.balances import Brought
 from modicum.ledger.cells import segments
-from modicum.ledger.events import RecordedMechanism, RecordedRelease
+from modicum.ledger.deciding.balances import Brought
+from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
 from modicum.release import Part, Relation

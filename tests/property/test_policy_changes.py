@@ -15,13 +15,13 @@ from modicum.accounting.budgets import parameter, with_parameter
 from modicum.accounting.filters.order import no_looser
 from modicum.core.document import from_python
 from modicum.ledger import Balances, RecordedRelease, decide, record_release
-from modicum.ledger.balances import brought
+from modicum.ledger.deciding.balances import brought
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.comparison import Comparison
 from modicum.policy.changes.differences import Verdict, differences
 from modicum.policy.rules import Rule, Stage
 from modicum.release import parse_release, price
-from modicum.workspace.conflicts import conflicts
+from modicum.workspace.explaining.conflicts import conflicts
 
 # --- policies, releases and ledgers -------------------------------------------------
 
@@ -240,7 +240,7 @@ def test_budgets_by_eps_alone_are_compared_as_their_filters_are(
 
 def zero_cost(policy: CompiledPolicy, rule: Rule) -> RecordedRelease | None:
     """Return a release that costs nothing and falls under a rule, if one is found."""
-    from modicum.ledger.balances import facts_of
+    from modicum.ledger.deciding.balances import facts_of
 
     for attributes in ((), ("age",), ("diagnosis",), ("steps",), ("age", "steps")):
         for ml in ("none", "black-box"):

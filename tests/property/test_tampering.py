@@ -134,7 +134,7 @@ def test_a_decision_that_does_not_follow_is_found(ledger: Path) -> None:
     from dataclasses import replace
 
     from modicum.ledger import GENESIS, read_record, seal
-    from modicum.ledger.events import Body, ReleaseDenied, ReleaseReserved
+    from modicum.ledger.log.events import Body, ReleaseDenied, ReleaseReserved
 
     events, previous = [], GENESIS
     for seq, record in enumerate(records(ledger), 1):

@@ -11,11 +11,8 @@ from io import BytesIO
 from typing import Any
 
 from modicum.ledger import GENESIS, Balances, Event, Record, RecordedRelease, seal
-from modicum.ledger.bundle import Survey, members
-from modicum.ledger.bundle_reader import BundleReader
-from modicum.ledger.claims import Checkpoint, Signed
-from modicum.ledger.decide import decide
-from modicum.ledger.events import (
+from modicum.ledger.deciding.decide import decide
+from modicum.ledger.log.events import (
     Annotated,
     ApprovalGiven,
     Body,
@@ -28,10 +25,13 @@ from modicum.ledger.events import (
     ReleaseStarted,
     ReleaseVoided,
 )
-from modicum.ledger.stored_zip import Member, packed, unpacked
+from modicum.ledger.proof.bundle import Survey, members
+from modicum.ledger.proof.bundle_reader import BundleReader
+from modicum.ledger.proof.claims import Checkpoint, Signed
+from modicum.ledger.proof.stored_zip import Member, packed, unpacked
 from modicum.release import EVERYTHING
-from modicum.shell.keys import SigningKey
-from modicum.shell.verification import Trust, Verified, verify_log
+from modicum.shell.proofs.keys import SigningKey
+from modicum.shell.proofs.verification import Trust, Verified, verify_log
 from modicum.workspace.answers import price_release
 from samples.small import POLICY, compiled, counts
 

@@ -17,7 +17,7 @@ from modicum.core.errors import ConflictError, UnavailableError
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
 from modicum.shell.clock import FixedClock, SystemClock
-from modicum.shell.stores import open_store
+from modicum.shell.storage.stores import open_store
 from modicum.workspace import Workspace
 from samples.small import NOON, compiled, counts
 

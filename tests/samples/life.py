@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from modicum.core.document import from_python
-from modicum.ledger.events import (
+from modicum.ledger.log.events import (
     Body,
     RecordedRelease,
     ReleaseExpired,

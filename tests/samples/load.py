@@ -21,8 +21,8 @@ from modicum.core.errors import ConflictError, InputError, UnavailableError
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
 from modicum.shell.clock import SystemClock
-from modicum.shell.decider import Decider
-from modicum.shell.stores import open_store
+from modicum.shell.serving.decider import Decider
+from modicum.shell.storage.stores import open_store
 from modicum.workspace.ports import Store, Turn
 
 Written: TypeAlias = dict[str, Any]
@@ -176,6 +176,8 @@ class Job:
         sizes: How many sizes of losses there are, each half of the one before.
         seed: The dice.
         notes: The folder that the notes go to.
+        looks: Whether its clients also look what would be answered. For that a
+            process follows the log a second time, as much work as for its writer.
     """
 
     ledger: str
@@ -185,6 +187,7 @@ class Job:
     sizes: int
     seed: str
     notes: Path
+    looks: bool = True
 
 
 def work(job: Job, all_set: Callable[[], object]) -> None:
@@ -256,6 +259,7 @@ class Client:
         self._rng = random.Random(f"{job.seed} {job.name} {number}")
         self._asks = job.asks
         self._sizes = job.sizes
+        self._looks = job.looks
         self._name = f"{job.name}-{number}"
         self._asked: list[Written] = []
         self._reserved: list[str] = []
@@ -277,7 +281,7 @@ class Client:
                 self._started.append(started)
         elif dice < 0.23 and self._started:
             self._step("posted", self._take(self._started))
-        elif dice < 0.26:
+        elif dice < 0.26 and self._looks:
             self._desk.look(self._new(number))
         else:
             asked = self._new(number)

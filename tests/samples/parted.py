@@ -11,12 +11,12 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from modicum.ledger import Balances, RecordedRelease, decide
-from modicum.ledger.balances import Brought
+from modicum.ledger.deciding.balances import Brought
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
 from modicum.release import Part
+from modicum.workspace.alternatives.trials import Look, Trials
 from modicum.workspace.answers import price_release
-from modicum.workspace.trials import Look, Trials
 
 Written: TypeAlias = dict[str, Any]
 #: Somebody: a country and a year of birth.

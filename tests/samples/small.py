@@ -9,7 +9,7 @@ from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.compile import compile_text
 from modicum.policy.predicates import Facts, holds
 from modicum.shell.clock import FixedClock
-from modicum.shell.sqlite_store import SqliteStore
+from modicum.shell.storage.sqlite_store import SqliteStore
 from modicum.workspace import Workspace
 
 NOON = "2026-05-01T12:00:00.000000Z"

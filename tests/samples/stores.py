@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from modicum.ledger import Record
-from modicum.shell.stores import open_store
+from modicum.shell.storage.stores import open_store
 from modicum.workspace.ports import Store
 from samples.postgres import Cluster
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 _PRELUDE = """
 import os, signal, sys
 sys.path[:0] = sys.argv[3:]
-from modicum.shell.stores import open_store
+from modicum.shell.storage.stores import open_store
 from samples.stores import numbered
 from modicum.ledger import Record
 

@@ -31,11 +31,11 @@ from samples.small import POLICY, compiled
 from typer.testing import CliRunner
 
 from modicum.cli.main import app
-from modicum.ledger.checkpoints import receipt_of
-from modicum.ledger.claims import signed_bytes
-from modicum.ledger.events import PastRecorded
+from modicum.ledger.log.events import PastRecorded
+from modicum.ledger.proof.checkpoints import receipt_of
+from modicum.ledger.proof.claims import signed_bytes
 from modicum.shell.clock import SystemClock
-from modicum.shell.sqlite_store import SqliteStore
+from modicum.shell.storage.sqlite_store import SqliteStore
 from modicum.workspace import Workspace
 
 RUNNER = CliRunner()

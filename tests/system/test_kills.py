@@ -25,7 +25,7 @@ from samples.ledger_places import LedgerPlace, postgres_place, sqlite_place
 from samples.postgres import Cluster
 
 from modicum.shell.clock import SystemClock
-from modicum.shell.stores import open_store
+from modicum.shell.storage.stores import open_store
 from modicum.workspace import Workspace
 
 SOAKS = bool(os.environ.get("MODICUM_SOAK"))

@@ -50,7 +50,8 @@ def test_no_limit_is_overdrawn_and_nothing_is_lost(
 
 
 def job(place: LedgerPlace, number: int, seed: str, notes: Path) -> Job:
-    return Job(place.address, f"p{number}", CLIENTS, ASKS, SIZES, seed, notes)
+    name, looks = f"p{number}", number == 0
+    return Job(place.address, name, CLIENTS, ASKS, SIZES, seed, notes, looks)
 
 
 def run_all(jobs: list[Job]) -> None:

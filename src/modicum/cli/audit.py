@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from modicum.cli.ledger_checkpoints import PassphraseFile, open_key
+from modicum.cli.opening import open_log, opened_source
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
 from modicum.cli.output import print_json, reporting
 from modicum.cli.progress import counting
@@ -53,10 +53,10 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write the ledger, its checkpoints and its policies into one file."""
-    from modicum.shell.bundles import export_bundle
     from modicum.shell.clock import SystemClock
-    from modicum.shell.keys import Signing
-    from modicum.shell.logs import open_log, stored_checkpoints
+    from modicum.shell.proofs.bundles import export_bundle
+    from modicum.shell.proofs.keys import Signing
+    from modicum.shell.proofs.logs import stored_checkpoints
 
     with reporting(as_json=as_json):
         signing = None
@@ -94,8 +94,8 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check a bundle offline: chain, signatures, every decision; exits 0 or 6."""
-    from modicum.shell.bundles import open_bundle, verify_bundle
-    from modicum.shell.verification import load_trust, require_pinned
+    from modicum.shell.proofs.bundles import open_bundle, verify_bundle
+    from modicum.shell.proofs.verification import load_trust, require_pinned
 
     with reporting(as_json=as_json):
         trust = load_trust(public_keys or (), claims or ())
@@ -121,12 +121,12 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Check a ledger or a bundle, and write a statement about it."""
-    from modicum.shell.new_files import write_whole
+    from modicum.shell.proofs.new_files import write_whole
     from modicum.shell.report.page import page
 
     with reporting(as_json=as_json):
         refuse_no_output(output, as_json=as_json)
-        with _source(bundle, ledger) as source:
+        with opened_source(bundle, ledger) as source:
             statement = _stated(source, public_keys, claims, quiet=as_json)
         if output is not None:
             write_whole(output, [page(statement).encode("utf-8")])
@@ -154,12 +154,12 @@ def registry(
     as_json: Json = False,
 ) -> None:
     """Write what was released as records for a public registry of deployments."""
-    from modicum.shell.new_files import write_whole
+    from modicum.shell.proofs.new_files import write_whole
     from modicum.shell.report.registry import registry_records, registry_text
 
     with reporting(as_json=as_json):
         refuse_no_output(output, as_json=as_json)
-        with _source(bundle, ledger) as source:
+        with opened_source(bundle, ledger) as source:
             statement = _stated(source, public_keys, claims, quiet=as_json)
             records = registry_records(statement, source.store.read(0))
         if output is not None:
@@ -170,12 +170,6 @@ def registry(
         print(f"{output}: {len(records)} records; fill in what is UNKNOWN")
 
 
-def _source(bundle: Path | None, ledger: str | Path) -> AbstractContextManager[Source]:
-    from modicum.shell.report.reading import opened_bundle, opened_ledger
-
-    return opened_ledger(ledger) if bundle is None else opened_bundle(bundle)
-
-
 def _stated(
     source: Source,
     public_keys: list[Path] | None,
@@ -183,8 +177,8 @@ def _stated(
     *,
     quiet: bool,
 ) -> Statement:
+    from modicum.shell.proofs.verification import load_trust
     from modicum.shell.report.reading import report_on
-    from modicum.shell.verification import load_trust
 
     trust = load_trust(public_keys or (), claims or ())
     with counting("verifying", quiet=quiet) as on_entry:

@@ -16,10 +16,10 @@ from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.core.document import Node
-    from modicum.ledger.approvals import Hearing
-    from modicum.workspace.governance import Said
-    from modicum.workspace.governing import Governance
-    from modicum.workspace.topics import Spoken
+    from modicum.ledger.deciding.approvals import Hearing
+    from modicum.workspace.governing.governance import Said
+    from modicum.workspace.governing.governing import Governance
+    from modicum.workspace.governing.topics import Spoken
 
 Subject = Annotated[
     str,
@@ -107,7 +107,7 @@ def approvals(
     subject: Subject, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False
 ) -> None:
     """Show who agreed to a release and who is missing. Exits 5 if somebody is."""
-    from modicum.workspace.governance import missing_approvals
+    from modicum.workspace.governing.governance import missing_approvals
 
     with reporting(as_json=as_json):
         office = office_of(ledger, None)
@@ -144,7 +144,7 @@ def _spoken_line(one: Spoken) -> str:
 def _approvals_to_dict(
     heard: Iterable[Hearing], spoken: Iterable[Spoken]
 ) -> dict[str, object]:
-    from modicum.workspace.governance import hearing_to_dict
+    from modicum.workspace.governing.governance import hearing_to_dict
 
     return {
         "approvals": [hearing_to_dict(one) for one in heard],
@@ -194,7 +194,7 @@ def print_said(said: Said) -> None:
 
 
 def _hearing_lines(heard: Iterable[Hearing]) -> Iterator[str]:
-    from modicum.workspace.governance import hearing_text
+    from modicum.workspace.governing.governance import hearing_text
 
     return (
         printable(f"{'ok     ' if one.given else 'MISSING'}  {hearing_text(one)}")
@@ -204,7 +204,7 @@ def _hearing_lines(heard: Iterable[Hearing]) -> Iterator[str]:
 
 def said_to_dict(said: Said) -> dict[str, object]:
     """Return what somebody said, as plain JSON (docs/reference/json.md)."""
-    from modicum.workspace.governance import hearing_to_dict
+    from modicum.workspace.governing.governance import hearing_to_dict
 
     return {
         "subject": said.topic.subject,
@@ -220,7 +220,7 @@ def said_to_dict(said: Said) -> dict[str, object]:
 
 def office_of(ledger: str, actor: str | None) -> Governance:
     """Return what people do who govern a ledger."""
-    from modicum.shell.wiring import open_workspace
+    from modicum.cli.opening import open_workspace
 
     return open_workspace(ledger, actor=actor).governance
 

@@ -30,7 +30,7 @@ def init(
     as_json: Json = False,
 ) -> None:
     """Make a ledger and activate a policy in it."""
-    from modicum.shell.wiring import open_workspace
+    from modicum.cli.opening import open_workspace
 
     with reporting(as_json=as_json):
         workspace = open_workspace(ledger, policy=policy, actor=actor)

@@ -48,7 +48,7 @@ def balance(
 
     Without --where, --period and --group, all cells are looked at. Writes nothing.
     """
-    from modicum.shell.wiring import open_workspace
+    from modicum.cli.opening import open_workspace
 
     with reporting(as_json=as_json):
         view = open_workspace(ledger, policy=policy, as_of=point(as_of))
@@ -72,7 +72,7 @@ def print_balance(found: CellBalance, top: int) -> None:
         found: The cell.
         top: How many releases to name.
     """
-    from modicum.workspace.explain import amount_text, room_text
+    from modicum.workspace.explaining.explain import amount_text, room_text
 
     loss, spent = found.loss, found.spent
     print(printable(f"{loss.rule.id}, per {loss.rule.unit}"))
@@ -99,7 +99,7 @@ def _print_spenders(found: CellBalance, top: int) -> None:
 
     from modicum.accounting.grid import DELTA, coordinate_name
     from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
-    from modicum.workspace.explain import amount_text
+    from modicum.workspace.explaining.explain import amount_text
 
     scale = DELTA_UNIT if found.coordinate == DELTA else LOSS_UNIT
     table = Table(box=None, pad_edge=False)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from modicum.cli.opening import open_log
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
 from modicum.cli.output import print_json, reporting
 
 if TYPE_CHECKING:
-    from modicum.ledger.claims import Signed
-    from modicum.shell.keys import SigningKey
+    from modicum.ledger.proof.claims import Signed
+    from modicum.shell.proofs.keys import SigningKey
 
 keys = typer.Typer(help="Keys that sign checkpoints.", no_args_is_help=True)
 
@@ -52,7 +53,7 @@ def new_key(
     as_json: Json = False,
 ) -> None:
     """Make an Ed25519 key; the public half goes beside it, with `.pub`."""
-    from modicum.shell.keys import make_key
+    from modicum.shell.proofs.keys import make_key
 
     with reporting(as_json=as_json):
         phrase = read_passphrase(passphrase_file)
@@ -76,10 +77,10 @@ def checkpoint(
     as_json: Json = False,
 ) -> None:
     """Check the ledger and sign its last entry; hold that where its keeper cannot."""
-    from modicum.ledger.claims import signed_bytes
+    from modicum.ledger.proof.claims import signed_bytes
     from modicum.shell.clock import SystemClock
-    from modicum.shell.keys import Signing
-    from modicum.shell.logs import open_log, sign_checkpoint
+    from modicum.shell.proofs.keys import Signing
+    from modicum.shell.proofs.logs import sign_checkpoint
 
     with reporting(as_json=as_json):
         signing = Signing(open_key(key, passphrase_file), SystemClock().now())
@@ -99,9 +100,8 @@ def receipt(
 ) -> None:
     """Check the ledger and sign the latest answer that it gave to a release."""
     from modicum.shell.clock import SystemClock
-    from modicum.shell.keys import Signing
-    from modicum.shell.logs import open_log
-    from modicum.shell.receipts import sign_receipt
+    from modicum.shell.proofs.keys import Signing
+    from modicum.shell.proofs.receipts import sign_receipt
 
     with reporting(as_json=as_json):
         signing = Signing(open_key(key, passphrase_file), SystemClock().now())
@@ -111,8 +111,8 @@ def receipt(
 
 def _hand_over(signed: Signed, output: Path | None, *, as_json: bool) -> None:
     """Print a signed claim, or write it to a file and say so."""
-    from modicum.ledger.claims import signed_bytes
-    from modicum.shell.new_files import write_whole
+    from modicum.ledger.proof.claims import signed_bytes
+    from modicum.shell.proofs.new_files import write_whole
 
     claim, line = signed.claim, signed_bytes(signed)
     if output is None:
@@ -135,7 +135,7 @@ def open_key(path: Path, passphrase_file: Path | None) -> SigningKey:
         path: The key.
         passphrase_file: The file with its passphrase, or None.
     """
-    from modicum.shell.keys import load_key, needs_passphrase
+    from modicum.shell.proofs.keys import load_key, needs_passphrase
 
     phrase = read_passphrase(passphrase_file)
     if phrase is None and needs_passphrase(path):

@@ -15,7 +15,7 @@ from modicum.core.errors import printable
 if TYPE_CHECKING:
     from modicum.core.canonical import Plain
     from modicum.ledger import Event, Record
-    from modicum.ledger.events import Body
+    from modicum.ledger.log.events import Body
 
 #: A remark is cut to so many characters in a list.
 _SHOWN = 60
@@ -38,7 +38,7 @@ def list_entries(
     from rich.markup import escape
     from rich.table import Table
 
-    from modicum.shell.wiring import open_workspace
+    from modicum.cli.opening import open_workspace
 
     with reporting(as_json=as_json):
         rows = list(_entries(open_workspace(ledger).records()))[-last:]
@@ -66,7 +66,7 @@ def _entries(records: Iterable[Record]) -> Iterator[dict[str, object]]:
 
 
 def _entry(record: Record, event: Event) -> dict[str, object]:
-    from modicum.ledger.events import event_name
+    from modicum.ledger.log.events import event_name
 
     return {
         "seq": record.seq,
@@ -81,7 +81,7 @@ def _entry(record: Record, event: Event) -> dict[str, object]:
 
 def _what(body: Body) -> str:
     """Return what an event is about, in few words."""
-    from modicum.ledger import events
+    from modicum.ledger.log import events
 
     match body:
         case events.PolicyActivated(name=name, digest=digest):
@@ -128,8 +128,8 @@ def show(
 
 
 def _record(ledger: str, entry: int) -> Record:
+    from modicum.cli.opening import open_workspace
     from modicum.core.errors import Code, InputError, Problem
-    from modicum.shell.wiring import open_workspace
 
     _, read, _ = open_workspace(ledger).look()
     record = next(iter(read(entry - 1)), None)

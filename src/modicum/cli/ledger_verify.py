@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from modicum.cli.opening import refuse_no_ledger
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger, shown
 from modicum.cli.output import reporting
 from modicum.cli.progress import counting
@@ -29,10 +30,15 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check chain, signatures and every decision; exits 0 or 6."""
-    from modicum.shell.logs import verify_ledger
-    from modicum.shell.verification import load_trust, require_noted, require_pinned
+    from modicum.shell.proofs.logs import verify_ledger
+    from modicum.shell.proofs.verification import (
+        load_trust,
+        require_noted,
+        require_pinned,
+    )
 
     with reporting(as_json=as_json):
+        refuse_no_ledger(ledger)
         trust = load_trust(public_keys or (), claims or ())
         with counting("verifying", quiet=as_json) as on_entry:
             verified = verify_ledger(

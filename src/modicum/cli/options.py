@@ -63,6 +63,6 @@ def shown(ledger: str) -> str:
     Args:
         ledger: What was given.
     """
-    from modicum.shell.stores import name_of
+    from modicum.shell.storage.stores import name_of
 
     return name_of(ledger)

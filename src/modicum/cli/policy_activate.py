@@ -21,7 +21,7 @@ from modicum.core.errors import ModicumError, printable
 
 if TYPE_CHECKING:
     from modicum.policy import CompiledPolicy
-    from modicum.workspace.activation import Weighed
+    from modicum.workspace.governing.activation import Weighed
 
 File = Annotated[Path, typer.Argument(help="The policy file.", metavar="FILE")]
 
@@ -67,7 +67,7 @@ def activate(
     that they did not exceed before, unless each is accepted; with 5 if people must
     agree first.
     """
-    from modicum.workspace.activation import refuse_unready
+    from modicum.workspace.governing.activation import refuse_unready
 
     with reporting(as_json=as_json):
         office, successor = office_of(ledger, actor), _load(file)
@@ -144,7 +144,7 @@ def _print(
 def _lines(
     weighed: Weighed, done: tuple[int, str] | None, ledger: str
 ) -> Iterator[str]:
-    from modicum.workspace.governance import hearing_text
+    from modicum.workspace.governing.governance import hearing_text
 
     new, old = weighed.successor, weighed.replaced.policy
     called = f"policy `{new.policy.name}` ({new.policy.digest[:12]})"
@@ -171,7 +171,7 @@ def _state(weighed: Weighed, rule: str) -> str:
 
 def _to_dict(weighed: Weighed, done: tuple[int, str] | None) -> dict[str, object]:
     from modicum.cli.policy_simulation import conflict_to_dict
-    from modicum.workspace.governance import hearing_to_dict
+    from modicum.workspace.governing.governance import hearing_to_dict
 
     new, old = weighed.successor, weighed.replaced.policy
     return {

@@ -17,7 +17,7 @@ from modicum.cli.output import console, note, print_json, reporting
 if TYPE_CHECKING:
     from modicum.cli.policy_diff import Met
     from modicum.policy import CompiledPolicy
-    from modicum.workspace.past import History
+    from modicum.workspace.policies.past import History
 
 #: What stands for the ledger's active policy.
 ACTIVE = "active"
@@ -61,7 +61,7 @@ def diff(
     """
     from modicum.cli.policy_diff import diff_to_dict, print_diff
     from modicum.policy.changes.differences import differences
-    from modicum.workspace.activation import may_deny_more
+    from modicum.workspace.governing.activation import may_deny_more
 
     if old == ACTIVE and ledger is None:
         raise typer.BadParameter("the active policy is that of a ledger: add --ledger")
@@ -94,8 +94,8 @@ def _met(
     as_json: bool,
 ) -> Met:
     from modicum.cli.policy_diff import Met
-    from modicum.workspace.conflicts import conflicts
-    from modicum.workspace.what_if import what_if
+    from modicum.workspace.explaining.conflicts import conflicts
+    from modicum.workspace.policies.what_if import what_if
 
     history = read_history(ledger)
     with progress("deciding release", as_json=as_json) as on_attempt:
@@ -112,7 +112,7 @@ def simulate(
 ) -> None:
     """Show what a policy would have decided, release by release. Writes nothing."""
     from modicum.cli.policy_simulation import print_simulation, simulation_to_dict
-    from modicum.workspace.what_if import what_if
+    from modicum.workspace.policies.what_if import what_if
 
     with reporting(as_json=as_json):
         compiled = _load(policy)
@@ -149,7 +149,7 @@ def explain(
     from modicum.policy.rule_lookup import find_rules
     from modicum.policy.rule_profile import rule_profiles
     from modicum.policy.rules import Stage
-    from modicum.workspace.rule_standing import rule_standing
+    from modicum.workspace.policies.rule_standing import rule_standing
 
     with reporting(as_json=as_json):
         compiled = _load(policy)
@@ -178,7 +178,7 @@ def explain(
 
 
 def _old_policy(old: str, ledger: str | None) -> CompiledPolicy:
-    from modicum.shell.wiring import open_workspace
+    from modicum.cli.opening import open_workspace
 
     if old == ACTIVE and ledger is not None:
         return open_workspace(ledger).policy()
@@ -202,8 +202,8 @@ def read_history(ledger: str, as_of: int | str | None = None) -> History:
         UsageError: If there is no ledger, or it was not there then.
         VerificationError: If its log contradicts itself.
     """
-    from modicum.shell.wiring import open_workspace
-    from modicum.workspace.past import history_of
+    from modicum.cli.opening import open_workspace
+    from modicum.workspace.policies.past import history_of
 
     view = open_workspace(ledger, as_of=as_of)
     return history_of(view.records(), view.look()[2])

@@ -19,8 +19,8 @@ from modicum.core.exact import number_spelled
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, RuleChange, Verdict
 from modicum.policy.rules import Stage
-from modicum.workspace.conflicts import Conflict
-from modicum.workspace.what_if import Change, Replayed, WhatIf
+from modicum.workspace.explaining.conflicts import Conflict
+from modicum.workspace.policies.what_if import Change, Replayed, WhatIf
 
 #: How many names stand in one line, and how many lines under one heading.
 NAMES, LINES = 8, 20
@@ -236,8 +236,8 @@ def _history_lines(met: Met) -> Iterator[str]:
 
 def conflict_line(conflict: Conflict) -> str:
     """Return a conflict in one line."""
-    from modicum.ledger.amounts import amounts
-    from modicum.workspace.explain import amount_text
+    from modicum.ledger.deciding.amounts import amounts
+    from modicum.workspace.explaining.explain import amount_text
 
     found = amounts(conflict.loss)
     return (

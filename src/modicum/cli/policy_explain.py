@@ -10,9 +10,17 @@ from modicum.accounting.grid import INFINITE, coordinate_name
 from modicum.cli.policy_rules import when_text
 from modicum.core.exact import DELTA_UNIT
 from modicum.policy.rule_profile import Neighbors, RuleProfile, coordinate_words
-from modicum.workspace.contributions import contributors_text, contributors_to_list
-from modicum.workspace.explain import amount_text, json_number, ordered, room_text
-from modicum.workspace.rule_standing import RuleStanding
+from modicum.workspace.explaining.contributions import (
+    contributors_text,
+    contributors_to_list,
+)
+from modicum.workspace.explaining.explain import (
+    amount_text,
+    json_number,
+    ordered,
+    room_text,
+)
+from modicum.workspace.policies.rule_standing import RuleStanding
 
 #: How many contexts of a scope are explained at once.
 SHOWN = 6

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from modicum.accounting.budgets import budget_text
 from modicum.cli.output import fitting, print_table
 from modicum.ledger import RuleLoss
-from modicum.ledger.amounts import amounts
+from modicum.ledger.deciding.amounts import amounts
 from modicum.policy import CompiledPolicy
-from modicum.workspace.conflicts import Conflict
-from modicum.workspace.contributions import contributors_to_list
-from modicum.workspace.explain import amount_text, ordered
-from modicum.workspace.past import History
-from modicum.workspace.what_if import Change, Replayed, WhatIf
+from modicum.workspace.explaining.conflicts import Conflict
+from modicum.workspace.explaining.contributions import contributors_to_list
+from modicum.workspace.explaining.explain import amount_text, ordered
+from modicum.workspace.policies.past import History
+from modicum.workspace.policies.what_if import Change, Replayed, WhatIf
 
 #: How many rules are named beside a release.
 NAMED = 3

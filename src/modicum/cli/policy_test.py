@@ -17,7 +17,7 @@ from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.shell.policy_test_suites import Suite
-    from modicum.workspace.policy_tests import Answer, Coverage
+    from modicum.workspace.policies.policy_tests import Answer, Coverage
 
 #: A progress bar is shown from so many tests on.
 MANY = 20
@@ -135,7 +135,7 @@ def _found(answer: Answer) -> str:
 
 def _covered(results: Results) -> list[tuple[Path, Coverage]]:
     """Return for each policy what none of its tests touched."""
-    from modicum.workspace.policy_tests import coverage
+    from modicum.workspace.policies.policy_tests import coverage
 
     suites = {suite.policy.resolve(): suite for suite, _ in reversed(results)}
     return [

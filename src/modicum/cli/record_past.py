@@ -44,7 +44,7 @@ def record_past(
     Each file holds one release, or a list of them. A mistake in one is said before
     any counts.
     """
-    from modicum.shell.wiring import open_workspace
+    from modicum.cli.opening import open_workspace
 
     with reporting(as_json=as_json):
         workspace = open_workspace(ledger, policy=policy, actor=actor)

@@ -41,7 +41,7 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Say what submitting would answer now. Writes nothing; exits 0 or 3."""
-    from modicum.shell.wiring import open_workspace
+    from modicum.cli.opening import open_workspace
 
     with reporting(as_json=as_json):
         view = open_workspace(ledger, policy=policy, as_of=point(as_of))
@@ -130,7 +130,7 @@ def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) ->
 
 
 def _workspace(ledger: str, policy: Path | None, actor: str | None) -> Workspace:
-    from modicum.shell.wiring import open_workspace
+    from modicum.cli.opening import open_workspace
 
     return open_workspace(ledger, policy=policy, actor=actor)
 
@@ -180,7 +180,7 @@ def _shown(release: RecordedRelease) -> Iterator[str]:
 def _loss_text(coordinates: tuple[int, ...]) -> str:
     from modicum.accounting.grid import DELTA, EPS, MU2, RHO, coordinate_name
     from modicum.core.exact import DELTA_UNIT
-    from modicum.workspace.explain import amount_text
+    from modicum.workspace.explaining.explain import amount_text
 
     parts = [
         f"{coordinate_name(index)} {amount_text(coordinates[index])}"
@@ -194,7 +194,7 @@ def _loss_text(coordinates: tuple[int, ...]) -> str:
 def _to_dict(standing: Standing, release: RecordedRelease) -> dict[str, object]:
     from modicum.accounting.grid import DELTA, coordinate_name
     from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
-    from modicum.workspace.explain import json_number
+    from modicum.workspace.explaining.explain import json_number
 
     return {
         "release": release.id,

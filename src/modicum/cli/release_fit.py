@@ -14,7 +14,7 @@ from modicum.cli.release_files import File, read_release
 
 if TYPE_CHECKING:
     from modicum.workspace import Decision
-    from modicum.workspace.fits import Fit, Option
+    from modicum.workspace.explaining.fits import Fit, Option
 
 
 def add_to(app: typer.Typer) -> None:
@@ -95,7 +95,7 @@ def options(
 def _checked(
     file: Path, policy: Path | None, ledger: str, as_of: str | None
 ) -> Decision:
-    from modicum.shell.wiring import open_workspace
+    from modicum.cli.opening import open_workspace
 
     view = open_workspace(ledger, policy=policy, as_of=point(as_of))
     return view.check(read_release(file))

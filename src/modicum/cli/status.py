@@ -28,7 +28,7 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Show what every rule has spent, the tightest first."""
-    from modicum.shell.wiring import open_workspace
+    from modicum.cli.opening import open_workspace
 
     with reporting(as_json=as_json):
         workspace = open_workspace(ledger, policy=policy, as_of=point(as_of))
@@ -43,7 +43,7 @@ def print_status(workspace: LedgerView, *, shown: int | None) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from modicum.ledger.amounts import filled
+    from modicum.ledger.deciding.amounts import filled
 
     standings = sorted(workspace.standings(), key=filled, reverse=True)
     kept = standings[: fitting(len(standings), shown)]
@@ -68,8 +68,8 @@ def print_status(workspace: LedgerView, *, shown: int | None) -> None:
 
 
 def _cells(loss: RuleLoss) -> tuple[str, ...]:
-    from modicum.ledger.amounts import amounts, filled
-    from modicum.workspace.explain import amount_text
+    from modicum.ledger.deciding.amounts import amounts, filled
+    from modicum.workspace.explaining.explain import amount_text
 
     found = amounts(loss)
     return (
@@ -110,7 +110,7 @@ def _scale(loss: RuleLoss, measure: str) -> str:
 
 
 def _state(loss: RuleLoss) -> str:
-    from modicum.ledger.amounts import filled
+    from modicum.ledger.deciding.amounts import filled
 
     if not loss.own_filter.enforced:
         return "not limited"
@@ -120,7 +120,7 @@ def _state(loss: RuleLoss) -> str:
 
 
 def _to_dict(workspace: LedgerView) -> dict[str, object]:
-    from modicum.workspace.explain import loss_to_dict
+    from modicum.workspace.explaining.explain import loss_to_dict
 
     compiled, state = workspace.policy(), workspace.state()
     rules = []

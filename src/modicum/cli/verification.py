@@ -11,8 +11,9 @@ from modicum.cli.output import print_json
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.ledger.checkpoints import Finding
-    from modicum.shell.verification import Verified
+    from modicum.ledger.proof.checkpoints import Finding
+    from modicum.ledger.proof.repricing import Unpriced
+    from modicum.shell.proofs.verification import Verified
 
 PublicKeys = Annotated[
     list[Path] | None,
@@ -55,6 +56,8 @@ def print_verified(name: str, verified: Verified, *, as_json: bool) -> None:
         f"{name}: chain ok, {report.entries} entries,"
         f" {report.decisions} decisions taken again and agree\n  head {report.head}"
     )
+    if report.unpriced.releases:
+        print(f"  {printable(_unpriced_text(report.unpriced))}")
     if verified.noted is not None:
         print(f"  the noted hash is that of entry {verified.noted}")
     for finding in verified.findings:
@@ -63,8 +66,23 @@ def print_verified(name: str, verified: Verified, *, as_json: bool) -> None:
         print(f"  {_pinned_text(verified)}")
 
 
+def _unpriced_text(unpriced: Unpriced) -> str:
+    count = unpriced.releases
+    named = [
+        f"entry {one.seq} (`{one.release}`, mechanism `{one.mechanism}`): {one.why}"
+        for one in unpriced.first
+    ]
+    if count > len(named):
+        named.append(f"and {count - len(named)} more")
+    what = "release" if count == 1 else "releases"
+    return (
+        f"{count} {what} could not be priced again, and the stored losses are"
+        f" believed: {'; '.join(named)}"
+    )
+
+
 def _finding_text(finding: Finding) -> str:
-    from modicum.ledger.claims import Receipt
+    from modicum.ledger.proof.claims import Receipt
 
     claim = finding.claim
     what = "checkpoint"

@@ -1,4 +1,9 @@
-"""Canonical bytes: the same value has one encoding, so that it has one hash."""
+"""Canonical bytes: the same value has one encoding, so that it has one hash.
+
+Two ways lead to the same bytes. `msgspec` writes and reads what is usual many times
+faster; whatever it does not take is left to `json`, which has the last word on what is
+refused, and why (see ADR 0017).
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,15 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+import msgspec
+
 #: What may be written to the ledger: no floats, so no rounding can hide in it.
 Plain: TypeAlias = "bool | int | str | Sequence[Plain] | Mapping[str, Plain] | None"
+
+#: Canonical bytes that were written before, and stand for their value.
+Written: TypeAlias = msgspec.Raw
+#: A plain value, some of whose parts are written already.
+Joined: TypeAlias = "Plain | Written | Sequence[Joined] | Mapping[str, Joined]"
 
 
 def encode(value: Plain) -> bytes:
@@ -18,8 +30,25 @@ def encode(value: Plain) -> bytes:
         TypeError: If the value holds a float or anything that is not plain.
         UnicodeEncodeError: If a text holds a lone surrogate.
     """
+    if _is_usual(value, _SCALARS):
+        return _ENCODER.encode(value)
     _refuse_others(value)
     return _written(value)
+
+
+def join(value: Joined) -> bytes:
+    """Return what `encode` returns where each written part is the value it stands for.
+
+    Args:
+        value: The value; its written parts are trusted to be what `encode` wrote.
+
+    Raises:
+        TypeError: As `encode` does.
+        UnicodeEncodeError: As `encode` does.
+    """
+    if _is_usual(value, _SCALARS_OR_WRITTEN):
+        return _ENCODER.encode(value)
+    return encode(_taken_apart(value))
 
 
 def decode(data: bytes) -> Plain:
@@ -29,15 +58,12 @@ def decode(data: bytes) -> Plain:
         ValueError: If `data` is not the canonical encoding of a plain value.
     """
     try:
-        value: Plain = _READER.decode(data.decode("utf-8"))
-        canonical = _written(value)
-    except (TypeError, RecursionError) as error:
-        message = "not a plain value"
-        raise ValueError(message) from error
-    if canonical != data:
-        message = "not in canonical form"
-        raise ValueError(message)
-    return value
+        value: Plain = _DECODER.decode(data)
+        if _ENCODER.encode(value) == data:
+            return value
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        pass  # What is wrong with it is found below.
+    return _decoded(data)
 
 
 def digest(data: bytes) -> str:
@@ -55,8 +81,60 @@ _READER = json.JSONDecoder(parse_float=_refuse, parse_constant=_refuse)
 _WRITER = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False
 )
-_SCALARS = frozenset({bool, int, str, type(None)})
+_DECODER = msgspec.json.Decoder(float_hook=_refuse)
+_ENCODER = msgspec.json.Encoder(order="sorted")
+_SCALARS: frozenset[type] = frozenset({bool, int, str, type(None)})
+_SCALARS_OR_WRITTEN = _SCALARS | {Written}
 _KEYS = frozenset({str})
+
+
+def _is_usual(value: object, scalars: frozenset[type]) -> bool:
+    """Return whether a value is made of the very types of JSON, and no float.
+
+    Args:
+        value: The value.
+        scalars: The types that have no parts.
+    """
+    kind = type(value)
+    items: Iterable[object]
+    if kind is dict:
+        if not _KEYS.issuperset(map(type, value)):  # type: ignore[call-overload]
+            return False
+        items = value.values()  # type: ignore[attr-defined]
+    elif kind is list or kind is tuple:
+        items = value  # type: ignore[assignment]
+    else:
+        return kind in scalars
+    if scalars.issuperset(map(type, items)):
+        return True
+    for item in items:  # Twice as fast as `all`.
+        if type(item) not in scalars and not _is_usual(item, scalars):
+            return False
+    return True
+
+
+def _taken_apart(value: Joined) -> Plain:
+    """Return a value with each written part replaced by what it stands for."""
+    if isinstance(value, Written):
+        return decode(bytes(value))
+    if isinstance(value, dict):
+        return {key: _taken_apart(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_taken_apart(item) for item in value]
+    return value
+
+
+def _decoded(data: bytes) -> Plain:
+    try:
+        value: Plain = _READER.decode(data.decode("utf-8"))
+        canonical = _written(value)
+    except (TypeError, RecursionError) as error:
+        message = "not a plain value"
+        raise ValueError(message) from error
+    if canonical != data:
+        message = "not in canonical form"
+        raise ValueError(message)
+    return value
 
 
 def _written(value: Plain) -> bytes:

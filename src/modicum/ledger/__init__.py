@@ -4,9 +4,9 @@ Pure: events in, state out. The same events give the same digest on any machine;
 no floats, clock, randomness or files are involved.
 """
 
-from modicum.ledger.audit import AuditReport, audit
-from modicum.ledger.balances import Balances
-from modicum.ledger.chain import (
+from modicum.ledger.deciding.balances import Balances
+from modicum.ledger.deciding.decide import RuleLoss, Verdict, decide
+from modicum.ledger.log.chain import (
     GENESIS,
     ChainBreakError,
     Record,
@@ -14,10 +14,10 @@ from modicum.ledger.chain import (
     read_record,
     seal,
 )
-from modicum.ledger.decide import RuleLoss, Verdict, decide
-from modicum.ledger.events import Event, RecordedRelease, record_release
-from modicum.ledger.life import ReleaseStatus, Standing
-from modicum.ledger.state import LossChange, State
+from modicum.ledger.log.events import Event, RecordedRelease, record_release
+from modicum.ledger.proof.audit import AuditReport, audit
+from modicum.ledger.state.life import ReleaseStatus, Standing
+from modicum.ledger.state.state import LossChange, State
 
 __all__ = [
     "GENESIS",

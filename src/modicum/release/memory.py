@@ -9,6 +9,32 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
+class Once(Generic[V]):
+    """One result that follows from the value that holds it, worked out when needed.
+
+    Two callers at once may both work it out, and get equal results. A value that is
+    made from another one has an empty one of its own, so nothing grows stale.
+    """
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: V | None = None
+
+    def get(self) -> V | None:
+        """Return the result; None if it was not worked out yet."""
+        return self._found
+
+    def keep(self, value: V) -> V:
+        """Return the result, and keep it.
+
+        Args:
+            value: The result.
+        """
+        self._found = value
+        return value
+
+
 class Memory(Generic[K, V]):
     """The results of a pure function, by its arguments; a bounded number of them.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NamedTuple
 
 from modicum.accounting import Budget
 from modicum.accounting.budgets import (
@@ -15,13 +17,13 @@ from modicum.accounting.budgets import (
     Unlimited,
     ZcdpBudget,
 )
-from modicum.core.canonical import Plain, digest, encode
+from modicum.core.canonical import Joined, Plain, Written, digest, encode, join
 from modicum.core.errors import Mark
 from modicum.core.exact import number_text
-from modicum.release.parts import EVERYTHING, Part, part_to_plain
+from modicum.release.parts import EVERYTHING, Part, part_written
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # Without slots, so that `over` can take all fields at once.
 class Mechanism:
     """One mechanism of a release, as described.
 
@@ -43,6 +45,8 @@ class Mechanism:
         truth_mark: Where its `truth` stands.
         plain: All of it but the marks as plain data, with exact numbers as text.
         encoded: The canonical bytes of that.
+        elsewhere: All but its part, as plain data.
+        pieces: The bytes of that, cut where a part stands in between.
     """
 
     name: str
@@ -60,10 +64,71 @@ class Mechanism:
     truth_mark: Mark | None = None
     plain: Mapping[str, Plain] = field(init=False, repr=False, compare=False)
     encoded: bytes = field(init=False, repr=False, compare=False)
+    elsewhere: Mapping[str, Plain] = field(init=False, repr=False, compare=False)
+    pieces: _Pieces = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "plain", _to_plain(self))
-        object.__setattr__(self, "encoded", encode(self.plain))
+        elsewhere = _to_plain(self)
+        object.__setattr__(self, "elsewhere", elsewhere)
+        object.__setattr__(self, "pieces", _Pieces.of(elsewhere))
+        _describe(self)
+
+    def over(self, part: Part) -> Mechanism:
+        """Return the same mechanism over another part of the data.
+
+        This is `replace`, many times faster: only the bytes of the part are new.
+
+        Args:
+            part: The part.
+        """
+        moved = object.__new__(Mechanism)
+        vars(moved).update(vars(self), part=part)
+        _describe(moved)
+        return moved
+
+
+class _Pieces(NamedTuple):
+    """The canonical bytes of a mechanism's fields, before and after those of a part.
+
+    In the order of the keys, `groups` stands after the first of the pieces, `periods`
+    after the second and `where` after the third. They have no braces.
+    """
+
+    first: bytes
+    second: bytes
+    third: bytes
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Plain]) -> _Pieces:
+        """Return the pieces of all fields of a mechanism but its part."""
+        keys = sorted(plain)
+        groups, periods = bisect(keys, "groups"), bisect(keys, "periods")
+        cut = keys[:groups], keys[groups:periods], keys[periods:]
+        return cls(*(encode({key: plain[key] for key in each})[1:-1] for each in cut))
+
+    def whole(self, part: Part) -> bytes:
+        """Return the canonical bytes of the mechanism over a part."""
+        if part == EVERYTHING:
+            return b"{%b,%b,%b}" % self
+        _, where, periods, groups = part_written(part)
+        first, second, third = self
+        return b'{%b,"groups":%b,%b,"periods":%b,%b,"where":%b}' % (
+            first,
+            groups,
+            second,
+            periods,
+            third,
+            where,
+        )
+
+
+def _describe(mechanism: Mechanism) -> None:
+    """Fill in what follows from the part of a mechanism and all the rest."""
+    plain, part = mechanism.elsewhere, mechanism.part
+    if part != EVERYTHING:  # Left out, so that older digests stay true.
+        plain = {**plain, **part_written(part).plain}
+    object.__setattr__(mechanism, "plain", plain)
+    object.__setattr__(mechanism, "encoded", mechanism.pieces.whole(part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +166,7 @@ def mechanism_to_plain(mechanism: Mechanism) -> Mapping[str, Plain]:
 
 
 def _to_plain(mechanism: Mechanism) -> dict[str, Plain]:
-    plain: dict[str, Plain] = {
+    return {
         "name": mechanism.name,
         "kind": mechanism.kind,
         "attributes": sorted(mechanism.attributes),
@@ -112,9 +177,6 @@ def _to_plain(mechanism: Mechanism) -> dict[str, Plain]:
         "public_frame": mechanism.public_frame,
         "cost": {unit: cost_to_plain(cost) for unit, cost in mechanism.cost.items()},
     }
-    if mechanism.part != EVERYTHING:  # Left out, so that older digests stay true.
-        plain.update(part_to_plain(mechanism.part))
-    return plain
 
 
 def cost_to_plain(cost: Budget) -> dict[str, Plain]:
@@ -138,11 +200,13 @@ def cost_to_plain(cost: Budget) -> dict[str, Plain]:
 
 def content_digest(release: Release) -> str:
     """Return the SHA-256 of what the release says; a retry has the same one."""
-    # The canonical bytes of `to_plain`, whose keys stand in order.
-    before = encode({"id": release.id, "labels": dict(release.labels)})
-    after = encode({"metadata": dict(release.metadata)})
-    each = b",".join(mechanism.encoded for mechanism in release.mechanisms)
-    return digest(before[:-1] + b',"mechanisms":[' + each + b"]," + after[1:])
+    written: dict[str, Joined] = {
+        "id": release.id,
+        "labels": dict(release.labels),
+        "metadata": dict(release.metadata),
+        "mechanisms": [Written(one.encoded) for one in release.mechanisms],
+    }
+    return digest(join(written))
 
 
 def _numbers(values: Mapping[str, Fraction]) -> dict[str, Plain]:

@@ -6,12 +6,13 @@ rows outside it change nothing, so a larger part is always true as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import date
-from typing import TypeAlias, TypeGuard
+from typing import NamedTuple, TypeAlias, TypeGuard
 
-from modicum.core.canonical import Plain
+from modicum.core.canonical import Plain, Written, encode
+from modicum.release.memory import Once
 
 #: Whole numbers from the first to the second, both included.
 Span: TypeAlias = tuple[int, int]
@@ -29,6 +30,15 @@ FIRST_DAY = date.min.toordinal()
 LAST_DAY = date.max.toordinal()
 
 
+class WrittenPart(NamedTuple):
+    """A part as plain data, and the canonical bytes of each of its fields."""
+
+    plain: Mapping[str, Plain]
+    where: Written
+    periods: Written
+    groups: Written
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """The part of the data that a mechanism reads.
@@ -39,11 +49,15 @@ class Part:
         periods: The days, as ordinals of the Gregorian calendar, on which the rows
             that it reads happened; None for all of time.
         groups: The user groups that it reads; None for all of them.
+        written: Remembers how it is written.
     """
 
     where: tuple[Box, ...] | None = None
     periods: tuple[Span, ...] | None = None
     groups: tuple[Span, ...] | None = None
+    written: Once[WrittenPart] = field(
+        init=False, repr=False, compare=False, default_factory=Once
+    )
 
 
 #: The part of a mechanism that may read every row.
@@ -81,6 +95,20 @@ def part_to_plain(part: Part) -> dict[str, Plain]:
         ],
         "groups": None if part.groups is None else [list(span) for span in part.groups],
     }
+
+
+def part_written(part: Part) -> WrittenPart:
+    """Return what `part_to_plain` returns, and the canonical bytes of each field.
+
+    Args:
+        part: The part.
+    """
+    known = part.written.get()
+    if known is not None:
+        return known
+    plain = part_to_plain(part)
+    fields = {name: Written(encode(value)) for name, value in plain.items()}
+    return part.written.keep(WrittenPart(plain, **fields))
 
 
 def part_from_plain(where: Plain, periods: Plain, groups: Plain) -> Part:

@@ -4,13 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from modicum.accounting import Loss
+from modicum.core.canonical import Written
+from modicum.release.memory import Once
 from modicum.release.model import Mechanism, Release
+from modicum.release.parts import Part
 from modicum.release.units import Relation
 
 
-@dataclass(frozen=True, slots=True)
+class Elsewhere(NamedTuple):
+    """What a mechanism is stored as, whatever the part of the data that it reads.
+
+    Attributes:
+        attributes: The attributes that it reads, sorted.
+        neighbors: By unit, the relation that its loss is proven under, where that is
+            not `add-remove`.
+        written: The canonical bytes of all stored fields, by name, that the part does
+            not change.
+    """
+
+    attributes: tuple[str, ...]
+    neighbors: Mapping[str, Relation]
+    written: Mapping[str, Written]
+
+
+@dataclass(frozen=True)  # Without slots, so that `over` can take all fields at once.
 class PricedMechanism:
     """A mechanism with its labels completed and its loss for every unit.
 
@@ -21,6 +41,7 @@ class PricedMechanism:
         neighbors: By unit, the relation that its loss is proven under.
         sources: By unit, what its loss was proven from: `declared`, `computed`,
             `31 x user-day`, `user, any change` …
+        elsewhere: Remembers what does not depend on the part of the data.
     """
 
     mechanism: Mechanism
@@ -28,6 +49,19 @@ class PricedMechanism:
     losses: Mapping[str, Loss]
     neighbors: Mapping[str, Relation] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: Once[Elsewhere] = field(
+        init=False, repr=False, compare=False, default_factory=Once
+    )
+
+    def over(self, part: Part) -> PricedMechanism:
+        """Return the mechanism over another part of the data, at the same price.
+
+        Args:
+            part: The part, over which each loss is what it was.
+        """
+        moved = object.__new__(PricedMechanism)
+        vars(moved).update(vars(self), mechanism=self.mechanism.over(part))
+        return moved
 
 
 @dataclass(frozen=True, slots=True)

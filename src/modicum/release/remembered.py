@@ -10,8 +10,9 @@ messages show places in it.
 from __future__ import annotations
 
 import marshal
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from modicum.core.document import Entries, Items, Node, Scalar, from_python
@@ -30,10 +31,15 @@ from modicum.release.vocabulary import Described, Vocabulary
 #: A release in any form: a draft, plain data as in a file, or a tree with places.
 Description: TypeAlias = "ReleaseDraft | Mapping[str, object] | Node"
 
+# Made once: making a union of types takes longer than asking for one.
+_TREES = (Scalar, Items, Entries)
+_LISTS = (list, tuple)
 #: Longer descriptions of one mechanism are not remembered.
 _BYTES_MAX = 10_000
 # The last format that writes equal values alike, whatever else refers to them.
 _FORMAT = 2
+#: An id of plain letters: `release_id` would take it as it is.
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]{0,199}")
 #: What a mechanism may say itself, or the release for all that do not.
 _PART = frozenset({"where", "periods", "groups"})
 #: What is not part of a heading that others may share.
@@ -50,7 +56,7 @@ def read_and_price(release: Description, vocabulary: Vocabulary) -> PricedReleas
     Raises:
         InputError: With every mistake found.
     """
-    if isinstance(release, Scalar | Items | Entries):
+    if isinstance(release, _TREES):
         return price(parse_release(release, vocabulary), vocabulary)
     if isinstance(release, ReleaseDraft):
         release = release.to_dict()
@@ -83,7 +89,7 @@ class _Plain:
     def of(cls, release: Mapping[str, object], vocabulary: Vocabulary) -> _Plain | None:
         """Return a release as it is known; None if it is not."""
         mechanisms = release.get("mechanisms") if type(release) is dict else None
-        if not isinstance(mechanisms, list | tuple):
+        if not isinstance(mechanisms, _LISTS):
             return None
         try:
             written = [marshal.dumps(one, _FORMAT) for one in mechanisms]
@@ -140,8 +146,8 @@ def _heading(release: Mapping[str, object], vocabulary: Vocabulary) -> Heading:
     written = marshal.dumps(rest, _FORMAT)
     known = vocabulary.headings.get(written)
     if known is not None:
-        own = release_id(from_python(release.get("release")), "the release id")
-        return replace(known, id=own)
+        own = _release_id(release.get("release"))
+        return Heading(own, known.labels, known.metadata, known.part)
     found = Problems()
     whole = {**rest, "release": release.get("release")}
     fields = Fields(from_python(whole), "the release")
@@ -154,17 +160,31 @@ def _heading(release: Mapping[str, object], vocabulary: Vocabulary) -> Heading:
     return heading
 
 
+def _release_id(given: object) -> str:
+    """Return the id that a release is given.
+
+    Raises:
+        InputError: If it is none.
+    """
+    if type(given) is str and _PLAIN_ID.fullmatch(given):
+        return given
+    return release_id(from_python(given), "the release id")
+
+
 def _over(
     part: Part, known: PricedMechanism, vocabulary: Vocabulary
 ) -> PricedMechanism | None:
     """Return a mechanism as it is over another part; None if that is another price."""
-    if part == known.mechanism.part:
+    before = known.mechanism.part
+    if part == before:
         return known
-    moved = replace(known.mechanism, part=part)
     try:
-        refuse_hidden(part, moved.attributes, None, vocabulary)
+        refuse_hidden(part, known.mechanism.attributes, None, vocabulary)
     except InputError:
         return None
-    if steps_of(moved, vocabulary) != steps_of(known.mechanism, vocabulary):
+    moved = known.over(part)
+    if part.periods != before.periods and (
+        steps_of(moved.mechanism, vocabulary) != steps_of(known.mechanism, vocabulary)
+    ):
         return None
-    return replace(known, mechanism=moved)
+    return moved

@@ -11,8 +11,12 @@ from modicum.core.errors import Code, InputError, Problem, UsageError
 from modicum.core.reading import Problems, placed
 from modicum.policy import CompiledPolicy
 from modicum.shell.files import load_policy, load_release, releases_of
-from modicum.workspace.policy_test_files import PolicyTest, PolicyTests, read_tests
-from modicum.workspace.policy_tests import Answer, run_test
+from modicum.workspace.policies.policy_test_files import (
+    PolicyTest,
+    PolicyTests,
+    read_tests,
+)
+from modicum.workspace.policies.policy_tests import Answer, run_test
 
 #: How the names of files of policy tests end.
 ENDING = ".test.yaml"

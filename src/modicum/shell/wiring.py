@@ -10,7 +10,7 @@ from typing import overload
 from modicum.policy import CompiledPolicy
 from modicum.shell.clock import SystemClock
 from modicum.shell.files import load_policy
-from modicum.shell.stores import open_store
+from modicum.shell.storage.stores import open_store
 from modicum.workspace import Clock, Workspace
 from modicum.workspace.ledger_view import LedgerView
 

@@ -22,9 +22,9 @@ from modicum.ledger import (
     decide,
     record_release,
 )
-from modicum.ledger.approvals import hearings_of_release
-from modicum.ledger.balances import facts_of
-from modicum.ledger.life import id_taken
+from modicum.ledger.deciding.approvals import hearings_of_release
+from modicum.ledger.deciding.balances import facts_of
+from modicum.ledger.state.life import id_taken
 from modicum.policy import CompiledPolicy, Policy
 from modicum.policy.predicates import holds, words
 from modicum.release import ReleaseDraft, read_and_price
@@ -151,6 +151,33 @@ def first_answer(
             )
             if not one.given
         ),
+    )
+
+
+def standing_as(decision: Decision, status: str, expires_at: str = "") -> Decision:
+    """Return a decision on a release that stands as it was decided.
+
+    This is `replace`, several times faster: it is done for each release of a batch.
+
+    Args:
+        decision: What the rules say.
+        status: Where the release stands now.
+        expires_at: When its reservation runs out; empty if there is none.
+    """
+    return Decision(
+        decision.release,
+        decision.verdict,
+        status,
+        decision.policy_name,
+        decision.policy_digest,
+        decision.policy_active,
+        decision.seq,
+        decision.head,
+        expires_at,
+        decision.retry,
+        decision.notices,
+        decision.approvals,
+        decision.again,
     )
 
 

@@ -29,7 +29,9 @@ from modicum.ledger import (
     event_of,
     seal,
 )
-from modicum.ledger.events import (
+from modicum.ledger.following.folding import Followed, fold, followed_from, loss_changes
+from modicum.ledger.following.snapshot import Snapshot
+from modicum.ledger.log.events import (
     Body,
     PastRecorded,
     PolicyActivated,
@@ -37,8 +39,6 @@ from modicum.ledger.events import (
     ReleaseReserved,
     day_of,
 )
-from modicum.ledger.folding import Followed, fold, followed_from, loss_changes
-from modicum.ledger.snapshot import Snapshot
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
 from modicum.workspace.ports import Turn

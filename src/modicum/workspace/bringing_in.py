@@ -8,8 +8,8 @@ from functools import partial
 
 from modicum.core.errors import Code, InputError, Mark, ModicumError, Problem
 from modicum.ledger import Balances, RecordedRelease
-from modicum.ledger.approvals import approved_by, hearings_of_release
-from modicum.ledger.events import (
+from modicum.ledger.deciding.approvals import approved_by, hearings_of_release
+from modicum.ledger.log.events import (
     PastRecorded,
     ReleaseDenied,
     ReleasePosted,
@@ -26,11 +26,12 @@ from modicum.workspace.answers import (
     price_release,
     refuse_other,
     repeated_answer,
+    standing_as,
 )
 from modicum.workspace.book import Entry
 from modicum.workspace.decision import Decision
-from modicum.workspace.governance import missing_approvals, needs_approval
-from modicum.workspace.past_descriptions import price_past
+from modicum.workspace.governing.governance import missing_approvals, needs_approval
+from modicum.workspace.past_descriptions import price_past, refuse_future
 from modicum.workspace.ports import Clock
 from modicum.workspace.requests import attempt, each
 
@@ -215,7 +216,7 @@ class BringingIn:
         digest = decision.policy_digest
         if not decision.allowed:
             entry.add(ReleaseDenied(release, digest, decision.blocking))
-            return replace(decision, status="denied")
+            return standing_as(decision, "denied")
         heard = hearings_of_release(
             release, balances.compiled.policy, entry.book.state, entry.actor
         )
@@ -225,10 +226,11 @@ class BringingIn:
             raise needs_approval(called, missing, "modicum release approve")
         expires_at = self.clock.after(entry.now, one.reserve_seconds)
         entry.add(ReleaseReserved(release, digest, expires_at, approved_by(heard)))
-        reserved = replace(decision, status="reserved", expires_at=expires_at)
+        reserved = standing_as(decision, "reserved", expires_at)
         return _carried_out(entry, reserved) if one.post else reserved
 
     def _record(self, entry: Entry, balances: Balances, one: Submission) -> Decision:
+        refuse_future(one.release, entry.now, one.mark)
         digest = one.compiled.policy.digest
         body = PastRecorded(one.release, digest, one.assumptions)
         day = day_of_release(body, entry.now)
@@ -248,5 +250,5 @@ def _carried_out(entry: Entry, decision: Decision) -> Decision:
         entry.add(ReleaseStarted(decision.release))
     if decision.status in ("reserved", "started"):
         entry.add(ReleasePosted(decision.release))
-        return replace(decision, status="posted", expires_at="")
+        return standing_as(decision, "posted")
     return decision

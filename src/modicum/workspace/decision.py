@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from modicum.core.errors import Code, ModicumError, Problem, UsageError
 from modicum.ledger import RuleLoss, Verdict
 from modicum.policy.model import Approval
-from modicum.workspace import explain
-from modicum.workspace.fits import Again, Explanation, Fit, Option
+from modicum.workspace.explaining import explain
+from modicum.workspace.explaining.fits import Again, Explanation, Fit, Option
 
 
 def approval_text(approval: Approval) -> str:

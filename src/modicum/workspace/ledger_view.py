@@ -17,10 +17,12 @@ from modicum.ledger import (
     State,
     audit,
 )
-from modicum.ledger.decide import over_history
-from modicum.ledger.events import day_of
-from modicum.ledger.life import unknown_release
+from modicum.ledger.deciding.decide import over_history
+from modicum.ledger.log.events import day_of
+from modicum.ledger.state.life import unknown_release
 from modicum.policy import CompiledPolicy
+from modicum.workspace.alternatives.asked import Asked
+from modicum.workspace.alternatives.trials import Look
 from modicum.workspace.answers import (
     Asking,
     Description,
@@ -28,7 +30,6 @@ from modicum.workspace.answers import (
     refuse_other,
     repeated_answer,
 )
-from modicum.workspace.asked import Asked
 from modicum.workspace.book import Book, Reader
 from modicum.workspace.bringing_in import Submission, prepared
 from modicum.workspace.decision import Decision
@@ -37,7 +38,6 @@ from modicum.workspace.live_ledger import SNAPSHOT_EVERY, LiveLedger
 from modicum.workspace.ports import Clock, EventStore, SnapshotStore
 from modicum.workspace.spenders import CellBalance, cell_balance, part_named, rule_named
 from modicum.workspace.told import Told
-from modicum.workspace.trials import Look
 
 
 class LedgerView:

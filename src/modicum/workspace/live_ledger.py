@@ -11,21 +11,26 @@ from modicum.core.errors import (
     Code,
     ConflictError,
     InputError,
+    ModicumError,
     Problem,
     StaleError,
     UnavailableError,
     UsageError,
     VerificationError,
 )
-from modicum.ledger.snapshot import read_snapshot, write_snapshot
+from modicum.ledger.following.snapshot import read_snapshot, write_snapshot
 from modicum.policy import CompiledPolicy
 from modicum.workspace.book import Book, Entry, Reader, is_entry
-from modicum.workspace.ports import Clock, EventStore, SnapshotStore
+from modicum.workspace.ports import Clock, EventStore, Patient, SnapshotStore
 
 T = TypeVar("T")
 
 #: A start from a snapshot reads at most so many entries, or those of one more turn.
 SNAPSHOT_EVERY = 20_000
+
+#: While a turn is waited for, at most so many entries are read at once. The turn may
+#: come meanwhile, and others wait for its end.
+FOLLOWED_AT_ONCE = 4
 
 #: A clock that is so many years after the last entry is taken to be wrong.
 YEARS_MAX = 10
@@ -157,6 +162,14 @@ class LiveLedger:
                 self.save_snapshot()
         return result
 
+    def follow_while_waiting(self) -> None:
+        """Let this thread read what others append while it waits for their turns.
+
+        So little is left to read in a turn, where all others have to wait for it.
+        """
+        if isinstance(self._store, Patient):
+            self._store.while_waiting(self._follow_a_little)
+
     def save_snapshot(self) -> None:
         """Write a snapshot of what was read so far, for a fast start.
 
@@ -194,6 +207,21 @@ class LiveLedger:
         book.fold(records)
         self.book = book
         self._read_to = (book.state.seq, book.state.head)
+
+    def _follow_a_little(self) -> bool:
+        """Fold some of what is new, if anything was read before.
+
+        Returns:
+            Whether there was something. What is wrong is told in the turn.
+        """
+        before = self.book.state.seq
+        if before:
+            with suppress(ModicumError):
+                self._follow(
+                    lambda after: self._store.read(after, 1 + FOLLOWED_AT_ONCE),
+                    deciding=True,
+                )
+        return self.book.state.seq > before
 
     def _refuse_another(self, read: Reader) -> None:
         """Refuse a log without the last entry that was read before, as it was."""

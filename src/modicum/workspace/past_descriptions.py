@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import date
 
 from modicum.core.document import Entries, Items, Kind, Node, Scalar, from_python
+from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.ledger import RecordedRelease
-from modicum.ledger.events import RecordedMechanism
+from modicum.ledger.log.events import RecordedMechanism, day_of
 from modicum.policy import CompiledPolicy
 from modicum.release import ReleaseDraft, Vocabulary
 from modicum.workspace.answers import Description, price_release
@@ -44,6 +46,36 @@ def price_past(
     node, unknown = _with_every_attribute(_node(release), vocabulary)
     recorded = price_release(node, compiled, guarded=False)
     return recorded, tuple(_assumptions(recorded, unknown, vocabulary))
+
+
+def refuse_future(release: RecordedRelease, now: str, mark: Mark | None = None) -> None:
+    """Refuse a release that says it was out later than it is recorded.
+
+    A day more is let through: somewhere it is tomorrow already.
+
+    Args:
+        release: A release that happened before.
+        now: The time at which it is recorded.
+        mark: Where its id stands in a file, for the message.
+
+    Raises:
+        InputError: If it was out on a later day.
+    """
+    said = release.metadata.get("released_on", "")
+    try:
+        day = date.fromisoformat(said).toordinal()
+    except ValueError:  # Not said, or an older way to say it, which counts for nothing.
+        return
+    if day > day_of(now) + 1:
+        raise InputError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                f"`released_on` is {said}, and today is {now[:10]}",
+                mark,
+                notes=("what is recorded as past was out already",),
+                help="correct the date, or submit what is not out yet",
+            )
+        )
 
 
 def _node(release: Description) -> Node:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from modicum.ledger import Record
 
@@ -74,6 +74,20 @@ class EventStore(Protocol):
 
     def close(self) -> None:
         """Let go of connections. The store may be used again: it opens new ones."""
+        ...
+
+
+@runtime_checkable
+class Patient(Protocol):
+    """A store whose threads need not be idle while they wait for a turn."""
+
+    def while_waiting(self, chore: Callable[[], bool]) -> None:
+        """Let this thread do something while it waits for a turn, from now on.
+
+        Args:
+            chore: Does a little, and returns whether there is more to do at once. It
+                may read, and takes no turn. It may be called often, or never.
+        """
         ...
 
 

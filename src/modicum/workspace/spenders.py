@@ -10,22 +10,27 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.core.fields import Fields
 from modicum.core.reading import Problems
 from modicum.ledger import RuleLoss
-from modicum.ledger.amounts import Amounts, amounts
+from modicum.ledger.deciding.amounts import Amounts, amounts
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.rule_lookup import find_rules
 from modicum.policy.rules import Stage
 from modicum.release import EVERYTHING, Part
 from modicum.release.read_part import read_part
-from modicum.workspace.charged_cells import cells_of, fullest, spent_in, standing_of
-from modicum.workspace.contributions import (
+from modicum.workspace.alternatives.trials import Look
+from modicum.workspace.explaining.charged_cells import (
+    cells_of,
+    fullest,
+    spent_in,
+    standing_of,
+)
+from modicum.workspace.explaining.contributions import (
     Contributor,
     contributors_to_list,
     decisive,
     shares,
 )
-from modicum.workspace.explain import json_number, ordered
-from modicum.workspace.fitting import largest_rho
-from modicum.workspace.trials import Look
+from modicum.workspace.explaining.explain import json_number, ordered
+from modicum.workspace.explaining.fitting import largest_rho
 
 
 @dataclass(frozen=True, slots=True)

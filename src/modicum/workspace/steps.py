@@ -6,8 +6,8 @@ from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.reading import text
 from modicum.ledger import Standing
-from modicum.ledger.events import ReleasePosted, ReleaseStarted, ReleaseVoided
-from modicum.ledger.life import next_status, unknown_release
+from modicum.ledger.log.events import ReleasePosted, ReleaseStarted, ReleaseVoided
+from modicum.ledger.state.life import next_status, unknown_release
 from modicum.workspace.book import Entry
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from modicum.ledger import State
-from modicum.ledger.balances import Brought
-from modicum.ledger.folding import loss_changes
-from modicum.ledger.retelling import Retelling
+from modicum.ledger.deciding.balances import Brought
+from modicum.ledger.following.folding import loss_changes
+from modicum.ledger.following.retelling import Retelling
 from modicum.policy import CompiledPolicy
 from modicum.workspace.book import Reader
 

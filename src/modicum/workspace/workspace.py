@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from modicum.core.errors import Code, ModicumError, Problem, UsageError
 from modicum.ledger import Standing, State
-from modicum.ledger.events import ReleasePosted, ReleaseStarted, ReleaseVoided
+from modicum.ledger.log.events import ReleasePosted, ReleaseStarted, ReleaseVoided
 from modicum.policy import CompiledPolicy
 from modicum.workspace.answers import Description, refuse_other
 from modicum.workspace.book import Entry, stale
@@ -20,7 +20,7 @@ from modicum.workspace.bringing_in import (
     prepared_past,
 )
 from modicum.workspace.decision import Decision
-from modicum.workspace.governing import Governance
+from modicum.workspace.governing.governing import Governance
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.requests import attempt
 from modicum.workspace.steps import giving_up, step

@@ -30,9 +30,9 @@ from modicum.accounting.losses import total_of
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError
 from modicum.core.yaml_reader import read_document
-from modicum.ledger.amounts import amounts, sums
-from modicum.ledger.balances import Balances
-from modicum.ledger.decide import RuleLoss, by_itself, over_history
+from modicum.ledger.deciding.amounts import amounts, sums
+from modicum.ledger.deciding.balances import Balances
+from modicum.ledger.deciding.decide import RuleLoss, by_itself, over_history
 from modicum.policy.budget_maps import apply_map, parse_map
 from modicum.policy.compile import compile_text
 from modicum.release import parse_release, price
@@ -171,7 +171,7 @@ def test_a_rule_for_single_releases_may_be_by_order(more: int) -> None:
     coordinates = [0] * COORDINATES
     coordinates[order_index(Fraction(8))] = 3 * 10**11 + more
     alone = total_of([Loss(tuple(coordinates))])
-    loss = by_itself(compiled, compiled.release_rules[0], [alone])
+    loss = by_itself(compiled, compiled.release_rules[0], {alone: 1})
     found = amounts(loss)
     assert loss.allowed == (more == 0)
     assert (found.measure, found.limit) == ("rdp(8)", 3 * 10**11)

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples.small import POLICY, compiled
 
-from modicum.ledger.approvals import (
+from modicum.ledger.deciding.approvals import (
     approved_by,
     hearings,
     hearings_of_policy,
     roles_of,
 )
-from modicum.ledger.state import ActivePolicy, Agreement, State
+from modicum.ledger.state.state import ActivePolicy, Agreement, State
 from modicum.policy.model import Approval
 from modicum.policy.predicates import Constant
 

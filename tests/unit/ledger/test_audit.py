@@ -16,11 +16,10 @@ from samples.small import NOON, POLICY, compiled, counts
 
 from modicum.core.document import from_python
 from modicum.ledger import GENESIS, Event, Record, RecordedRelease, audit, seal
-from modicum.ledger.balances import Balances
-from modicum.ledger.chain import ChainBreakError
-from modicum.ledger.consistency import RESERVATION_MAX
-from modicum.ledger.decide import decide
-from modicum.ledger.events import (
+from modicum.ledger.deciding.balances import Balances
+from modicum.ledger.deciding.decide import decide
+from modicum.ledger.log.chain import ChainBreakError
+from modicum.ledger.log.events import (
     Annotated,
     ApprovalGiven,
     Body,
@@ -38,6 +37,7 @@ from modicum.ledger.events import (
     day_of,
     record_release,
 )
+from modicum.ledger.proof.consistency import RESERVATION_MAX
 from modicum.policy import CompiledPolicy
 from modicum.release import EVERYTHING, Part, parse_release, price
 from modicum.workspace.bringing_in import RESERVATION_SECONDS_MAX
@@ -391,8 +391,8 @@ def test_a_lawless_step_is_found() -> None:
 DIGEST = """
 import sqlite3, sys
 from modicum.ledger import Record, audit
-from modicum.ledger.folding import followed_from, loss_changes, fold
-from modicum.ledger.snapshot import Snapshot, write_snapshot
+from modicum.ledger.following.folding import followed_from, loss_changes, fold
+from modicum.ledger.following.snapshot import Snapshot, write_snapshot
 from modicum.ledger import State
 from modicum.policy.compile import compile_text
 rows = sqlite3.connect(sys.argv[1]).execute("SELECT seq, payload, hash FROM events")

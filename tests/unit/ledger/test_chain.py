@@ -12,7 +12,7 @@ from samples.small import NOON, compiled, counts
 from modicum.core.canonical import decode, encode
 from modicum.core.document import from_python
 from modicum.ledger import GENESIS, ChainBreakError, Event, Record, read_record, seal
-from modicum.ledger.events import (
+from modicum.ledger.log.events import (
     Body,
     PastRecorded,
     PolicyActivated,

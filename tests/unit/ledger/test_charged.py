@@ -16,9 +16,9 @@ from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, MU2, RHO
 from modicum.accounting.groups import group
 from modicum.core.document import from_python
 from modicum.core.exact import DELTA_UNIT
-from modicum.ledger.charged import UNKNOWN, charged, charged_by_unit, doubled
-from modicum.ledger.event_format import from_plain, to_plain
-from modicum.ledger.events import (
+from modicum.ledger.deciding.charged import UNKNOWN, charged, charged_by_unit, doubled
+from modicum.ledger.log.event_format import from_plain, to_plain
+from modicum.ledger.log.events import (
     Event,
     PastRecorded,
     RecordedMechanism,

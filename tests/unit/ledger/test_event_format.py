@@ -16,8 +16,9 @@ from samples.small import NOON, compiled, counts, workspace
 from modicum.core.canonical import decode, encode
 from modicum.core.document import from_python
 from modicum.ledger import GENESIS, Event, Record, State, audit, read_record, seal
-from modicum.ledger.event_format import from_plain, to_plain
-from modicum.ledger.events import (
+from modicum.ledger.following.folding import fold
+from modicum.ledger.log.event_format import from_plain, to_plain
+from modicum.ledger.log.events import (
     EVENT_VERSION,
     NAMES,
     Annotated,
@@ -43,7 +44,6 @@ from modicum.ledger.events import (
     event_name,
     record_release,
 )
-from modicum.ledger.folding import fold
 from modicum.release import EVERYTHING, Part, parse_release, price
 
 OLD_LEDGER = Path(__file__).parents[2] / "golden" / "ledgers" / "v1.db"

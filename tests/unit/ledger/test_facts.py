@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from modicum.ledger.balances import facts_of
-from modicum.ledger.events import RecordedMechanism, RecordedRelease
+from modicum.ledger.deciding.balances import facts_of
+from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
 from modicum.policy.predicates import Scope
 from modicum.release import Label, Vocabulary
 

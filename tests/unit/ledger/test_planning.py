@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from modicum.core.errors import ConflictError
 from modicum.ledger import Event, State
-from modicum.ledger.events import (
+from modicum.ledger.log.events import (
     Annotated,
     ApprovalGiven,
     Body,

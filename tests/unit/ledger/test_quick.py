@@ -22,9 +22,9 @@ from modicum.accounting.grid import DELTA, EPS, RHO, order_index
 from modicum.accounting.mechanisms import declared_pure
 from modicum.core.errors import InvariantError
 from modicum.ledger import Balances, decide
-from modicum.ledger.balances import brought
-from modicum.ledger.decide import allows
-from modicum.ledger.events import RecordedMechanism, RecordedRelease
+from modicum.ledger.deciding.balances import brought
+from modicum.ledger.deciding.decide import allows
+from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
 from modicum.ledger.quick import EngineOf, QuickBalances, numba_engine
 from modicum.ledger.quick.layout import ALWAYS, NEVER, layout_of
 from modicum.policy import CompiledPolicy

@@ -8,8 +8,8 @@ import pytest
 from samples.life import recorded
 from samples.small import POLICY, compiled
 
-from modicum.ledger.retelling import Retelling
-from modicum.ledger.state import ActivePolicy
+from modicum.ledger.following.retelling import Retelling
+from modicum.ledger.state.state import ActivePolicy
 from modicum.release import Part
 
 

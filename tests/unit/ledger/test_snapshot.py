@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from samples.life import LATER, NOON, recorded
 from samples.small import compiled
 
-from modicum.ledger import Balances, Event, LossChange, State, snapshot
-from modicum.ledger.events import (
+from modicum.ledger import Balances, Event, LossChange, State
+from modicum.ledger.following import snapshot
+from modicum.ledger.following.snapshot import Snapshot, read_snapshot, write_snapshot
+from modicum.ledger.log.events import (
     Annotated,
     ApprovalGiven,
     Body,
@@ -29,7 +31,6 @@ from modicum.ledger.events import (
     ReleaseVoided,
     RoundOpened,
 )
-from modicum.ledger.snapshot import Snapshot, read_snapshot, write_snapshot
 from modicum.release import EVERYTHING
 
 SHA = "d" * 64

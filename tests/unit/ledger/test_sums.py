@@ -32,7 +32,7 @@ def same(total: Total, expected: Total) -> None:
 @given(st.lists(losses(), min_size=1, max_size=6), st.data())
 def test_sums_are_those_of_python(some: list[Loss], data: st.DataObject) -> None:
     expected, table = Total(), Sums()
-    line = table.grow(np.zeros(1, dtype=np.int64))
+    line = table.begin(1)
     summed = nothing(1)
     for loss in some:
         expected = expected.plus(loss)
@@ -52,7 +52,7 @@ def test_sums_are_those_of_python(some: list[Loss], data: st.DataObject) -> None
 @given(losses(), losses())
 def test_more_than_was_added_is_not_taken_back(one: Loss, other: Loss) -> None:
     table = Sums()
-    line = table.grow(np.zeros(1, dtype=np.int64))
+    line = table.begin(1)
     table.add(line, of_loss(one))
     before = table[line].total(0)
     value = [
@@ -68,10 +68,10 @@ def test_more_than_was_added_is_not_taken_back(one: Loss, other: Loss) -> None:
 
 def test_copies_of_a_line_go_their_own_way() -> None:
     table = Sums()
-    (line,) = table.grow(np.zeros(1, dtype=np.int64)).tolist()
+    (line,) = table.begin(1).tolist()
     one = of_loss(Loss((5,) * COORDINATES))
     table.add(np.array([line]), one)
-    copies = table.grow(np.full(200, line))
+    copies = table.copy(np.full(200, line))
     table.add(copies[:1], one)
     assert table[copies].rest[:3, 0].tolist() == [10, 5, 5]
     assert table[np.array([line])].rest[0, 0] == 5

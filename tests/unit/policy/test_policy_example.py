@@ -15,8 +15,8 @@ from ruamel.yaml import YAML
 import modicum
 from modicum.accounting import ApproxBudget, Budget, ZcdpBudget
 from modicum.core.document import from_python
-from modicum.ledger.balances import facts_of
-from modicum.ledger.events import record_release
+from modicum.ledger.deciding.balances import facts_of
+from modicum.ledger.log.events import record_release
 from modicum.policy import CompiledPolicy
 from modicum.release import parse_release, price
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -31,7 +32,8 @@ from modicum.release import (
     read_and_price,
 )
 from modicum.release.memory import Memory
-from modicum.release.model import to_plain
+from modicum.release.model import Mechanism, to_plain
+from modicum.release.parts import Part, part_written
 
 Written: TypeAlias = dict[str, Any]
 
@@ -107,7 +109,9 @@ def outcome(
         found = read(release, vocabulary)
     except InputError as error:
         return error.render()
-    return found, content_digest(found.release)
+    written = [(one.plain, one.encoded) for one in found.release.mechanisms]
+    assert all(encode(plain) == encoded for plain, encoded in written)
+    return found, written, content_digest(found.release)
 
 
 def slowly(release: Written, vocabulary: Vocabulary) -> PricedRelease:
@@ -195,6 +199,64 @@ def test_contents_are_the_digest_of_the_canonical_form(release: Written) -> None
     except InputError:
         return
     assert content_digest(found) == digest(encode(to_plain(found)))
+
+
+identifiers = st.one_of(
+    st.text(max_size=6),
+    st.text("aZ09_.:/@+-é٣\n [", max_size=6),
+    st.sampled_from(["r" * 200, "r" * 201, "r\n", "-r", "e\u0301", "[r]", "ab\u200b"]),
+)
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(identifiers)
+def test_an_id_is_taken_or_refused_as_if_nothing_was_remembered(given_id: str) -> None:
+    vocabulary = words()
+    read_and_price(release_of("r-1"), vocabulary)
+    again = outcome(read_and_price, release_of(given_id), vocabulary)
+    assert again == outcome(slowly, release_of(given_id), words())
+
+
+boxes = st.sampled_from(["CH", "DE"]).map(lambda one: (("country", (one,)),))
+spans = st.tuples(st.integers(1, 800_000), st.integers(0, 9)).map(
+    lambda one: (one[0], sum(one))
+)
+some_parts = st.builds(
+    Part,
+    st.none() | st.tuples(boxes),
+    st.none() | st.tuples(spans),
+    st.none() | st.tuples(spans),
+)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(some_parts, some_parts)
+def test_a_mechanism_over_another_part_is_a_new_one(before: Part, after: Part) -> None:
+    release = {**release_of(), "ml": "all", "purpose": "x"}
+    one = read_and_price(release, SHARED).mechanisms[0].mechanism
+    first = replace(one, part=before)
+    moved, anew = first.over(after), replace(one, part=after)
+    for name in Mechanism.__dataclass_fields__:
+        assert getattr(moved, name) == getattr(anew, name), name
+    assert moved.encoded == encode(moved.plain)
+    assert first.encoded == encode(first.plain), "the first is as it was"
+
+
+def test_a_mechanism_over_more_days_is_priced_anew() -> None:
+    vocabulary, found = words(), []
+    for days in ("2026-11-03", "2026-11", "2026-11-03", "2026-12-01"):
+        release = {**release_of(cost={"day": {"rho": 1}}), "periods": days}
+        again = read_and_price(release, vocabulary)
+        assert again == slowly(release, words())
+        found.append(again.mechanisms[0].losses["user"])
+    assert found[0] == found[2] == found[3] != found[1]
+
+
+def test_a_result_that_is_kept_once_is_not_taken_along() -> None:
+    part = Part(groups=((1, 2),))
+    assert bytes(part_written(part).groups) == b"[[1,2]]"
+    assert bytes(part_written(replace(part, groups=((3, 4),))).groups) == b"[[3,4]]"
+    assert part_written(part) is part_written(part)
 
 
 def test_a_memory_is_bounded() -> None:

@@ -13,7 +13,7 @@ from samples.audited import at, bundle, bundled, checked, checkpoint, key, log
 
 from modicum.core.errors import InputError, UsageError, VerificationError
 from modicum.ledger import Record, audit
-from modicum.ledger.bundle import (
+from modicum.ledger.proof.bundle import (
     PAGE_BYTES,
     PAGE_RECORDS,
     Manifest,
@@ -25,26 +25,26 @@ from modicum.ledger.bundle import (
     page_name,
     paged,
 )
-from modicum.ledger.bundle_reader import BundleReader
-from modicum.ledger.claims import signed_bytes
-from modicum.ledger.stored_zip import Directory, Member, unpacked
-from modicum.shell.bundles import (
+from modicum.ledger.proof.bundle_reader import BundleReader
+from modicum.ledger.proof.claims import signed_bytes
+from modicum.ledger.proof.stored_zip import Directory, Member, unpacked
+from modicum.shell.proofs.bundles import (
     bundle_store,
     export_bundle,
     open_bundle,
     verify_bundle,
 )
-from modicum.shell.keys import Signing
-from modicum.shell.logs import (
+from modicum.shell.proofs.keys import Signing
+from modicum.shell.proofs.logs import (
     open_log,
     sign_checkpoint,
     stored_checkpoints,
     verify_ledger,
 )
-from modicum.shell.receipts import sign_receipt
-from modicum.shell.sqlite_store import SqliteStore
-from modicum.shell.still_store import StillStore, up_to
-from modicum.shell.verification import Trust
+from modicum.shell.proofs.receipts import sign_receipt
+from modicum.shell.proofs.verification import Trust
+from modicum.shell.storage.sqlite_store import SqliteStore
+from modicum.shell.storage.still_store import StillStore, up_to
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "ledgers" / "v1.db"
 

@@ -7,7 +7,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,9 +27,9 @@ from modicum.core.errors import (
 )
 from modicum.ledger import Record, audit
 from modicum.shell.clock import FixedClock, SystemClock
-from modicum.shell.decider import Decider, Limits
-from modicum.shell.desk import outcome
-from modicum.shell.sqlite_store import SqliteStore
+from modicum.shell.serving.decider import Decider, Limits
+from modicum.shell.serving.desk import outcome
+from modicum.shell.storage.sqlite_store import SqliteStore
 from modicum.workspace import Decision, Turn
 from modicum.workspace.book import Entry
 
@@ -210,6 +210,61 @@ def test_those_who_came_during_a_commit_are_the_next_batch(
     done = [one.result(PATIENCE) for one in later]
     assert store.turns == turns + 1
     assert [one.seq for one in done] == sorted({one.seq for one in done})
+
+
+@pytest.mark.spec("LED-14")
+def test_those_who_come_while_others_are_decided_are_served_with_them(
+    store: Gate,
+) -> None:
+    with serving(store, limits=Limits(batch=4)) as decider:
+        decider.submit(counts("first", rho="0.0001"))
+        turns = store.turns
+        came = coming(decider, 5)
+        done = [one.result(PATIENCE) for one in came]
+        decider.check(counts("x"))
+        assert [one.status for one in done] == ["reserved"] * 5
+        assert [one.seq for one in done] == sorted({one.seq for one in done})
+        assert store.turns == turns + 2  # Four in one turn, and two in the next.
+
+
+def coming(
+    decider: Decider, many: int, then: Callable[[Entry], None] = lambda _: None
+) -> list[Future[Decision]]:
+    """Return who comes to stand in line while somebody else is served."""
+    came: list[Future[Decision]] = []
+
+    def work(entry: Entry) -> None:
+        if not came:
+            came.extend(
+                decider.submit_soon(counts(f"c-{n}", rho="0.0001")) for n in range(many)
+            )
+        then(entry)
+
+    with suppress(RuntimeError, UnavailableError):
+        decider.turn(work)
+    return came
+
+
+@pytest.mark.spec("LED-14")
+def test_those_who_came_while_another_broke_the_turn_are_served(
+    decider: Decider, tmp_path: Path
+) -> None:
+    decider.submit(counts("first", rho="0.0001"))
+    decider.submit_soon(counts("beside", rho="0.0001"))
+    came = coming(decider, 3, _breaks)
+    assert [one.result(PATIENCE).status for one in came] == ["reserved"] * 3
+    decider.close()
+    assert set(kinds(tmp_path)) == {"first", "beside", "c-0", "c-1", "c-2"}
+
+
+def test_those_who_came_hear_of_a_failure(decider: Decider, store: Gate) -> None:
+    decider.submit(counts("first", rho="0.0001"))
+    store.before = busy()
+    for one in coming(decider, 3):
+        with pytest.raises(UnavailableError, match="the disk is full"):
+            one.result(PATIENCE)
+    store.before = None
+    assert not decider.submit(counts("c-0", rho="0.0001")).retry
 
 
 @pytest.mark.spec("LED-8")
@@ -396,7 +451,7 @@ def test_one_who_breaks_a_turn_breaks_only_his_own(
 
 
 def _breaks(entry: Entry) -> None:
-    from modicum.ledger.events import Annotated
+    from modicum.ledger.log.events import Annotated
 
     entry.add(Annotated("", "half of it"))
     raise RuntimeError("broken")
@@ -564,7 +619,7 @@ def patiently(ask: Callable[[], T]) -> T:
 def test_a_snapshot_is_left_for_the_next_start(
     store: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("modicum.shell.writer.SNAPSHOT_AT_CLOSE", 3)
+    monkeypatch.setattr("modicum.shell.serving.writer.SNAPSHOT_AT_CLOSE", 3)
     with serving(store) as decider:
         decider.submit_batch([counts(f"r-{n}", rho="0.0001") for n in range(3)])
         assert not (tmp_path / "ledger.db.snapshot").exists()
@@ -578,8 +633,8 @@ def test_a_snapshot_is_left_for_the_next_start(
 def test_a_snapshot_is_written_at_leisure_and_at_last(
     name: str, store: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"modicum.shell.writer.{name}", 2)
-    monkeypatch.setattr("modicum.shell.writer.IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(f"modicum.shell.serving.writer.{name}", 2)
+    monkeypatch.setattr("modicum.shell.serving.writer.IDLE_SECONDS", 0.01)
     with serving(store) as decider:
         decider.submit(counts("r-1", rho="0.0001"))
         written = (tmp_path / "ledger.db.snapshot").exists

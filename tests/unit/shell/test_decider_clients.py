@@ -22,9 +22,9 @@ from modicum.core.errors import (
     UsageError,
 )
 from modicum.shell.clock import FixedClock
-from modicum.shell.decider import Decider, Limits
-from modicum.shell.sqlite_store import SqliteStore
-from modicum.shell.waiting_line import Waiting, too_long
+from modicum.shell.serving.decider import Decider, Limits
+from modicum.shell.serving.waiting_line import Waiting, too_long
+from modicum.shell.storage.sqlite_store import SqliteStore
 from modicum.workspace import Decision
 from modicum.workspace.book import Entry
 
@@ -214,8 +214,8 @@ def test_a_snapshot_that_fails_is_only_missed(
         raise MemoryError
 
     monkeypatch.setattr("modicum.workspace.live_ledger.write_snapshot", no_memory)
-    monkeypatch.setattr(f"modicum.shell.writer.{name}", 1)
-    monkeypatch.setattr("modicum.shell.writer.IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(f"modicum.shell.serving.writer.{name}", 1)
+    monkeypatch.setattr("modicum.shell.serving.writer.IDLE_SECONDS", 0.01)
     for number in range(3):
         assert decider.submit(counts(f"r-{number}", rho=TINY)).allowed
     decider.close()
@@ -274,7 +274,7 @@ def test_a_batch_of_which_nothing_was_done_is_refused(decider: Decider) -> None:
 
 
 def test_a_promise_knows_no_second_end() -> None:
-    from modicum.shell.promise import Promise
+    from modicum.shell.serving.promise import Promise
 
     promise: Promise[int] = Promise()
     assert promise.begin()

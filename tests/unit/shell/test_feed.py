@@ -9,7 +9,7 @@ from budget import examples
 from samples.simulation import Disk, FaultyStore
 
 from modicum.ledger import Record
-from modicum.shell.feed import Feed, FollowingStore
+from modicum.shell.serving.feed import Feed, FollowingStore
 
 
 class Seconds:

@@ -10,8 +10,8 @@ import pytest
 from samples.audited import checkpoint, log
 
 from modicum.core.errors import Code, InputError, ModicumError, UsageError
-from modicum.ledger.claims import key_id, public_pem, signed_bytes
-from modicum.shell.keys import (
+from modicum.ledger.proof.claims import key_id, public_pem, signed_bytes
+from modicum.shell.proofs.keys import (
     load_claim,
     load_key,
     load_public_key,

@@ -20,10 +20,10 @@ from modicum.core.errors import (
     UsageError,
     VerificationError,
 )
-from modicum.shell.fair_lock import FairLock
-from modicum.shell.postgres_store import PostgresStore
-from modicum.shell.postgres_url import parse_address
-from modicum.shell.stores import open_store
+from modicum.shell.storage.fair_lock import FairLock
+from modicum.shell.storage.postgres_store import PostgresStore
+from modicum.shell.storage.postgres_url import parse_address
+from modicum.shell.storage.stores import open_store
 
 
 @pytest.fixture
@@ -434,8 +434,8 @@ def test_a_url_that_was_taken_for_a_path_is_a_url_again(postgres: Cluster) -> No
 
 def test_a_missing_driver_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    monkeypatch.delitem(sys.modules, "modicum.shell.postgres_store")
-    monkeypatch.delitem(sys.modules, "modicum.shell.postgres_url")
+    monkeypatch.delitem(sys.modules, "modicum.shell.storage.postgres_store")
+    monkeypatch.delitem(sys.modules, "modicum.shell.storage.postgres_url")
     with pytest.raises(UsageError, match="psycopg"):
         open_store("postgresql://h/d")
 

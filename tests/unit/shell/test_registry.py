@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 from samples.audited import HOSTILE, bundle, log
 
 from modicum.core.errors import InvariantError
+from modicum.shell.proofs.verification import Trust
 from modicum.shell.report import registry
 from modicum.shell.report.reading import opened_bundle, report_on
 from modicum.shell.report.registry import (
@@ -22,7 +23,6 @@ from modicum.shell.report.registry import (
     registry_text,
     slug,
 )
-from modicum.shell.verification import Trust
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from samples.audited import HOSTILE, bundle, checkpoint, key, log
 
 from modicum.core.errors import VerificationError
+from modicum.shell.proofs.verification import Trust
 from modicum.shell.report.markup import bar, element, joined, table, visible
 from modicum.shell.report.page import SHOWN, page
 from modicum.shell.report.reading import opened_bundle, report_on
 from modicum.shell.report.statement import Statement
-from modicum.shell.verification import Trust
 
 EMPTY_TAGS = {"meta"}
 

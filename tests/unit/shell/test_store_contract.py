@@ -19,8 +19,11 @@ from modicum.core.errors import (
     VerificationError,
 )
 from modicum.ledger import Record
-from modicum.shell import paging
-from modicum.workspace.ports import Store
+from modicum.shell.storage import paging
+from modicum.workspace.ports import Patient, Store
+
+#: No test waits longer for a thread; only a test that fails waits so long.
+PATIENCE = 20.0
 
 
 @pytest.fixture(params=["sqlite", "sqlite-kept-open", "postgres"])
@@ -278,7 +281,7 @@ def test_a_thread_that_waits_too_long_for_another_is_told_so(place: Place) -> No
 
 
 def test_reading_beside_a_turn_sees_what_is_committed(place: Place) -> None:
-    if not place.keep_open and "postgresql" not in place.url:
+    if is_at_rest(place):
         pytest.skip("a file at rest is not read during a turn")
     store, other = place.open(), place.open()
     append(store, numbered(1, 1))
@@ -290,6 +293,86 @@ def test_reading_beside_a_turn_sees_what_is_committed(place: Place) -> None:
     assert list(store.read(0)) == list(other.read(0)) == numbered(1, 2)
     store.close()
     other.close()
+
+
+def test_a_thread_that_waits_may_do_something_meanwhile(
+    place: Place, store: Store
+) -> None:
+    append(store, numbered(1, 1))
+    patient = place.open()
+    read: list[list[Record]] = []
+    busy = threading.Event()
+
+    def chore() -> bool:
+        read.append(list(patient.read(0)))
+        busy.set()
+        return len(read) < 3
+
+    def work() -> None:
+        assert isinstance(patient, Patient)
+        patient.while_waiting(chore)
+        append(patient, numbered(2, 2))  # Now it knows that others write, too.
+        ready.set()
+        may_go_on.wait(PATIENCE)
+        append(patient, numbered(3, 3))
+
+    ready, may_go_on = threading.Event(), threading.Event()
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert ready.wait(PATIENCE)
+    with store.turn():
+        may_go_on.set()
+        # A file at rest cannot be read by who stands in the queue.
+        assert is_at_rest(place) or busy.wait(PATIENCE)
+    thread.join()
+    assert all(one in (numbered(1, 1), numbered(1, 2)) for one in read)
+    read.clear()
+    append(patient, numbered(4, 4))  # The chore is the other thread's.
+    assert not read
+    assert list(store.read(0)) == numbered(1, 4)
+    patient.close()
+
+
+def is_at_rest(place: Place) -> bool:
+    return not place.keep_open and "postgresql" not in place.url
+
+
+def test_who_cannot_wait_any_more_leaves_the_turn_to_others(
+    place: Place, store: Store
+) -> None:
+    if is_at_rest(place):
+        pytest.skip("nothing is done while one waits for a file at rest")
+    append(store, numbered(1, 1))
+    patient = place.open()
+    tired = threading.Event()
+    caught: list[object] = []
+
+    def chore() -> bool:
+        tired.set()
+        raise RuntimeError("tired")
+
+    def work() -> None:
+        assert isinstance(patient, Patient)
+        append(patient, numbered(2, 2))
+        patient.while_waiting(chore)
+        ready.set()
+        may_go_on.wait(PATIENCE)
+        with pytest.raises(RuntimeError, match="tired") as error, patient.turn():
+            raise AssertionError
+        caught.append(error)
+
+    ready, may_go_on = threading.Event(), threading.Event()
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert ready.wait(PATIENCE)
+    with store.turn():
+        may_go_on.set()
+        assert tired.wait(PATIENCE)
+    thread.join()
+    assert caught
+    append(store, numbered(3, 3))
+    append(patient, numbered(4, 4))
+    patient.close()
 
 
 # --- crashes ---

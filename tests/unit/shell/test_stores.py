@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from modicum.core.errors import Code, UsageError
-from modicum.shell.postgres_store import PostgresStore
-from modicum.shell.sqlite_store import SqliteStore
-from modicum.shell.stores import name_of, open_store
+from modicum.shell.storage.postgres_store import PostgresStore
+from modicum.shell.storage.sqlite_store import SqliteStore
+from modicum.shell.storage.stores import name_of, open_store
 
 REST = "bob:s3cret@h/db"
 

@@ -17,9 +17,9 @@ from samples.small import compiled
 from modicum.core.errors import ConflictError, UnavailableError
 from modicum.ledger import audit
 from modicum.shell.clock import FixedClock, add_seconds
-from modicum.shell.feed import Feed, FeedingStore, FollowingStore
-from modicum.shell.waiting_line import Waiting, WaitingLine
-from modicum.shell.writer import Writer
+from modicum.shell.serving.feed import Feed, FeedingStore, FollowingStore
+from modicum.shell.serving.waiting_line import Waiting, WaitingLine
+from modicum.shell.serving.writer import Writer
 from modicum.workspace import Workspace
 from modicum.workspace.bringing_in import BringingIn, prepared
 from modicum.workspace.live_ledger import LiveLedger

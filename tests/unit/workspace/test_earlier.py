@@ -10,7 +10,7 @@ from samples.small import NOON, POLICY, compiled, counts, workspace
 
 from modicum.core.errors import Code, ConflictError, UsageError
 from modicum.shell.clock import FixedClock, add_seconds
-from modicum.shell.sqlite_store import SqliteStore
+from modicum.shell.storage.sqlite_store import SqliteStore
 from modicum.shell.wiring import open_workspace
 from modicum.workspace import Workspace
 from modicum.workspace.ledger_view import LedgerView

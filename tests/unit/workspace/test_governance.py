@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from modicum.core.errors import (
     UsageError,
 )
 from modicum.ledger import event_of
-from modicum.ledger.events import (
+from modicum.ledger.log.events import (
     Annotated,
     DisclosureRecorded,
     PastRecorded,
@@ -25,8 +26,9 @@ from modicum.ledger.events import (
     ReleaseReserved,
 )
 from modicum.shell.clock import FixedClock
-from modicum.shell.sqlite_store import SqliteStore
+from modicum.shell.storage.sqlite_store import SqliteStore
 from modicum.workspace import Workspace
+from modicum.workspace.past_descriptions import price_past, refuse_future
 
 ROLES = "roles: {officer: [olga, pavel], steward: [sam]}\n"
 APPROVED = (
@@ -359,6 +361,35 @@ def test_what_is_known_is_not_assumed(tmp_path: Path) -> None:
         )
     )
     assert bodies(tmp_path)[-1].assumptions == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "now", "refused"),
+    [
+        ("2026-05-01", "2026-05-01T00:00:00.000000Z", False),
+        ("2026-05-02", "2026-05-01T23:59:59.999999Z", False),
+        ("2026-05-03", "2026-05-01T23:59:59.999999Z", True),
+        ("9999-12-31", "2026-05-01T12:00:00.000000Z", True),
+        ("2027-01-01", "2026-12-31T12:00:00.000000Z", False),
+        ("9999-12-31", "9999-12-31T12:00:00.000000Z", False),
+        ("0001-01-01", "2026-05-01T12:00:00.000000Z", False),
+        ("in spring", "2026-05-01T12:00:00.000000Z", False),
+        (None, "2026-05-01T12:00:00.000000Z", False),
+    ],
+)
+def test_what_is_past_was_out_by_tomorrow(
+    said: str | None, now: str, refused: bool
+) -> None:
+    recorded = price_past(counts("old"), compiled(POLICY))[0]
+    metadata = {} if said is None else {"released_on": said}
+    one = replace(recorded, metadata=metadata)
+    if not refused:
+        refuse_future(one, now)
+        return
+    with pytest.raises(InputError) as caught:
+        refuse_future(one, now)
+    assert caught.value.code is Code.OUT_OF_RANGE
+    assert f"`released_on` is {said}, and today is 2026-05-01" in str(caught.value)
 
 
 def test_only_some_mechanisms_may_leave_something_out(tmp_path: Path) -> None:

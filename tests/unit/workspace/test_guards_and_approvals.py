@@ -15,10 +15,10 @@ from samples.small import POLICY, compiled, counts, workspace
 from modicum.cli.exits import Exit, exit_for
 from modicum.core.document import from_python
 from modicum.core.errors import ApprovalError, Code, InputError
-from modicum.ledger.approvals import approvals_asked
+from modicum.ledger.deciding.approvals import approvals_asked
 from modicum.workspace.answers import price_release
-from modicum.workspace.policy_test_files import Expected, Outcome, PolicyTest
-from modicum.workspace.policy_tests import coverage, run_test
+from modicum.workspace.policies.policy_test_files import Expected, Outcome, PolicyTest
+from modicum.workspace.policies.policy_tests import coverage, run_test
 
 GUARDED = (
     POLICY

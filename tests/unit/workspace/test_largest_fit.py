@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -34,10 +35,11 @@ from modicum.core.errors import Code, InputError
 from modicum.ledger import decide
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
-from modicum.workspace.digits import number_on, rung_above, rung_below
-from modicum.workspace.largest_fit import VARIED, largest_fit
-from modicum.workspace.trials import Trials
-from modicum.workspace.written import written
+from modicum.workspace.alternatives import smaller_parts
+from modicum.workspace.alternatives.digits import number_on, rung_above, rung_below
+from modicum.workspace.alternatives.largest_fit import VARIED, largest_fit
+from modicum.workspace.alternatives.trials import Trials
+from modicum.workspace.explaining.written import written
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 RELATIONS = st.sampled_from(["add-remove", "add-remove", "substitute", "any-change"])
@@ -414,3 +416,147 @@ def test_open_ends_and_long_lists_are_cut_at_what_is_full() -> None:
     fit = largest_fit(trials(whole, policy(), full), "periods")
     assert fit.changes == ("without 2026-03",)
     assert COUNTRIES
+
+
+# --- ledgers that are finely divided --------------------------------------------------
+
+LANDS = tuple(f"L{number:02}" for number in range(20))
+BORN = range(1900, 2021)
+
+
+def fine(near: str = "add-remove") -> CompiledPolicy:
+    text = parted.POLICY.replace("NEIGHBORS", near)
+    text = text.replace("[CH, DE, FR, IT]", f"[{', '.join(LANDS)}]")
+    return compile_text(text.replace("[1990, 1993]", "[1900, 2020]").encode(), "p.yaml")
+
+
+def a_box(rng: random.Random) -> Any:
+    first = rng.randint(1900, 2015)
+    return {
+        "country": rng.sample(LANDS, rng.randint(1, 8)),
+        "birth": {"from": first, "to": min(2020, first + rng.randint(1, 40))},
+    }
+
+
+def overlapping(rng: random.Random, number: int) -> Any:
+    """Return a release about some people and months; so many fill what they touch."""
+    cost = costs(rng.choice(["0.1", "0.2", "0.3"]))
+    part: Any = {
+        "where": [a_box(rng) for _ in range(rng.choice([1, 2]))],
+        "periods": sorted(rng.sample(MONTHS, rng.randint(1, 3))),
+    }
+    reads = rng.choice([["age"], ["pay"]])
+    return release(f"r-{number}", mechanism(attributes=reads, cost=cost, **part))
+
+
+def test_a_fine_ledger_is_not_searched_but_asked_where_it_is_full() -> None:
+    rng, compiled = random.Random(7), fine()
+    history = [overlapping(rng, number) for number in range(45)]
+    asked = release("asked", mechanism(), where=[a_box(rng) for _ in range(6)])
+    tried = trials(asked, compiled, history)
+    family = tried.look.balances.family("user-month")
+    assert family.segments.count > 200
+    fit = largest_fit(tried, "where")
+    assert fit.release is not None
+    assert tried.tried <= 3
+    assert tried.allows(dict(fit.release))
+    (kept,) = priced(dict(fit.release), compiled).mechanisms
+    (own,) = priced(asked, compiled).mechanisms
+    left_out = 0
+    for person in sorted(rng.sample(list(people(own)), 120)):
+        one = {"where": {"country": person[0], "birth": person[1]}}
+        alone = {**asked, **one}
+        assert holds_person(kept.part, person) == tried.allows(alone)
+        left_out += not holds_person(kept.part, person)
+    assert 0 < left_out < 120
+
+
+def people(mechanism: Any) -> Iterator[Person]:
+    for country in LANDS:
+        for year in BORN:
+            if holds_person(mechanism.part, (country, year)):
+                yield country, year
+
+
+def test_full_periods_are_found_at_once() -> None:
+    rng, compiled = random.Random(9), fine()
+    history = [overlapping(rng, number) for number in range(25)]
+    asked = release("asked", mechanism(), periods=list(MONTHS))
+    tried = trials(asked, compiled, history)
+    fit = largest_fit(tried, "periods")
+    alone = {month for month in MONTHS if tried.allows({**asked, "periods": month})}
+    if not fit.found:
+        assert not alone
+        return
+    assert {month for _, month in months_of(fit.release, compiled)} == alone
+
+
+@settings(max_examples=examples(12))
+@given(SEEDS, RELATIONS, st.sampled_from(["where", "periods"]))
+def test_a_search_that_is_stopped_says_so_and_what_it_offers_passes(
+    seed: int, near: str, key: str
+) -> None:
+    rng, compiled = random.Random(seed), policy(near)
+    history = parted.filled(rng, compiled)
+    asked = parted.some(rng, 99, large=True)
+    tried = Trials(parted.look(compiled, history), asked)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(smaller_parts, "TRIES_MAX", 2)
+        patch.setattr(smaller_parts, "_TRIES_MIN", 2)
+        fit = largest_fit(tried, key)
+    assert tried.tried <= 4  # And once more what is offered; and the first alone.
+    if fit.release is not None:
+        assert allowed(tried, fit.release)
+
+
+def test_a_stopped_search_says_how_many_variants_it_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(smaller_parts, "TRIES_MAX", 2)
+    monkeypatch.setattr(smaller_parts, "_TRIES_MIN", 2)
+    compiled = policy("substitute")
+    full = [release("before", mechanism(cost=costs("0.5"), where={"country": "CH"}))]
+    fit = largest_fit(trials(release("asked", mechanism()), compiled, full), "where")
+    assert any("looked at 2 variants and stopped" in line for line in fit.why)
+
+
+# --- what nobody has data of ----------------------------------------------------------
+
+BY_DAYS = """
+modicum: policy/v1
+name: days
+units:
+  user-day: {id: user_id, time: {column: at, period: day}, within: user-month}
+  user-month: {id: user_id, time: {column: at, period: month}}
+schema: {attributes: {age: low}}
+policies:
+  - {name: month, when: "true", unit: user-month, budget: {rho: 0.5}}
+"""
+OPEN: tuple[Any, ...] = ({"from": "2026-05"}, {"to": "2026-05"}, None)
+
+
+@pytest.mark.parametrize("periods", OPEN, ids=str)
+@pytest.mark.parametrize("rho", [0.02, 0.1])
+def test_single_days_are_offered_near_the_present_only(
+    periods: Any, rho: float
+) -> None:
+    compiled = compile_text(BY_DAYS.encode(), "policy.yaml")
+    one: Any = {
+        "mechanism": "gaussian",
+        "attributes": ["age"],
+        "cost": {"user-day": {"rho": rho}},
+    }
+    asked = release("a", one | ({} if periods is None else {"periods": periods}))
+    tried = trials(asked, compiled)
+    fit = largest_fit(tried, "periods")
+    assert fit.release is not None
+    assert tried.allows(dict(fit.release))
+    (kept,) = priced(dict(fit.release), compiled).mechanisms
+    (own,) = priced(asked, compiled).mechanisms
+    assert kept.part.periods is not None
+    for low, high in kept.part.periods:
+        assert date(2025, 1, 1).toordinal() <= low
+        assert high <= date(2027, 12, 31).toordinal()
+        assert own.part.periods is None or any(
+            first <= low and high <= last for first, last in own.part.periods
+        )

@@ -16,7 +16,7 @@ from samples.stores import Place, postgres_place, sqlite_place
 from modicum.core.errors import Code, UnavailableError, VerificationError
 from modicum.ledger import Record
 from modicum.shell.clock import FixedClock, add_seconds
-from modicum.shell.sqlite_store import SqliteStore
+from modicum.shell.storage.sqlite_store import SqliteStore
 from modicum.workspace import Workspace
 from modicum.workspace.ports import Store
 

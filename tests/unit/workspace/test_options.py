@@ -17,11 +17,11 @@ from samples.small import workspace
 
 from modicum.core.errors import UnavailableError, UsageError
 from modicum.ledger import Balances, decide
-from modicum.ledger.balances import Brought
+from modicum.ledger.deciding.balances import Brought
 from modicum.policy.compile import compile_text
+from modicum.workspace.alternatives.options import options
+from modicum.workspace.alternatives.trials import Trials
 from modicum.workspace.decision import Decision
-from modicum.workspace.options import options
-from modicum.workspace.trials import Trials
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 TEXT = parted.POLICY.replace("NEIGHBORS", "add-remove")

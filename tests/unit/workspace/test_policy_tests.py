@@ -16,8 +16,8 @@ from modicum.core.errors import Code, InputError, ModicumError, UsageError
 from modicum.core.yaml_reader import read_document
 from modicum.shell.policy_test_suites import load_suites, run_suites
 from modicum.workspace import Workspace
-from modicum.workspace.policy_test_files import PolicyTests, read_tests
-from modicum.workspace.policy_tests import Answer, coverage, run_test
+from modicum.workspace.policies.policy_test_files import PolicyTests, read_tests
+from modicum.workspace.policies.policy_tests import Answer, coverage, run_test
 
 GOVERNED = (
     POLICY

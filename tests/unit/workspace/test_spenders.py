@@ -28,14 +28,14 @@ from samples.small import workspace
 from modicum.accounting import Total
 from modicum.core.errors import InputError
 from modicum.ledger import Balances, decide
-from modicum.ledger.balances import Brought
-from modicum.ledger.decide import over_history
+from modicum.ledger.deciding.balances import Brought
+from modicum.ledger.deciding.decide import over_history
 from modicum.policy.compile import compile_text
-from modicum.workspace.charged_cells import cells_of, denying_cell, spent_in
-from modicum.workspace.conflicts import conflicts
-from modicum.workspace.fitting import smallest_budget
+from modicum.workspace.alternatives.trials import Look
+from modicum.workspace.explaining.charged_cells import cells_of, denying_cell, spent_in
+from modicum.workspace.explaining.conflicts import conflicts
+from modicum.workspace.explaining.fitting import smallest_budget
 from modicum.workspace.spenders import cell_balance, part_named, rule_named
-from modicum.workspace.trials import Look
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 

@@ -27,11 +27,11 @@ from modicum.accounting.mechanisms import declared_pure, gaussian
 from modicum.core.errors import InputError
 from modicum.ledger import ChainBreakError
 from modicum.workspace import Workspace
-from modicum.workspace.explain import amount_text, room_text
-from modicum.workspace.fitting import largest_rho, readable, smallest_budget
-from modicum.workspace.past import DENIED, History, history_of
-from modicum.workspace.rule_standing import rule_standing
-from modicum.workspace.what_if import Change, WhatIf, what_if
+from modicum.workspace.explaining.explain import amount_text, room_text
+from modicum.workspace.explaining.fitting import largest_rho, readable, smallest_budget
+from modicum.workspace.policies.past import DENIED, History, history_of
+from modicum.workspace.policies.rule_standing import rule_standing
+from modicum.workspace.policies.what_if import Change, WhatIf, what_if
 
 LATER = "2026-05-03T12:00:00.000000Z"
 

@@ -62,7 +62,8 @@ def restore(family: Family, rules: RuleSet, data: bytes) -> None:
     shapes = (len(numbers), 1 + count), *((_integer(head["sums"]), COORDINATES),) * 2
     lines, rest, carried = _arrays(data[8 + size :], shapes)
     known = [number for number in numbers if number is not None]
-    family.restore(known, lines, Amounts(rest, carried), rounded=bool(head["rounded"]))
+    sums = Amounts.of(rest, carried)
+    family.restore(known, lines, sums, rounded=bool(head["rounded"]))
 
 
 def _restore_segments(family: Family, plain: Plain) -> int:

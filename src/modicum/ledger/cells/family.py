@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,6 +68,11 @@ class Charge(NamedTuple):
     alone: Amounts
     everywhere: bool
 
+    @property
+    def first(self) -> Amounts:
+        """What the first piece costs: what all do, if everything is read."""
+        return Amounts(self.alone.table[0])
+
 
 class Inquiry(NamedTuple):
     """A release in the numbers of a family.
@@ -79,6 +84,44 @@ class Inquiry(NamedTuple):
 
     overlay: Overlay
     charges: tuple[Charge, ...]
+
+
+class Spent(NamedTuple):
+    """What some cells were charged; it holds until the next charge.
+
+    Attributes:
+        sums: All sums.
+        everywhere: By rule, the line of what was charged everywhere; None if nothing
+            was to any rule.
+        lines: By rule and piece, the line of what was charged there besides.
+    """
+
+    sums: Sums
+    everywhere: Integers | None
+    lines: Integers
+
+    def of(self, rules: Integers | slice) -> Spent:
+        """Return the same for some of the rules."""
+        everywhere = None if self.everywhere is None else self.everywhere[rules]
+        return Spent(self.sums, everywhere, self.lines[rules])
+
+    def units(self, column: int) -> tuple[Integers | int, Integers]:
+        """Return a coordinate of both; `INFINITE` where it is infinite."""
+        elsewhere = self.sums.units(self.lines, column)
+        if self.everywhere is None:
+            return 0, elsewhere
+        return self.sums.units(self.everywhere, column), elsewhere
+
+    def at(self, pieces: Integers) -> Amounts:
+        """Return, by rule, what one of its pieces was charged in all."""
+        lines = self.lines
+        if lines.shape[1] == 1:
+            found = self.sums[lines[:, 0]]
+        else:
+            found = self.sums[lines[np.arange(len(lines)), pieces]]
+        if self.everywhere is None:
+            return found
+        return added(found, self.sums[self.everywhere])
 
 
 class Family:
@@ -107,6 +150,7 @@ class Family:
         #: By row, the line of what it was charged everywhere; and by segment, that of
         #: what it was charged there besides. 0 is nothing.
         self._everywhere: Integers = np.zeros(16, dtype=np.int64)
+        self._has_everywhere = False
         self._lines: Integers = np.zeros((16, 16), dtype=np.int64)
 
     @property
@@ -125,10 +169,11 @@ class Family:
         self, numbers: list[int], lines: Integers, sums: Amounts, *, rounded: bool
     ) -> None:
         """Take up what `table` returned, after the segments."""
-        if lines.size and not 0 <= lines.min() <= lines.max() < len(sums.rest):
+        if lines.size and not 0 <= lines.min() <= lines.max() < len(sums.table):
             raise ValueError("a cell has no sum")
         self._rows = {number: row for row, number in enumerate(numbers)}
         self._everywhere, self._lines = lines[:, 0].copy(), lines[:, 1:].copy()
+        self._has_everywhere = bool(self._everywhere.any())
         self.sums, self.rounded = Sums(sums), rounded
         self._make_room()
 
@@ -172,29 +217,24 @@ class Family:
             )
         return Inquiry(overlay, tuple(charges))
 
-    def lines(self, inquiry: Inquiry, charge: Charge) -> tuple[Integers, Integers]:
-        """Return where a charge finds what was charged before.
-
-        By rule, the line of the sums of what was charged everywhere; and by rule and
-        piece, that of what was charged there besides.
-        """
+    def spent(self, inquiry: Inquiry, charge: Charge) -> Spent:
+        """Return what the cells of a charge were charged before, as it is now."""
         segments = inquiry.overlay.segments[charge.places]
         lines: Integers = self._lines[charge.rows[:, None], segments]
-        return self._everywhere[charge.rows], lines
+        everywhere = self._everywhere[charge.rows] if self._has_everywhere else None
+        return Spent(self.sums, everywhere, lines)
 
     def charge(self, inquiry: Inquiry) -> None:
         """Cut the segments of a release, and add what it costs to its cells."""
         segments = self._cut(inquiry.overlay)
         for charge in inquiry.charges:
             if charge.everywhere:
-                lines = self._made(self._everywhere[charge.rows])
-                self._everywhere[charge.rows] = lines
-                self.sums.add(lines, charge.alone.line(0))
+                lines = self._begun(self._everywhere, charge.rows)
+                self.sums.add(lines, charge.first)
+                self._has_everywhere = True
             else:
                 place = charge.rows[:, None], segments[charge.places]
-                lines = self._made(self._lines[place])
-                self._lines[place] = lines
-                self.sums.add(lines.ravel(), _tiled(charge))
+                self.sums.add(self._begun(self._lines, place), charge.alone)
 
     def take_back(self, inquiry: Inquiry) -> None:
         """Undo `charge` for a release that was given up.
@@ -204,17 +244,19 @@ class Family:
         """
         check(not inquiry.overlay.pieces, "LED-7: only what was charged is taken back")
         for charge in inquiry.charges:
-            everywhere, lines = self.lines(inquiry, charge)
             if charge.everywhere:
-                self.sums.take_back(everywhere, charge.alone.line(0))
+                self.sums.take_back(self._everywhere[charge.rows], charge.first)
             else:
-                self.sums.take_back(lines.ravel(), _tiled(charge))
+                lines = self.spent(inquiry, charge).lines
+                self.sums.take_back(lines, charge.alone)
 
-    def _made(self, lines: Integers) -> Integers:
-        """Return lines to add to: new ones where there was nothing."""
-        empty = lines == 0
-        new = self.sums.grow(np.zeros(np.count_nonzero(empty), dtype=np.int64))
-        lines[empty] = new
+    def _begun(self, table: Integers, place: Any) -> Integers:
+        """Return the lines at a place of a table; new ones where there was none."""
+        lines: Integers = table[place]
+        if not lines.all():
+            empty = lines == 0
+            lines[empty] = self.sums.begin(int(np.count_nonzero(empty)))
+            table[place] = lines
         return lines
 
     def note(self, regions: Sequence[Region]) -> None:
@@ -230,7 +272,7 @@ class Family:
         if row is None:
             yield Total(), None
             return
-        (everywhere,) = self.sums[self._everywhere[row : row + 1]].totals()
+        everywhere = self.sums[self._everywhere].total(row)
         lines = self._lines[row, : self.segments.count]
         segments = np.flatnonzero(lines)
         if len(segments) < self.segments.count:
@@ -251,7 +293,7 @@ class Family:
             parents, children = overlay.segments[new], numbers[new]
             lines = self._lines[: len(self._rows), parents]
             charged = np.argwhere(lines)
-            copies = self.sums.grow(lines[charged[:, 0], charged[:, 1]])
+            copies = self.sums.copy(lines[charged[:, 0], charged[:, 1]])
             self._lines[charged[:, 0], children[charged[:, 1]]] = copies
         return numbers
 
@@ -269,27 +311,17 @@ class Family:
             self._everywhere = np.pad(self._everywhere, (0, more_rows))
 
 
-def _tiled(charge: Charge) -> Amounts:
-    """Return the losses of a charge once for each of its rules."""
-    times = (len(charge.rows), 1)
-    return Amounts(
-        np.tile(charge.alone.rest, times), np.tile(charge.alone.carried, times)
-    )
-
-
 def _alone(
     overlay: Overlay, readings: Sequence[Reading], about: tuple[int, ...]
 ) -> tuple[Integers, Amounts]:
     """Return the pieces in which some mechanisms cost something, and how much."""
     sides = len(readings[0].regions)
-    touched = np.zeros(len(overlay.segments), dtype=np.bool_)
-    for one in about:
-        for side in range(sides):
-            touched |= overlay.inside[:, sides * one + side]
-    places = np.flatnonzero(touched)
     if len(about) == 1 and sides == 1:
-        every = np.zeros(len(places), dtype=np.int64)
-        return places, readings[about[0]].loss.taken(every)
+        places = np.flatnonzero(overlay.inside[:, about[0]])
+        loss = readings[about[0]].loss
+        return places, loss if len(places) == 1 else loss.taken(np.zeros_like(places))
+    columns = [sides * one + side for one in about for side in range(sides)]
+    places = np.flatnonzero(overlay.inside[:, columns].any(axis=1))
     alone = nothing(len(places))
     for one in about:
         within = overlay.inside[places, sides * one : sides * (one + 1)]
@@ -302,9 +334,6 @@ def _by_side(within: Booleans, reading: Reading, *, rounded: bool) -> Amounts:
     none = nothing(1)
     # A side may only have been rounded in: the greater of both is due.
     loss = reading.greater if rounded else reading.loss
-    table = Amounts(
-        np.concatenate([none.rest, reading.moved.rest, loss.rest]),
-        np.concatenate([none.carried, reading.moved.carried, loss.carried]),
-    )
+    table = Amounts(np.concatenate([none.table, reading.moved.table, loss.table]))
     kinds = np.where(within.all(axis=1), 2, np.where(within.any(axis=1), 1, 0))
     return table.taken(kinds)

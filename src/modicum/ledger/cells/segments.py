@@ -99,6 +99,8 @@ class Segments:
         self._simplified: dict[tuple[Region, ...], tuple[Region, ...]] = {}
         #: What was laid over the segments as they are now.
         self._overlays: dict[tuple[Region, ...], Overlay] = {}
+        #: What was laid over them last, however many pieces that has.
+        self._latest: tuple[tuple[Region, ...], Overlay] | None = None
         self._take(ends_of([extent]), np.zeros(1, dtype=np.int64))
 
     @property
@@ -124,7 +126,7 @@ class Segments:
         if not self._boxes_of.all():
             raise ValueError("a segment has no box")
         self.frozen = frozen
-        self._overlays.clear()
+        self._forget()
 
     def then(self) -> SegmentsThen:
         """Return where the segments lie now, to be asked later."""
@@ -146,6 +148,8 @@ class Segments:
         known = self._overlays.get(asked)
         if known is not None:
             return known
+        if self._latest is not None and self._latest[0] == asked:
+            return self._latest[1]
         simple = self._simplified.get(asked)
         if simple is None:
             if len(self._simplified) >= OVERLAYS_MAX:
@@ -158,6 +162,7 @@ class Segments:
             if len(self._overlays) >= OVERLAYS_MAX:
                 self._overlays.clear()
             self._overlays[asked] = found
+        self._latest = asked, found
         return found
 
     def _laid_over(self, regions: tuple[Region, ...]) -> Overlay:
@@ -207,7 +212,7 @@ class Segments:
         # What was rounded once must be found again in the same segments.
         if overlay.whole and not self.frozen:
             self.frozen = True
-            self._overlays.clear()
+            self._forget()
         if not overlay.pieces:
             return overlay.segments
         new = np.flatnonzero(overlay.fresh)
@@ -232,9 +237,14 @@ class Segments:
         )
         return numbers
 
+    def _forget(self) -> None:
+        """Forget what was laid over the segments as they were."""
+        self._overlays.clear()
+        self._latest = None
+
     def _take(self, ends: Integers, owner: Integers) -> None:
         self._then = SegmentsThen(ends, owner)
-        self._overlays.clear()
+        self._forget()
         self._boxes_of: Integers = np.bincount(owner)
 
     def _hits(self, regions: Sequence[Region]) -> tuple[Booleans, Booleans]:

@@ -7,7 +7,7 @@ sum is infinite as soon as anything is carried.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,52 +20,61 @@ _REST = INFINITE - 1
 _BITS = INFINITE.bit_length() - 1
 
 
-class Amounts(NamedTuple):
-    """Sums, or losses: arrays whose last axis is the coordinates.
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """Sums, or losses.
 
     Attributes:
-        rest: From 0 to 2**62 - 1.
-        carried: How many times 2**62 there are besides.
+        table: Its last axis is the rest of each coordinate, from 0 to 2**62 - 1, and
+            then how many times 2**62 are carried besides. They lie side by side so
+            that one step of NumPy moves both.
     """
 
-    rest: Integers
-    carried: Integers
+    table: Integers
+
+    @classmethod
+    def of(cls, rest: Integers, carried: Integers) -> Amounts:
+        """Return the sums that these two make up."""
+        return cls(np.concatenate([rest, carried], axis=-1))
+
+    @property
+    def rest(self) -> Integers:
+        """What is not carried; a view."""
+        return self.table[..., :COORDINATES]
+
+    @property
+    def carried(self) -> Integers:
+        """How many times 2**62 are carried; a view."""
+        return self.table[..., COORDINATES:]
 
     def total(self, place: int) -> Total:
         """Return one of the sums; what is carried stands as infinite entries."""
-        return Total(
-            tuple(self.rest[place].tolist()), tuple(self.carried[place].tolist())
-        )
+        line = self.table[place].tolist()
+        return Total(tuple(line[:COORDINATES]), tuple(line[COORDINATES:]))
 
     def totals(self) -> list[Total]:
         """Return all sums."""
-        return [self.total(place) for place in range(len(self.rest))]
+        return [self.total(place) for place in range(len(self.table))]
 
     def taken(self, places: Integers) -> Amounts:
         """Return some of the sums."""
-        return Amounts(self.rest[places], self.carried[places])
-
-    def line(self, place: int) -> Amounts:
-        """Return one of the sums, as a table of one line."""
-        return Amounts(self.rest[place : place + 1], self.carried[place : place + 1])
+        return Amounts(self.table[places])
 
 
 def of_loss(loss: Loss) -> Amounts:
     """Return a loss as one line of amounts."""
     units: Integers = np.array([loss.coordinates], dtype=np.int64)
-    return Amounts(units & _REST, units >> _BITS)
+    return Amounts.of(units & _REST, units >> _BITS)
 
 
 def nothing(lines: int) -> Amounts:
     """Return so many sums of nothing."""
-    empty: Integers = np.zeros((lines, COORDINATES), dtype=np.int64)
-    return Amounts(empty, empty.copy())
+    return Amounts(np.zeros((lines, 2 * COORDINATES), dtype=np.int64))
 
 
 def added(one: Amounts, other: Amounts) -> Amounts:
     """Return the exact sums of amounts, line by line."""
-    rest = one.rest + other.rest
-    return Amounts(rest & _REST, one.carried + other.carried + (rest >> _BITS))
+    return _carrying(one.table + other.table)
 
 
 def saturated(amounts: Amounts) -> Integers:
@@ -74,45 +83,61 @@ def saturated(amounts: Amounts) -> Integers:
     return units
 
 
+def _carrying(table: Integers) -> Amounts:
+    """Return amounts whose rests left their range, up or down, as they should be."""
+    rest = table[..., :COORDINATES]
+    over = rest >> _BITS
+    if over.any():
+        table[..., COORDINATES:] += over
+        rest &= _REST
+    return Amounts(table)
+
+
 class Sums:
     """A growing table of sums. Line 0 is nothing, and stays so.
 
     Args:
-        table: The sums to begin with.
+        sums: The sums to begin with.
     """
 
-    def __init__(self, table: Amounts | None = None) -> None:
-        self._table = nothing(1) if table is None else table
-        #: What comparisons read: one number for each sum, 2**62 if it is infinite.
-        self._units = saturated(self._table)
-        self.count = len(self._units)
+    def __init__(self, sums: Amounts | None = None) -> None:
+        self._table = (nothing(1) if sums is None else sums).table
+        self.count = len(self._table)
 
     def __getitem__(self, lines: Integers) -> Amounts:
-        return self._table.taken(lines)
+        return Amounts(self._table[lines])
 
     def units(self, lines: Integers, column: int | Integers) -> Integers:
         """Return a coordinate of sums: `INFINITE` where it is infinite."""
-        found: Integers = self._units[lines, column]
+        rest = self._table[lines, column]
+        carried = self._table[lines, column + COORDINATES]
+        found: Integers = np.where(carried > 0, INFINITE, rest)
         return found
 
-    def grow(self, like: Integers) -> Integers:
-        """Append a copy of each of some lines; return the numbers of the copies."""
-        new = np.arange(self.count, self.count + len(like))
-        self.count += len(like)
-        room = len(self._units)
+    def begin(self, lines: int) -> Integers:
+        """Append so many sums of nothing; return their numbers."""
+        new = np.arange(self.count, self.count + lines)
+        self.count += lines
+        room = len(self._table)
         if self.count > room:
             more = nothing(max(self.count, 2 * room) - room)
-            self._table = Amounts(
-                np.concatenate([self._table.rest, more.rest]),
-                np.concatenate([self._table.carried, more.carried]),
-            )
-            self._units = np.concatenate([self._units, more.rest])
-        self._put(new, self._table.taken(like))
+            self._table = np.concatenate([self._table, more.table])
+        return new
+
+    def copy(self, lines: Integers) -> Integers:
+        """Append a copy of each of some lines; return the numbers of the copies."""
+        new = self.begin(len(lines))
+        self._table[new] = self._table[lines]
         return new
 
     def add(self, lines: Integers, amounts: Amounts) -> None:
-        """Add an amount to each of some distinct lines."""
-        self._put(lines, added(self._table.taken(lines), amounts))
+        """Add an amount to each of some distinct lines.
+
+        Args:
+            lines: The lines, in any shape that the amounts can be broadcast to.
+            amounts: What is added.
+        """
+        self._table[lines] = added(self[lines], amounts).table
 
     def take_back(self, lines: Integers, amounts: Amounts) -> None:
         """Undo `add`.
@@ -120,12 +145,8 @@ class Sums:
         Raises:
             InvariantError: If more is taken back than was added; nothing is changed.
         """
-        before = self._table.taken(lines)
-        rest = before.rest - amounts.rest
-        carried = before.carried - amounts.carried + (rest >> _BITS)
-        check(bool((carried >= 0).all()), "ACC-3: only what was added is taken back")
-        self._put(lines, Amounts(rest & _REST, carried))
-
-    def _put(self, lines: Integers, amounts: Amounts) -> None:
-        self._table.rest[lines], self._table.carried[lines] = amounts
-        self._units[lines] = saturated(amounts)
+        left = _carrying(self._table[lines] - amounts.table)
+        check(
+            bool((left.carried >= 0).all()), "ACC-3: only what was added is taken back"
+        )
+        self._table[lines] = left.table

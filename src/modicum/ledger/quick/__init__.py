@@ -1,7 +1,7 @@
 """Many decisions under one policy: the balances of the ledger, as matrices.
 
-What `modicum.ledger.decide` says with Python's own integers, this room says with
-arrays, in microseconds. The two agree on every release; neither rounds anything.
+What `modicum.ledger.deciding` says of one release after the other, this room says with
+matrices, in microseconds. The two agree on every release; neither rounds anything.
 """
 
 from modicum.ledger.quick.engines import Engine, EngineOf, numba_engine

@@ -10,9 +10,9 @@ from typing import TypeAlias
 import numpy as np
 
 from modicum.accounting import Loss
-from modicum.ledger.charged import UNKNOWN, charged_by_unit
-from modicum.ledger.events import RecordedMechanism, RecordedRelease
-from modicum.ledger.matching import facts_of
+from modicum.ledger.deciding.charged import UNKNOWN, charged_by_unit
+from modicum.ledger.deciding.matching import facts_of
+from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
 from modicum.ledger.quick.layout import (
     EVERYTHING,
     Asked,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from modicum.ledger.events import ApprovalGiven
+from modicum.ledger.log.events import ApprovalGiven
 from modicum.shell.report import promises
 from modicum.shell.report.markup import Child, Markup, bar, element, joined, table
 from modicum.shell.report.statement import RuleLine, Statement

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from modicum.ledger import Record
-from modicum.ledger.claims import Signed
-from modicum.shell.bundles import bundle_store, open_bundle
+from modicum.ledger.proof.claims import Signed
 from modicum.shell.clock import FixedClock
-from modicum.shell.logs import open_log, stored_checkpoints
+from modicum.shell.proofs.bundles import bundle_store, open_bundle
+from modicum.shell.proofs.logs import open_log, stored_checkpoints
+from modicum.shell.proofs.verification import Trust, verify_log
 from modicum.shell.report.statement import Statement, statement_of
 from modicum.shell.report.story import Story
-from modicum.shell.still_store import up_to
-from modicum.shell.verification import Trust, verify_log
+from modicum.shell.storage.still_store import up_to
 from modicum.workspace import Workspace
 from modicum.workspace.ports import EventStore
 

@@ -19,8 +19,8 @@ from modicum.accounting.losses import total_of
 from modicum.core.errors import check
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
 from modicum.ledger import Record, RecordedRelease, event_of
-from modicum.ledger.charged import charged
-from modicum.ledger.events import PastRecorded, ReleaseReserved
+from modicum.ledger.deciding.charged import charged
+from modicum.ledger.log.events import PastRecorded, ReleaseReserved
 from modicum.policy import CompiledPolicy
 from modicum.release.parts import part_to_plain
 from modicum.shell.report.statement import Statement

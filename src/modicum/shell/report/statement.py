@@ -9,12 +9,12 @@ from fractions import Fraction
 from modicum.accounting.budgets import budget_text
 from modicum.core.exact import brief
 from modicum.ledger import RuleLoss
-from modicum.ledger.amounts import amounts, filled
+from modicum.ledger.deciding.amounts import amounts, filled
 from modicum.policy import CompiledPolicy
 from modicum.release.parts import part_to_plain
+from modicum.shell.proofs.verification import Verified
 from modicum.shell.report.story import Story, Told
-from modicum.shell.verification import Verified
-from modicum.workspace.explain import amount_text, ordered
+from modicum.workspace.explaining.explain import amount_text, ordered
 
 #: From this share of its limit on, a rule is shown as near.
 NEAR = Fraction(4, 5)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from modicum.ledger import Event, Record, RecordedRelease, event_of
-from modicum.ledger.events import (
+from modicum.ledger.log.events import (
     Annotated,
     ApprovalGiven,
     DisclosureRecorded,

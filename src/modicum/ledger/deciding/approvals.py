@@ -1,0 +1,184 @@
+"""Approvals: who agreed to a release or a policy, and who is still missing.
+
+What somebody said last counts. Only people who have one of the roles that an approval
+asks for are heard, now and when they spoke, so taking somebody out of a role takes
+back what they said in it. A refusal by one of them blocks until they take it back: no
+number of others outvotes it. See ADR 0014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from modicum.ledger.deciding.balances import facts_of
+from modicum.ledger.log.events import RecordedRelease
+from modicum.ledger.state.state import Agreement, State
+from modicum.policy import Policy
+from modicum.policy.model import Approval
+from modicum.policy.predicates import Facts, Scope, holds
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """Where one approval stands.
+
+    Attributes:
+        approval: What is asked for.
+        agreed: The people who agree and count, in the order of their names.
+        refused: The people who refuse, in the order of their names.
+        left: The people who could still agree, in the order of their names.
+    """
+
+    approval: Approval
+    agreed: tuple[str, ...]
+    refused: tuple[str, ...]
+    left: tuple[str, ...]
+
+    @property
+    def missing(self) -> int:
+        """How many more people must agree."""
+        return max(self.approval.need - len(self.agreed), 0)
+
+    @property
+    def given(self) -> bool:
+        """Whether enough people agree and nobody refuses."""
+        return not self.missing and not self.refused
+
+
+def approvals_asked(release: RecordedRelease, policy: Policy) -> tuple[Approval, ...]:
+    """Return the approvals that a release needs under a policy.
+
+    A mechanism may have labels of its own, which rules go by. So an approval applies
+    if it does to the release as a whole, or as it reads with the labels of any one of
+    its mechanisms.
+
+    Args:
+        release: The release.
+        policy: The policy.
+    """
+    if not policy.approvals:
+        return ()
+    facts = facts_of(release, policy.vocabulary)
+    readings = [reading for one in facts for reading in (one, _by_own_labels(one))]
+    return tuple(
+        approval
+        for approval in policy.approvals
+        if any(holds(approval.when, reading) for reading in readings)
+    )
+
+
+def _by_own_labels(facts: Facts) -> Facts:
+    """Return facts as if the release had the labels of the mechanism."""
+    own = {
+        (Scope.RELEASE, label): value
+        for (scope, label), value in facts.labels.items()
+        if scope is Scope.MECHANISM
+    }
+    return replace(facts, labels={**facts.labels, **own})
+
+
+def hearings_of_release(
+    release: RecordedRelease, policy: Policy, state: State, *actors: str
+) -> tuple[Hearing, ...]:
+    """Return where each approval stands that a release needs under a policy.
+
+    Args:
+        release: The release.
+        policy: The policy.
+        state: What was said so far.
+        actors: Who submits it, if that is known. They are its requesters, and so is
+            whom it names as its `requester`.
+    """
+    asked = approvals_asked(release, policy)
+    if not asked:
+        return ()
+    named = {**release.metadata, **release.labels}.get("requester")
+    requesters = actors if named is None else (*actors, named)
+    said = state.approvals.get(("release", release.content), ())
+    return hearings(asked, said, policy.roles or {}, requesters)
+
+
+def hearings_of_policy(
+    successor: str, policy: Policy, state: State, *actors: str
+) -> tuple[Hearing, ...]:
+    """Return where the approval stands that another policy needs to be activated.
+
+    Args:
+        successor: The digest of the policy that is to hold.
+        policy: The policy that holds: it says who must agree.
+        state: What was said so far.
+        actors: Who activates it, if that is known.
+    """
+    if policy.activation is None:
+        return ()
+    said = state.approvals.get(("policy", successor), ())
+    # What was agreed to under an earlier policy was another change.
+    since = state.policy.seq if state.policy else 0
+    heard = [one for one in said if one.seq > since]
+    return hearings([policy.activation], heard, policy.roles or {}, actors)
+
+
+def hearings(
+    asked: Sequence[Approval],
+    said: Iterable[Agreement],
+    roles: Mapping[str, Sequence[str]],
+    requesters: Iterable[str],
+) -> tuple[Hearing, ...]:
+    """Return where each approval stands.
+
+    Args:
+        asked: The approvals that are needed.
+        said: What people said, oldest first.
+        roles: The people who have each role.
+        requesters: Who asks. They may refuse; they count among those who agree only
+            where the approval allows it.
+    """
+    last = {one.by: one for one in said}
+    asking = {_plainly(one) for one in requesters}
+    people = {person for each in roles.values() for person in each}
+    own = frozenset(person for person in people if _plainly(person) in asking)
+    return tuple(_hearing(approval, last, roles, own) for approval in asked)
+
+
+def _plainly(person: str) -> str:
+    """Return a name as it is meant, however it is written."""
+    return person.strip().casefold()
+
+
+def _hearing(
+    approval: Approval,
+    last: Mapping[str, Agreement],
+    roles: Mapping[str, Sequence[str]],
+    requesters: frozenset[str],
+) -> Hearing:
+    entitled = {one for role in approval.roles for one in roles.get(role, ())}
+    heard = {
+        person: last[person].approves
+        for person in entitled & last.keys()
+        if any(
+            role in approval.roles and person in roles.get(role, ())
+            for role in last[person].roles
+        )
+    }
+    may = entitled if approval.requester_may_approve else entitled - requesters
+    agreed = {person for person, approves in heard.items() if approves} & may
+    refused = {person for person, approves in heard.items() if not approves}
+    return Hearing(
+        approval,
+        tuple(sorted(agreed)),
+        tuple(sorted(refused)),
+        tuple(sorted(may - agreed - refused)),
+    )
+
+
+def approved_by(heard: Iterable[Hearing]) -> tuple[str, ...]:
+    """Return the people whose agreement counts, in the order of their names."""
+    return tuple(sorted({person for one in heard for person in one.agreed}))
+
+
+def roles_of(person: str, policy: Policy) -> tuple[str, ...]:
+    """Return the roles that somebody has under a policy, in its order."""
+    return tuple(
+        role for role, people in (policy.roles or {}).items() if person in people
+    )

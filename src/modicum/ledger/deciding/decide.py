@@ -1,0 +1,381 @@
+"""The decision: every matching rule is checked in every cell, all or nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import chain
+from operator import itemgetter
+from typing import NamedTuple
+
+import numpy as np
+
+from modicum.accounting import ApproxBudget, Budget, Filter, Total, Unlimited
+from modicum.accounting.filters.budget_filters import fixed_figure, limit
+from modicum.accounting.grid import DELTA, INFINITE
+from modicum.core.exact import DELTA_UNIT, floor_units
+from modicum.ledger.cells.axes import Space
+from modicum.ledger.cells.cutting import Integers
+from modicum.ledger.cells.family import Charge, Family, Inquiry
+from modicum.ledger.cells.segments import Overlay, SegmentsThen
+from modicum.ledger.cells.sums import Amounts, saturated
+from modicum.ledger.deciding.balances import REMEMBERED_MAX, Balances, Charges
+from modicum.ledger.log.events import RecordedRelease
+from modicum.policy import CompiledPolicy, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLoss:
+    """What one rule says to a release; the module `amounts` puts it in numbers.
+
+    Of all cells that the release touches, it is the fullest: one that denies, if any
+    does.
+
+    Attributes:
+        rule: The rule.
+        allowed: Whether it lets the release pass.
+        before: What the cell was charged before; nothing for a rule that looks at
+            one release alone.
+        alone: What this release adds.
+        own_filter: What the rule admits; for a rule that looks at one release
+            alone, only its cap on the mechanisms' own deltas is used.
+        filter_name: The policy's filter.
+        report_delta: The delta at which the loss is also shown, if one is known.
+        cell: The cell in words; empty if the rule has one cell only.
+        denying: How many cells deny.
+    """
+
+    rule: Rule
+    allowed: bool
+    before: Total
+    alone: Total
+    own_filter: Filter
+    filter_name: str
+    report_delta: Fraction | None
+    cell: str = ""
+    denying: int = 0
+
+    @property
+    def together(self) -> Total:
+        """What the cell would be charged in all."""
+        return self.before.joined(self.alone)
+
+
+class _Findings(NamedTuple):
+    """What rules that the same mechanisms fall under say, before it is put in words.
+
+    Attributes:
+        charge: What the release asks of them.
+        allowed: Whether every cell of every rule admits it.
+        denying: By rule, how many cells do not.
+        worst: By rule, the place of the cell that decides.
+        before: By rule, what that cell was charged before.
+        space: Where the instances of the unit lie.
+        overlay: The regions of the release.
+        segments: The segments as they were.
+    """
+
+    charge: Charge
+    allowed: bool
+    denying: Integers
+    worst: Integers
+    before: Amounts
+    space: Space
+    overlay: Overlay
+    segments: SegmentsThen
+
+    def denied(self) -> Iterator[int]:
+        """Yield the numbers of the rules that deny."""
+        return (self.charge.numbers[place] for place in np.flatnonzero(self.denying))
+
+    def told(self, compiled: CompiledPolicy) -> Iterator[tuple[int, RuleLoss]]:
+        """Yield what each rule says, with its number."""
+        charge = self.charge
+        for place, number in enumerate(charge.numbers):
+            rule, worst = compiled.rules[number], int(self.worst[place])
+            box = self.segments.box(self.overlay, int(charge.places[worst]))
+            yield (
+                number,
+                RuleLoss(
+                    rule=rule,
+                    allowed=not self.denying[place],
+                    before=self.before.total(place),
+                    alone=charge.alone.total(worst),
+                    own_filter=compiled.filter_of(rule.budget),
+                    filter_name=compiled.policy.filter_name,
+                    report_delta=compiled.report_delta(rule.budget),
+                    cell=self.space.words(box),
+                    denying=int(self.denying[place]),
+                ),
+            )
+
+
+class Verdict:
+    """What the rules of a policy say to a release.
+
+    Attributes:
+        allowed: Whether every rule lets the release pass.
+        uncovered: Names of mechanisms that no rule is about.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledPolicy,
+        alone: _Alone,
+        findings: tuple[_Findings, ...],
+        uncovered: tuple[str, ...],
+    ) -> None:
+        self._compiled = compiled
+        self.uncovered = uncovered
+        self._alone = alone
+        self._findings = findings
+        self.allowed = all(one.allowed for one in alone.losses) and all(
+            one.allowed for one in findings
+        )
+
+    @cached_property
+    def losses(self) -> tuple[RuleLoss, ...]:
+        """One entry for each rule that it falls under, in the policy's order.
+
+        First the rules for single releases, then those over history.
+        """
+        told = [each for one in self._findings for each in one.told(self._compiled)]
+        told.sort(key=itemgetter(0))
+        return (*self._alone.losses, *(loss for _, loss in told))
+
+    @cached_property
+    def blocking(self) -> tuple[str, ...]:
+        """The ids of the rules that deny, in the policy's order."""
+        rules = self._compiled.rules
+        return (
+            *(one.rule.id for one in self._alone.losses if not one.allowed),
+            *map(rules.rule_id, sorted(chain(*(f.denied() for f in self._findings)))),
+        )
+
+    @cached_property
+    def rounded(self) -> tuple[str, ...]:
+        """Units whose cells are too many, so that it is charged to more than it reads.
+
+        Then a rule may deny what an exact account would allow; never the reverse.
+        """
+        units = (one.space.unit for one in self._findings if one.overlay.rounded)
+        return tuple(dict.fromkeys((*self._alone.rounded, *units)))
+
+
+def decide(balances: Balances, release: RecordedRelease, day: int = 0) -> Verdict:
+    """Return what every matching rule says to a release.
+
+    A release is allowed if and only if, for every rule that one of its mechanisms
+    falls under, and every cell of the rule that these touch, the rule's filter still
+    holds after adding the release.
+
+    Args:
+        balances: What was charged before, under the policy to decide by.
+        release: The priced release.
+        day: The day on which it is decided, as an ordinal.
+    """
+    findings = tuple(
+        _findings(balances, family, inquiry, charge)
+        for family, inquiry in balances.asked(release, day)
+        for charge in inquiry.charges
+    )
+    alone = _remembered_alone(balances, release, day)
+    uncovered = balances.uncovered(release)
+    return Verdict(balances.compiled, alone, findings, uncovered)
+
+
+def _findings(
+    balances: Balances, family: Family, inquiry: Inquiry, charge: Charge
+) -> _Findings:
+    """Return what some rules of one unit say, in the cells that a release touches."""
+    limits, spent = balances.limits, family.spent(inquiry, charge)
+    filters, alone = balances.filters(charge.numbers), saturated(charge.alone)
+    admitted = limits.admit(filters, spent, alone)
+    allowed = bool(admitted.all())
+    none: Integers = np.zeros(len(filters), dtype=np.int64)
+    worst = none
+    if len(charge.places) > 1:
+        columns = limits.first_column(filters)
+        found = family.sums.units(spent.lines, columns[:, None])
+        fullness = found // 2 + alone.T[columns] // 2
+        worst = np.where(admitted, fullness - INFINITE - 1, fullness).argmax(axis=1)
+    return _Findings(
+        charge=charge,
+        allowed=allowed,
+        denying=none if allowed else (~admitted).sum(axis=1),
+        worst=worst,
+        before=spent.at(worst),
+        space=family.space,
+        overlay=inquiry.overlay,
+        segments=family.segments.then(),
+    )
+
+
+def over_history(balances: Balances, rule: Rule, alone: Total) -> RuleLoss:
+    """Return what a rule says to a further loss in each of its cells.
+
+    Args:
+        balances: What was charged before.
+        rule: A rule over history of their policy.
+        alone: The further loss.
+    """
+    compiled = balances.compiled
+    own_filter = compiled.filter_of(rule.budget)
+    space, cells = balances.family(rule.unit).space, list(balances.charged(rule))
+    fullness = [own_filter.fullness(before.joined(alone)) for before, _ in cells]
+    denying = sum(not own_filter.admits(before.joined(alone)) for before, _ in cells)
+    before, box = cells[fullness.index(max(fullness))]
+    return RuleLoss(
+        rule=rule,
+        allowed=not denying,
+        before=before,
+        alone=alone,
+        own_filter=own_filter,
+        filter_name=compiled.policy.filter_name,
+        report_delta=compiled.report_delta(rule.budget),
+        cell="" if box is None else space.words(box),
+        denying=denying,
+    )
+
+
+class _Alone(NamedTuple):
+    """What the rules for single releases say.
+
+    Attributes:
+        numbers: The numbers of the rules, rising.
+        losses: What each of them says.
+        rounded: Units for which the release reads a part that is too fine to tell.
+    """
+
+    numbers: tuple[int, ...]
+    losses: tuple[RuleLoss, ...]
+    rounded: tuple[str, ...]
+
+
+def _remembered_alone(balances: Balances, release: RecordedRelease, day: int) -> _Alone:
+    """Return what the rules for single releases say; for equal ones it is known."""
+    read = balances.reading_alone(release, day)
+    key = tuple(map(id, read))
+    found: tuple[object, _Alone] | None = balances.alone.get(key)
+    if found is None:
+        if len(balances.alone) >= REMEMBERED_MAX:
+            balances.alone.clear()
+        # What was read is kept with it, so that no other object has its id.
+        found = balances.alone[key] = read, _alone(balances, release, day)
+    return found[1]
+
+
+def _alone(balances: Balances, release: RecordedRelease, day: int) -> _Alone:
+    asked = balances.asked_alone(release, day)
+    said = dict(sorted(_alone_losses(balances.compiled, asked), key=itemgetter(0)))
+    rounded = (one.family.space.unit for one in asked if one.inquiry.overlay.rounded)
+    return _Alone(tuple(said), tuple(said.values()), tuple(rounded))
+
+
+def _alone_losses(
+    compiled: CompiledPolicy, asked: Iterable[Charges]
+) -> Iterator[tuple[int, RuleLoss]]:
+    """Yield what each rule for single releases says, and its number."""
+    for family, inquiry in asked:
+        for charge in inquiry.charges:
+            totals = charge.alone.totals()
+            counts = Counter(totals)
+            for number in charge.numbers:
+                loss = by_itself(compiled, compiled.release_rules[number], counts)
+                piece = charge.places[totals.index(loss.alone)]
+                box = family.segments.then().box(inquiry.overlay, int(piece))
+                yield number, replace(loss, cell=family.space.words(box))
+
+
+def by_itself(
+    compiled: CompiledPolicy, rule: Rule, losses: Mapping[Total, int]
+) -> RuleLoss:
+    """Return what a rule for single releases says, as its worst cell has it.
+
+    Args:
+        compiled: The policy.
+        rule: The rule.
+        losses: What the release costs its cells, and how many of them; at least one.
+    """
+    alone = max(losses, key=lambda one: _strain(rule.budget, one))
+    denying = sum(cells for one, cells in losses.items() if not _fits(rule.budget, one))
+    return RuleLoss(
+        rule=rule,
+        allowed=not denying,
+        before=Total(),
+        alone=alone,
+        own_filter=_own_filter(rule.budget),
+        filter_name=compiled.policy.filter_name,
+        report_delta=compiled.report_delta(rule.budget),
+        denying=denying,
+    )
+
+
+def allows(balances: Balances, release: RecordedRelease, day: int = 0) -> bool:
+    """Return whether every rule that no other implies lets a release pass.
+
+    That is `decide(...).allowed`, unless a unit has more segments than are told
+    apart, or distant periods: then a rule that is implied may deny on its own, since
+    it is charged for more than was read.
+
+    Args:
+        balances: What was charged before, under the policy to decide by.
+        release: The priced release.
+        day: The day on which it is decided, as an ordinal.
+    """
+    witness = balances.compiled.pruned.witness
+    return allows_alone(balances, release, day) and all(
+        witness[number] >= 0
+        for family, inquiry in balances.asked(release, day)
+        for charge in inquiry.charges
+        for number in _findings(balances, family, inquiry, charge).denied()
+    )
+
+
+def allows_alone(
+    balances: Balances, release: RecordedRelease, day: int = 0, *, pruned: bool = True
+) -> bool:
+    """Return whether every rule for single releases lets a release pass.
+
+    Args:
+        balances: Balances of the policy; nothing in them matters.
+        release: The priced release.
+        day: The day on which it is decided, as an ordinal.
+        pruned: Whether to look only at rules that no other rule implies.
+    """
+    witness = balances.compiled.pruned_alone.witness
+    alone = _remembered_alone(balances, release, day)
+    return all(
+        loss.allowed or (pruned and witness[number] >= 0)
+        for number, loss in zip(alone.numbers, alone.losses, strict=True)
+    )
+
+
+def _own_filter(budget: Budget) -> Filter:
+    return Filter((), _whole_delta(budget), enforced=not isinstance(budget, Unlimited))
+
+
+@lru_cache(maxsize=10_000)
+def _strain(budget: Budget, alone: Total) -> tuple[bool, int]:
+    """Return what orders losses by how much they ask of a budget."""
+    if isinstance(budget, Unlimited):
+        return False, 0
+    return not _fits(budget, alone), fixed_figure(budget, alone)
+
+
+@lru_cache(maxsize=10_000)
+def _fits(budget: Budget, alone: Total) -> bool:
+    """Return whether a batch whose parameters are fixed is within a budget."""
+    return isinstance(budget, Unlimited) or (
+        alone.units(DELTA) <= _whole_delta(budget)
+        and fixed_figure(budget, alone) <= limit(budget)
+    )
+
+
+def _whole_delta(budget: Budget) -> int:
+    if isinstance(budget, ApproxBudget):
+        return floor_units(budget.delta, DELTA_UNIT)
+    return 0

@@ -1,0 +1,1 @@
+"""Following a log: each record checked, folded and charged; snapshots of that."""

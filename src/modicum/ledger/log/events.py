@@ -1,0 +1,410 @@
+"""What the ledger remembers. This page is a storage format: see ADR 0003.
+
+Each event has a closed set of fields, one canonical encoding (`event_format`), and
+carries all that replay needs: a priced release holds every unit's integer loss, and
+its encoding names the grid, so nothing is ever priced again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from modicum.accounting import Loss
+from modicum.core.canonical import Plain, Written
+from modicum.ledger.log.written_mechanisms import elsewhere, written_mechanism
+from modicum.release import (
+    EVERYTHING,
+    Part,
+    PricedMechanism,
+    PricedRelease,
+    Relation,
+    content_digest,
+)
+from modicum.release.memory import Once
+from modicum.release.model import mechanism_to_plain
+
+#: Version of the event schema. Older events are read for good; newer ones are refused.
+EVENT_VERSION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyActivated:
+    """A policy holds from here on. Its text is kept verbatim.
+
+    Attributes:
+        digest: SHA-256 of its canonical text.
+        name: Its name.
+        text: The file's text.
+        reason: Why it replaces the one before; empty for the first.
+        accepted: Ids of rules that history exceeds, accepted all the same, in the
+            policy's order. What falls under them stays denied.
+    """
+
+    digest: str
+    name: str
+    text: str
+    reason: str = ""
+    accepted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedMechanism:
+    """A priced mechanism as the ledger keeps it.
+
+    Attributes:
+        description: Everything said about it, as plain data.
+        attributes: The attributes it reads.
+        labels: A value for every label, defaults filled in.
+        losses: Its loss by privacy unit.
+        part: The part of the data it reads.
+        neighbors: By unit, the neighboring relation that its loss is proven under,
+            where that is not `add-remove`.
+        written: Remembers the bytes that it is stored as.
+    """
+
+    description: Mapping[str, Plain]
+    attributes: tuple[str, ...]
+    labels: Mapping[str, str]
+    losses: Mapping[str, Loss]
+    part: Part = EVERYTHING
+    neighbors: Mapping[str, Relation] = field(default_factory=dict)
+    written: Once[Written] = field(
+        init=False, repr=False, compare=False, default_factory=Once
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRelease:
+    """A priced release as the ledger keeps it.
+
+    Attributes:
+        id: Its id.
+        content: SHA-256 of what was described; tells a retry from a conflict.
+        labels: A value for every label, for the release as a whole.
+        metadata: Open text.
+        mechanisms: Its mechanisms, in order.
+        given: The labels that were given, sorted; the others have their default. With
+            them the content can be worked out anew. None where version 1 did not say.
+    """
+
+    id: str
+    content: str
+    labels: Mapping[str, str]
+    metadata: Mapping[str, str]
+    mechanisms: tuple[RecordedMechanism, ...]
+    given: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseReserved:
+    """A release was allowed; its loss counts from here on.
+
+    Attributes:
+        release: The release.
+        policy: Digest of the policy that it was decided by.
+        expires_at: When the reservation runs out.
+        approved_by: Who agreed to it, where the policy asks for that; sorted.
+    """
+
+    release: RecordedRelease
+    policy: str
+    expires_at: str
+    approved_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseStarted:
+    """Rows may be read from here on; whatever happens now, it is spent."""
+
+    release: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasePosted:
+    """The release is out."""
+
+    release: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseVoided:
+    """The release was given up before it started; its loss is taken back."""
+
+    release: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseExpired:
+    """The reservation ran out before it started; its loss is taken back."""
+
+    release: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseDenied:
+    """A release was denied. It spends nothing, and its id may be tried again."""
+
+    release: RecordedRelease
+    policy: str
+    blocking: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PastRecorded:
+    """A release that happened before; it is counted and cannot be denied.
+
+    Attributes:
+        release: The release.
+        policy: Digest of the policy whose words describe it.
+        assumptions: What was assumed because nobody knows it any more, in words.
+    """
+
+    release: RecordedRelease
+    policy: str
+    assumptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalGiven:
+    """Somebody agreed to something, or refused to.
+
+    Attributes:
+        subject: What kind of thing it is about.
+        id: Its id: a release id, the digest of a policy, the id of a plan.
+        content: SHA-256 of what was agreed to; other contents are not approved.
+        approves: Whether the actor of the event agrees.
+        roles: The roles in which they do, as the policy of the day gives them.
+        reason: Why.
+    """
+
+    subject: Literal["release", "policy", "plan"]
+    id: str
+    content: str
+    approves: bool
+    roles: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """A remark for whoever reads the log later; it changes nothing.
+
+    Attributes:
+        about: The id of a release, or empty for the ledger as a whole.
+        text: The remark.
+    """
+
+    about: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DisclosureRecorded:
+    """Something was disclosed outside differential privacy.
+
+    No rule can count it; it qualifies every claim about the ledger from here on.
+
+    Attributes:
+        id: What the disclosure is called.
+        what: What was disclosed, in words.
+        attributes: The attributes of the data that it tells about.
+        part: The part of the data that it tells about.
+        reason: Why it was disclosed.
+        metadata: Open text: `released_on`, `evidence` …
+    """
+
+    id: str
+    what: str
+    attributes: tuple[str, ...]
+    part: Part
+    reason: str
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundOpened:
+    """A round of planning begins.
+
+    Attributes:
+        id: What it is called.
+        unlocked: By privacy unit, the share of every budget that may be spent from
+            here on, in millionths; it never falls.
+    """
+
+    id: str
+    unlocked: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupActivated:
+    """A user group may be read from here on.
+
+    Attributes:
+        group: Its number.
+        round: The round it begins in.
+    """
+
+    group: int
+    round: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRetired:
+    """A user group is read no more, and never again.
+
+    Attributes:
+        group: Its number.
+        round: The round it ends in.
+    """
+
+    group: int
+    round: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCommitted:
+    """A plan for many releases was taken; each is reserved by an event of its own.
+
+    Attributes:
+        id: What it is called.
+        round: The round it belongs to.
+        content: SHA-256 of the plan.
+        releases: The ids of the releases that it takes.
+    """
+
+    id: str
+    round: str
+    content: str
+    releases: tuple[str, ...]
+
+
+Body: TypeAlias = (
+    PolicyActivated
+    | ReleaseReserved
+    | ReleaseStarted
+    | ReleasePosted
+    | ReleaseVoided
+    | ReleaseExpired
+    | ReleaseDenied
+    | PastRecorded
+    | ApprovalGiven
+    | Annotated
+    | DisclosureRecorded
+    | RoundOpened
+    | GroupActivated
+    | GroupRetired
+    | PlanCommitted
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One entry of the log, before it is chained.
+
+    Attributes:
+        at: When, in UTC, as `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
+        actor: Who asked.
+        body: What happened.
+        version: Version of the schema that it was written in.
+    """
+
+    at: str
+    actor: str
+    body: Body
+    version: int = EVENT_VERSION
+
+
+#: The name of each kind of event, as it is stored.
+NAMES: Mapping[type[Body], str] = {
+    PolicyActivated: "policy-activated",
+    ReleaseReserved: "release-reserved",
+    ReleaseStarted: "release-started",
+    ReleasePosted: "release-posted",
+    ReleaseVoided: "release-voided",
+    ReleaseExpired: "release-expired",
+    ReleaseDenied: "release-denied",
+    PastRecorded: "past-recorded",
+    ApprovalGiven: "approval-given",
+    Annotated: "annotated",
+    DisclosureRecorded: "disclosure-recorded",
+    RoundOpened: "round-opened",
+    GroupActivated: "group-activated",
+    GroupRetired: "group-retired",
+    PlanCommitted: "plan-committed",
+}
+
+
+def event_name(body: Body) -> str:
+    """Return the name of an event's kind, as it is stored."""
+    return NAMES[type(body)]
+
+
+@lru_cache(maxsize=64)
+def _day(text: str) -> int:
+    return date.fromisoformat(text).toordinal()
+
+
+def day_of(at: str) -> int:
+    """Return the day of a time, as an ordinal of the Gregorian calendar in UTC.
+
+    Args:
+        at: The time, as events write it.
+
+    Raises:
+        ValueError: If there is no such day.
+
+    Examples:
+        >>> day_of("0001-01-02T23:59:59.999999Z")
+        2
+    """
+    return _day(at[:10])
+
+
+def day_of_release(body: ReleaseReserved | PastRecorded, at: str) -> int:
+    """Return the day that a release counts as made on.
+
+    That is the day of its event; for a past release, the day it says it was released
+    on, if it says one in a form that can be read.
+
+    Args:
+        body: What brings it in.
+        at: The time of that.
+    """
+    if isinstance(body, PastRecorded):
+        released_on = body.release.metadata.get("released_on", "")
+        try:
+            return _day(released_on)
+        except ValueError:
+            pass
+    return day_of(at)
+
+
+def record_release(priced: PricedRelease) -> RecordedRelease:
+    """Return a priced release in the form the ledger keeps."""
+    return RecordedRelease(
+        id=priced.release.id,
+        content=content_digest(priced.release),
+        labels=dict(priced.labels),
+        metadata=dict(priced.release.metadata),
+        mechanisms=tuple([_record_mechanism(one) for one in priced.mechanisms]),
+        given=tuple(sorted(priced.release.labels)),
+    )
+
+
+def _record_mechanism(one: PricedMechanism) -> RecordedMechanism:
+    attributes, neighbors, _ = elsewhere(one)
+    recorded = RecordedMechanism(
+        description=mechanism_to_plain(one.mechanism),
+        attributes=attributes,
+        labels=dict(one.labels),
+        losses=dict(one.losses),
+        part=one.mechanism.part,
+        neighbors=dict(neighbors),
+    )
+    recorded.written.keep(written_mechanism(one))
+    return recorded

@@ -1,0 +1,187 @@
+"""How single fields of stored events are written, and read back strictly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from modicum.core.canonical import Plain
+from modicum.ledger.log.events import day_of
+
+#: Shares of a budget are written in millionths.
+WHOLE_SHARE = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """The form of one field.
+
+    Attributes:
+        write: Returns the plain data of a value.
+        read: Returns the value of plain data; raises `ValueError` if it has another
+            form.
+    """
+
+    write: Callable[[Any], Plain]
+    read: Callable[[Plain], Any]
+
+
+def read_text(plain: Plain) -> str:
+    """Return a stored text.
+
+    Raises:
+        ValueError: If it has another form.
+    """
+    if not isinstance(plain, str):
+        raise _other_form("text")
+    return plain
+
+
+def read_texts(plain: Plain) -> tuple[str, ...]:
+    """Return a stored list of texts.
+
+    Raises:
+        ValueError: If it has another form.
+    """
+    return tuple([read_text(item) for item in read_list(plain)])
+
+
+def read_text_map(plain: Plain) -> dict[str, str]:
+    """Return a stored mapping to texts.
+
+    Raises:
+        ValueError: If it has another form.
+    """
+    mapping = read_mapping(plain)
+    for value in mapping.values():
+        read_text(value)
+    return mapping
+
+
+def read_mapping(plain: Plain) -> dict[str, Any]:
+    """Return a stored mapping.
+
+    Raises:
+        ValueError: If it has another form.
+    """
+    if not isinstance(plain, dict):
+        raise _other_form("a mapping")
+    return plain
+
+
+def read_list(plain: Plain) -> list[Plain]:
+    """Return a stored list.
+
+    Raises:
+        ValueError: If it has another form.
+    """
+    if not isinstance(plain, list):
+        raise _other_form("a list")
+    return plain
+
+
+def read_digest(plain: Plain) -> str:
+    """Return a stored SHA-256.
+
+    Raises:
+        ValueError: If it has another form.
+    """
+    if not isinstance(plain, str) or not _DIGEST.fullmatch(plain):
+        raise _other_form("64 hexadecimal digits")
+    return plain
+
+
+def read_time(plain: Plain) -> str:
+    """Return a stored time.
+
+    Raises:
+        ValueError: If it has another form.
+    """
+    if not isinstance(plain, str) or not _TIME.fullmatch(plain):
+        raise _other_form("a time YYYY-MM-DDTHH:MM:SS.ffffffZ")
+    day_of(plain)  # There must be such a day.
+    return plain
+
+
+def read_number(plain: Plain) -> int:
+    """Return a stored whole number, 0 or more.
+
+    Raises:
+        ValueError: If it has another form.
+    """
+    if isinstance(plain, bool) or not isinstance(plain, int) or plain < 0:
+        raise _other_form("a whole number")
+    return plain
+
+
+def read_shares(plain: Plain) -> dict[str, int]:
+    """Return stored shares of budgets by unit, in millionths.
+
+    Raises:
+        ValueError: If it has another form.
+    """
+    shares = {unit: read_number(share) for unit, share in read_mapping(plain).items()}
+    if any(share > WHOLE_SHARE for share in shares.values()):
+        raise _other_form("a share of at most one")
+    return shares
+
+
+def one_of(*words: str) -> Codec:
+    """Return the form of a field that holds one of a few words.
+
+    Args:
+        words: The words.
+    """
+    return Codec(str, partial(_read_word, words))
+
+
+def exactly(plain: Mapping[str, object], keys: frozenset[str]) -> None:
+    """Refuse a stored mapping that does not have exactly these fields.
+
+    Args:
+        plain: The mapping.
+        keys: The names of the fields.
+
+    Raises:
+        ValueError: Naming what is missing or left over.
+    """
+    if plain.keys() == keys:
+        return
+    missing, unknown = keys - plain.keys(), plain.keys() - keys
+    if missing:
+        message = f"the field `{min(missing)}` is missing"
+    else:
+        message = f"unknown fields: {', '.join(sorted(unknown))}"
+    raise ValueError(message)
+
+
+def _read_word(words: tuple[str, ...], plain: Plain) -> str:
+    if plain not in words:
+        raise _other_form(f"one of {', '.join(words)}")
+    return read_text(plain)
+
+
+def _read_flag(plain: Plain) -> bool:
+    if not isinstance(plain, bool):
+        raise _other_form("true or false")
+    return plain
+
+
+def _other_form(form: str) -> ValueError:
+    return ValueError(f"a field must be {form}")
+
+
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z", re.ASCII)
+
+TEXT = Codec(str, read_text)
+TEXTS = Codec(list, read_texts)
+TEXT_MAP = Codec(dict, read_text_map)
+DIGEST = Codec(str, read_digest)
+TIME = Codec(str, read_time)
+NUMBER = Codec(int, read_number)
+SHARES = Codec(dict, read_shares)
+FLAG = Codec(bool, _read_flag)

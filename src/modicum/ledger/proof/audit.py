@@ -1,0 +1,251 @@
+"""Audit: read the log back from nothing and check all that it claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from modicum.accounting import Total
+from modicum.core.errors import InputError
+from modicum.ledger.deciding.decide import decide, over_history
+from modicum.ledger.following.folding import (
+    Followed,
+    fold_event,
+    followed_from,
+    loss_changes,
+)
+from modicum.ledger.log.chain import ChainBreakError, Record, read_record
+from modicum.ledger.log.events import (
+    ApprovalGiven,
+    Event,
+    PastRecorded,
+    PolicyActivated,
+    RecordedRelease,
+    ReleaseDenied,
+    ReleaseReserved,
+    day_of,
+)
+from modicum.ledger.proof.consistency import contradiction, is_described, unfounded
+from modicum.ledger.proof.repricing import Repricing, Unpriced
+from modicum.ledger.state.state import LossChange, State
+from modicum.policy.compile import compile_text
+
+#: Since this version of the events, the writer sees to it that times never fall.
+_ORDERED_SINCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """What an audit found; an audit that finds a contradiction raises instead.
+
+    Attributes:
+        entries: Number of records.
+        head: Hash of the last record.
+        state_digest: Digest of the folded state.
+        decisions: How many decisions were taken again, with the same outcome.
+        noted: Number of the record whose hash was asked for; None if none has it.
+        states: Digest of the folded state at each entry for which it was asked.
+        unpriced: The releases whose descriptions could not be priced again.
+    """
+
+    entries: int
+    head: str
+    state_digest: str
+    decisions: int
+    noted: int | None
+    states: Mapping[int, str] = field(default_factory=dict)
+    unpriced: Unpriced = field(default_factory=Unpriced)
+
+
+def audit(
+    records: Iterable[Record],
+    on_entry: Callable[[int], None] | None = None,
+    *,
+    noted_hash: str | None = None,
+    again: Callable[[], Iterable[Record]] | None = None,
+    states_at: Collection[int] = (),
+) -> AuditReport:
+    """Check the chain, price every release again, and take every decision again.
+
+    Args:
+        records: All records, in order.
+        on_entry: Called with the number of each entry that was checked.
+        noted_hash: A hash that was noted elsewhere; `noted` tells where it stands.
+        again: Returns the same records from the beginning. It is asked where a policy
+            replaced another; without it, what was charged is kept in memory.
+        states_at: Numbers of entries at which the digest of the state is wanted.
+
+    Raises:
+        ChainBreakError: At the first record that contradicts the chain, the life of a
+            release, itself, its price, or the decision that its policy and history
+            lead to.
+    """
+    replay = _Replay(again)
+    noted: int | None = None
+    states: dict[int, str] = {}
+    for record in records:
+        replay.take(record)
+        if record.hash == noted_hash:
+            noted = record.seq
+        if record.seq in states_at:
+            states[record.seq] = replay.state.digest()
+        if on_entry is not None:
+            on_entry(replay.state.seq)
+    return AuditReport(
+        replay.state.seq,
+        replay.state.head,
+        replay.state.digest(),
+        replay.decisions,
+        noted,
+        states,
+        replay.repricing.unpriced,
+    )
+
+
+class _Replay:
+    """A state, the balances and prices of the active policy, a count of decisions."""
+
+    def __init__(self, again: Callable[[], Iterable[Record]] | None) -> None:
+        self.state = State()
+        self.decisions = 0
+        self.repricing = Repricing()
+        self._version = 1
+        self._again = again
+        self._kept: list[LossChange] = []
+        self._approved: dict[str, str] = {}
+        self._followed: Followed | None = None
+
+    def take(self, record: Record) -> None:
+        """Check the next record and fold it."""
+        seq = self.state.seq + 1
+        event = read_record(record, seq, self.state.head)
+        self._check_order(event, seq)
+        self._check_claims(event, seq)
+        change = fold_event(self.state, event, record)
+        if isinstance(event.body, PolicyActivated):
+            self._follow_policy(event.body, seq)
+        if change is None or self._followed is None:
+            return
+        self._followed.settle(change)
+        if self._again is None:
+            self._kept.append(change)
+
+    def _check_order(self, event: Event, seq: int) -> None:
+        if event.version < self._version:
+            raise ChainBreakError(seq, "it is of an older version than one before it")
+        if event.version >= _ORDERED_SINCE and event.at < self.state.at:
+            raise ChainBreakError(seq, "it is older than the entry before it")
+        self._version = event.version
+
+    def _check_claims(self, event: Event, seq: int) -> None:
+        body = event.body
+        if seq == 1 and not isinstance(body, PolicyActivated):
+            raise ChainBreakError(seq, "it comes before any policy")
+        if isinstance(body, ReleaseReserved | ReleaseDenied | PastRecorded):
+            self._check_contents(body, seq, event.version)
+        elif isinstance(body, ApprovalGiven):
+            self._check_named(body, seq)
+        if isinstance(body, ReleaseReserved):
+            self._check_decision(body.release, (), day_of(event.at), seq)
+        elif isinstance(body, ReleaseDenied):
+            if not body.blocking:
+                raise ChainBreakError(seq, "it denies without a reason")
+            self._check_decision(body.release, body.blocking, day_of(event.at), seq)
+        if self._followed is not None:
+            policy = self._followed.compiled.policy
+            found = unfounded(event, policy, self.state)
+            if found:
+                raise ChainBreakError(seq, found)
+
+    def _check_contents(
+        self,
+        body: ReleaseReserved | ReleaseDenied | PastRecorded,
+        seq: int,
+        version: int,
+    ) -> None:
+        vocabulary = self._under(body.policy, seq).compiled.policy.vocabulary
+        release = body.release
+        found = contradiction(release, vocabulary)
+        if not found and version > 1 and not is_described(release, vocabulary):
+            found = "its content is not the digest of what is described"
+        if found:
+            raise ChainBreakError(seq, f"release `{release.id}`: {found}")
+        self.repricing.check(release, vocabulary, seq, version)
+        if self._approved.get(release.content, release.id) != release.id:
+            raise ChainBreakError(
+                seq, f"release `{release.id}` was approved under another id"
+            )
+
+    def _check_named(self, body: ApprovalGiven, seq: int) -> None:
+        """Check that an approval names what its content is the content of."""
+        known = body.content
+        if body.subject == "release":
+            known = self._approved.setdefault(body.content, body.id)
+        elif body.subject != "policy":
+            return
+        if body.id != known:
+            raise ChainBreakError(seq, "its id is not that of what it is about")
+
+    def _check_decision(
+        self, release: RecordedRelease, blocking: tuple[str, ...], day: int, seq: int
+    ) -> None:
+        assert self._followed is not None  # _under has been asked for each release
+        if decide(self._followed.balances, release, day).blocking != blocking:
+            raise ChainBreakError(
+                seq,
+                f"the decision about `{release.id}` does not follow from the policy and"
+                " the entries before it",
+            )
+        self.decisions += 1
+
+    def _under(self, policy: str, seq: int) -> Followed:
+        active = self.state.policy
+        if active is None or active.digest != policy or self._followed is None:
+            raise ChainBreakError(
+                seq, "it was decided under a policy that was not active"
+            )
+        return self._followed
+
+    def _follow_policy(self, body: PolicyActivated, seq: int) -> None:
+        """Charge all that happened under a policy that was activated just now."""
+        try:
+            compiled = compile_text(body.text.encode("utf-8"), f"policy of entry {seq}")
+        except InputError as error:
+            raise ChainBreakError(
+                seq, f"its policy does not compile ({error})"
+            ) from error
+        if compiled.policy.digest != body.digest:
+            raise ChainBreakError(seq, "its policy does not have the digest it names")
+        if compiled.policy.name != body.name:
+            raise ChainBreakError(seq, "its policy does not have the name it names")
+        history: Iterable[LossChange] = self._kept
+        if self._again is not None:
+            history = loss_changes(self._again(), self.state)
+        before = self._followed
+        self._followed = followed_from(compiled, self.state.policies, history)
+        self._check_accepted(body.accepted, before, seq)
+
+    def _check_accepted(
+        self, accepted: tuple[str, ...], before: Followed | None, seq: int
+    ) -> None:
+        """Check that a policy accepts rules that history exceeds, and all new ones."""
+        now = _exceeded(self._followed) if self.state.releases else []
+        known = set(_exceeded(before)) if now else set()
+        if [one for one in now if one in accepted] != list(accepted) or any(
+            one not in accepted for one in now if one not in known
+        ):
+            raise ChainBreakError(
+                seq, "the rules that it accepts are not those that history exceeds"
+            )
+
+
+def _exceeded(followed: Followed | None) -> list[str]:
+    """Return the rules that deny whatever falls under them, in the policy's order."""
+    if followed is None:
+        return []
+    balances = followed.balances
+    return [
+        rule.id
+        for rule in followed.compiled.rules
+        if not over_history(balances, rule, Total()).allowed
+    ]

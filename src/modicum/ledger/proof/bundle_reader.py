@@ -1,0 +1,180 @@
+"""Reading an audit bundle: once, from the front, taking nothing on trust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from modicum.core.canonical import decode, digest
+from modicum.core.errors import Code, Problem, VerificationError
+from modicum.ledger.log.chain import Record
+from modicum.ledger.proof.bundle import (
+    BUNDLE_KIND,
+    MANIFEST,
+    PAGE_BYTES,
+    PAGE_RECORDS,
+    Manifest,
+    checkpoint_name,
+    in_order,
+    is_full,
+    key_name,
+    page_name,
+    pems_of,
+    policy_name,
+    policy_of,
+)
+from modicum.ledger.proof.claims import Signed, read_signed, signed_bytes
+from modicum.ledger.proof.stored_zip import Member
+
+
+def broken(why: str) -> VerificationError:
+    """Return the error for a bundle that contradicts itself."""
+    return VerificationError(
+        Problem(
+            Code.LEDGER_BROKEN,
+            f"the bundle contradicts itself: {why}",
+            help="nothing in it can be relied on; ask for it again",
+        )
+    )
+
+
+class BundleReader:
+    """A bundle that is read once, from the front; nothing of it is held but a page.
+
+    The manifest, the keys and the checkpoints are read at once. `records` yields the
+    records, and then checks all that is left.
+
+    Args:
+        found: The members, in order.
+
+    Attributes:
+        manifest: What the bundle says of itself.
+        checkpoints: The checkpoints; their signatures are not checked yet.
+
+    Raises:
+        VerificationError: If it is not put together as a bundle is.
+    """
+
+    def __init__(self, found: Iterable[Member]) -> None:
+        self._members = _readable(found)
+        self.manifest = _manifest(self._take(MANIFEST))
+        self._keys = {key: self._take(key_name(key)) for key in self.manifest.keys}
+        self.checkpoints = self._checkpoints()
+
+    def records(self) -> Iterator[Record]:
+        """Yield every record, with its hash worked out anew; then check the rest.
+
+        Raises:
+            VerificationError: If anything else is not as the records say.
+        """
+        seq, head, ledger = 0, "", ""
+        activations: list[tuple[str, str]] = []
+        pages = _Pages()
+        for place in range(1, self.manifest.pages + 1):
+            for line in pages.lines(self._take(page_name(place))):
+                seq += 1
+                record = Record(seq, line, digest(line))
+                ledger, head = ledger or record.hash, record.hash
+                policy = policy_of(record)
+                if policy is not None:
+                    name = policy_name(seq, policy.digest)
+                    activations.append((name, digest(policy.text.encode("utf-8"))))
+                yield record
+        for name, text_digest in activations:
+            if digest(self._take(name)) != text_digest:
+                raise broken(f"`{name}` is not the policy that was activated")
+        if next(self._members, None) is not None:
+            raise broken("there is more in it than there should be")
+        counted = (ledger, seq, head, len(activations))
+        said = self.manifest
+        if counted != (said.ledger, said.entries, said.head, said.policies):
+            raise broken("its manifest does not agree with its records")
+
+    def _checkpoints(self) -> tuple[Signed, ...]:
+        found = []
+        for place in range(1, self.manifest.checkpoints + 1):
+            name = checkpoint_name(place)
+            data = self._take(name)
+            try:
+                signed = read_signed(data)
+            except ValueError as error:
+                raise broken(f"`{name}` is no checkpoint: {error}") from error
+            if signed_bytes(signed) != data:
+                raise broken(f"`{name}` is not in canonical form")
+            found.append(signed)
+        if in_order(set(found)) != [signed_bytes(one) for one in found]:
+            raise broken("its checkpoints are not in order, each once")
+        if pems_of(found) != self._keys:
+            raise broken("its keys are not those of its checkpoints")
+        return tuple(found)
+
+    def _take(self, name: str) -> bytes:
+        found = next(self._members, None)
+        if found is None:
+            raise broken(f"`{name}` is missing")
+        if found[0] != name:
+            raise broken(f"`{found[0]}` stands where `{name}` should")
+        return found[1]
+
+
+def _readable(found: Iterable[Member]) -> Iterator[Member]:
+    try:
+        yield from found
+    except ValueError as error:
+        raise broken(str(error)) from error
+
+
+def _manifest(data: bytes) -> Manifest:
+    try:
+        plain = decode(data.removesuffix(b"\n"))
+    except ValueError as error:
+        raise broken(f"its manifest cannot be read ({error})") from error
+    match plain:
+        case {"kind": str(kind)} if kind != BUNDLE_KIND:
+            raise broken(f"it is of the kind `{kind[:80]}`, not `{BUNDLE_KIND}`")
+        case {
+            "ledger": str(ledger),
+            "entries": int(entries),
+            "head": str(head),
+            "pages": int(pages),
+            "checkpoints": int(checkpoints),
+            "keys": [*keys],
+            "policies": int(policies),
+        }:
+            names = tuple(str(key) for key in keys)
+            said = Manifest(ledger, entries, head, pages, checkpoints, names, policies)
+        case _:
+            raise broken("its manifest lacks a key")
+    counts = (entries, pages, checkpoints, policies)
+    if (
+        said.to_bytes() != data
+        or list(names) != sorted(set(names))
+        or any(isinstance(count, bool) for count in counts)
+    ):
+        raise broken("its manifest is not as it is written")
+    return said
+
+
+class _Pages:
+    """Splits pages into lines, and refuses those that are not filled as written."""
+
+    def __init__(self) -> None:
+        self._before = 0, 0
+
+    def lines(self, page: bytes) -> Iterator[bytes]:
+        """Return the lines of the next page, without their line breaks.
+
+        Args:
+            page: The page.
+
+        Raises:
+            VerificationError: If it has more or fewer lines than the writer puts
+                there.
+        """
+        if not page.endswith(b"\n"):
+            raise broken("a page of records does not end with a line break")
+        count, first = page.count(b"\n"), page.index(b"\n") + 1
+        too_large = count > PAGE_RECORDS or (count > 1 and len(page) > PAGE_BYTES)
+        if too_large or (self._before[0] and not is_full(*self._before, first)):
+            raise broken("its pages are not filled as they are written")
+        self._before = count, len(page)
+        return iter(page[:-1].split(b"\n"))

@@ -1,0 +1,198 @@
+"""Checkpoints and receipts, held against a log.
+
+The chain shows that entries fit each other. It cannot show that the end was cut off,
+or that all of it was written anew; a signed claim about one entry, held by somebody
+else, can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from modicum.core.errors import Code, Problem, VerificationError
+from modicum.ledger.log.chain import Record, event_of
+from modicum.ledger.log.events import PastRecorded, ReleaseDenied, ReleaseReserved
+from modicum.ledger.proof.claims import Claim, Outcome, Receipt, Signed, Verify
+
+# --- what an entry answers ---------------------------------------------------
+
+
+def receipt_of(record: Record, *, ledger: str, at: str, key: str) -> Receipt | None:
+    """Return the receipt for the answer that an entry gives; None if it gives none.
+
+    Args:
+        record: A record.
+        ledger: Hash of the ledger's first entry.
+        at: When the receipt is signed.
+        key: Id of the key that will sign it.
+
+    Raises:
+        ChainBreakError: If the record does not have its hash, or cannot be read.
+    """
+    body = event_of(record, record.seq).body
+    blocking: tuple[str, ...] = ()
+    decision: Outcome
+    match body:
+        case ReleaseReserved():
+            decision = "allow"
+        case ReleaseDenied():
+            decision, blocking = "deny", body.blocking
+        case PastRecorded():
+            decision = "recorded"
+        case _:
+            return None
+    return Receipt(
+        ledger=ledger,
+        seq=record.seq,
+        head=record.hash,
+        release=body.release.id,
+        content=body.release.content,
+        decision=decision,
+        policy=body.policy,
+        blocking=blocking,
+        at=at,
+        key=key,
+    )
+
+
+# --- holding claims against a log --------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Presented:
+    """A signed claim, and who brings it.
+
+    Attributes:
+        signed: The claim.
+        source: Where it comes from, for people: a file, or "the bundle".
+        held: Whether it was held outside of what is checked.
+    """
+
+    signed: Signed
+    source: str
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A claim that the log bears out.
+
+    Attributes:
+        claim: The claim.
+        source: Where it comes from.
+        held: Whether it was held outside of what was checked.
+        trusted: Whether its key is one that was named as trusted. A signature by a
+            key that nobody named proves nothing.
+    """
+
+    claim: Claim
+    source: str
+    held: bool
+    trusted: bool
+
+
+class Watch:
+    """Keeps the records that claims are about while a log goes by, and no others.
+
+    Args:
+        claims: What is claimed.
+        noted_hash: A hash that was noted elsewhere; `noted` is where it stands.
+    """
+
+    def __init__(self, claims: Iterable[Claim], noted_hash: str | None = None) -> None:
+        self._wanted = {1, *(claim.seq for claim in claims)}
+        self._noted_hash = noted_hash
+        self._kept: dict[int, Record] = {}
+        self.last = 0
+        self.noted: int | None = None
+
+    @property
+    def ledger(self) -> str:
+        """The hash of the first record that went by; empty if none did."""
+        return self._kept[1].hash if 1 in self._kept else ""
+
+    def passing(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Yield the records unchanged, and remember what claims are about."""
+        for record in records:
+            self.last = record.seq
+            if record.seq in self._wanted:
+                self._kept[record.seq] = record
+            if record.hash == self._noted_hash:
+                self.noted = record.seq
+            yield record
+
+    def contradiction(self, claim: Claim) -> str:
+        """Return how the log contradicts a claim, in words; empty if it does not."""
+        there = self._kept.get(claim.seq)
+        if self.ledger != claim.ledger:
+            return "it is about another ledger, or this one was written anew"
+        if there is None:
+            return (
+                f"it is about entry {claim.seq}, and the log ends at {self.last}:"
+                " entries were cut off"
+            )
+        if there.hash != claim.head:
+            return f"entry {claim.seq} is not the one that it was signed for"
+        if isinstance(claim, Receipt):
+            said = receipt_of(there, ledger=claim.ledger, at=claim.at, key=claim.key)
+            if said != claim:
+                return f"entry {claim.seq} does not give the answer that it states"
+        return ""
+
+
+def genuine(presented: Presented, verify: Verify, trusted: Collection[str]) -> None:
+    """Refuse a claim that nobody signed, or a held one of a key that is not trusted.
+
+    Args:
+        presented: The claim.
+        verify: What checks a signature.
+        trusted: Ids of the keys that were named; if none was, any key may have
+            signed what was held outside, and the finding says so.
+
+    Raises:
+        VerificationError: If the signature is not by its key, or the key is unknown.
+    """
+    signed = presented.signed
+    if not signed.is_genuine(verify):
+        raise _refused(presented, "its signature is not by the key that it names")
+    if presented.held and trusted and signed.claim.key not in trusted:
+        raise _refused(
+            presented,
+            f"it is signed by the key {signed.claim.key[:12]}…, which is not one of"
+            " those named as trusted",
+        )
+
+
+def borne_out(
+    presented: Iterable[Presented], watch: Watch, trusted: Collection[str]
+) -> tuple[Finding, ...]:
+    """Return the claims as findings, after a log has gone by.
+
+    Args:
+        presented: The claims, each of which is genuine.
+        watch: What went by.
+        trusted: Ids of the keys that were named as trusted.
+
+    Raises:
+        VerificationError: If the log contradicts one of them.
+    """
+    findings = []
+    for one in presented:
+        claim = one.signed.claim
+        why = watch.contradiction(claim)
+        if why:
+            raise _refused(one, why)
+        findings.append(Finding(claim, one.source, one.held, claim.key in trusted))
+    return tuple(findings)
+
+
+def _refused(presented: Presented, why: str) -> VerificationError:
+    what = "receipt" if isinstance(presented.signed.claim, Receipt) else "checkpoint"
+    return VerificationError(
+        Problem(
+            Code.LEDGER_BROKEN,
+            f"the {what} of {presented.source} does not hold: {why}",
+            help="keep both: what was signed and what is there now are evidence",
+        )
+    )

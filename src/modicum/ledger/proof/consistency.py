@@ -1,0 +1,192 @@
+"""What a log says twice must be the same both times, and what it claims must be so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from modicum.core.canonical import Plain, digest, encode
+from modicum.ledger.deciding.approvals import (
+    approved_by,
+    hearings_of_policy,
+    hearings_of_release,
+    roles_of,
+)
+from modicum.ledger.log.events import (
+    ApprovalGiven,
+    Event,
+    PlanCommitted,
+    PolicyActivated,
+    RecordedMechanism,
+    RecordedRelease,
+    ReleaseDenied,
+    ReleaseReserved,
+    RoundOpened,
+)
+from modicum.ledger.state.state import State
+from modicum.policy import Policy
+from modicum.release import EVERYTHING, Vocabulary
+from modicum.release.parts import part_to_plain
+
+#: No reservation is written for longer.
+RESERVATION_MAX = timedelta(days=90)
+
+
+def contradiction(release: RecordedRelease, vocabulary: Vocabulary) -> str:
+    """Return how a release contradicts itself, in words; empty if it does not.
+
+    Rules go by the attributes, labels and parts that stand beside the description of
+    a mechanism. They must be those that the description leads to.
+
+    Args:
+        release: The release, as it is stored.
+        vocabulary: The words of the policy that it was read under.
+    """
+    if not release.mechanisms:
+        return "it has no mechanism"
+    if not _are_completed(release.labels, {}, vocabulary):
+        return "its labels are not those of the policy"
+    names = set()
+    for one in release.mechanisms:
+        name, kind = one.description.get("name"), one.description.get("kind")
+        if not isinstance(name, str) or not isinstance(kind, str):
+            return "the name or the kind of a mechanism is no text"
+        if name in names:
+            return "two mechanisms have one name"
+        names.add(name)
+        found = _other_mechanism(one, vocabulary)
+        if found:
+            return f"mechanism `{name}` {found}"
+    return ""
+
+
+def _other_mechanism(one: RecordedMechanism, vocabulary: Vocabulary) -> str:
+    if list(one.attributes) != one.description.get("attributes"):
+        return "is described with other attributes"
+    if not vocabulary.attributes.issuperset(one.attributes):
+        return "reads attributes that are not those of the policy"
+    given = one.description.get("labels")
+    if not isinstance(given, Mapping) or dict(one.labels) != {
+        label: given.get(label, declared.default)
+        for label, declared in vocabulary.labels.items()
+    }:
+        return "is described with other labels"
+    if not _are_completed(one.labels, given, vocabulary):
+        return "has labels that are not those of the policy"
+    if _part_described(one) != part_to_plain(one.part):
+        return "is described with another part of the data"
+    return ""
+
+
+def is_described(release: RecordedRelease, vocabulary: Vocabulary) -> bool:
+    """Return whether the content of a release is the digest of what is recorded.
+
+    Args:
+        release: The release, which does not contradict itself.
+        vocabulary: The words of the policy that it was read under.
+    """
+    given, labels = release.given, release.labels
+    if given is None or not labels.keys() >= {*given}:
+        return False
+    if any(
+        labels[name] != declared.default
+        for name, declared in vocabulary.labels.items()
+        if name not in given
+    ):
+        return False
+    return list(given) == sorted(set(given)) and content_of(release) == release.content
+
+
+def content_of(release: RecordedRelease) -> str:
+    """Return the SHA-256 of what a release says, worked out from what is recorded.
+
+    Args:
+        release: The release; it says which labels were given.
+    """
+    plain: dict[str, Plain] = {
+        "id": release.id,
+        "labels": {name: release.labels[name] for name in release.given or ()},
+        "metadata": dict(release.metadata),
+        "mechanisms": [dict(one.description) for one in release.mechanisms],
+    }
+    return digest(encode(plain))
+
+
+def _are_completed(
+    labels: Mapping[str, str], given: Mapping[str, object], vocabulary: Vocabulary
+) -> bool:
+    """Return whether there is a known value for each label of the policy, and no other.
+
+    Args:
+        labels: The labels that are stored.
+        given: The labels that the description gives.
+        vocabulary: The words of the policy.
+    """
+    known = vocabulary.labels
+    return (
+        labels.keys() == known.keys()
+        and given.keys() <= known.keys()
+        and all(value in known[label].values for label, value in labels.items())
+    )
+
+
+def _part_described(one: RecordedMechanism) -> Mapping[str, object]:
+    everything = part_to_plain(EVERYTHING)
+    return {key: one.description.get(key, none) for key, none in everything.items()}
+
+
+def unfounded(event: Event, policy: Policy, state: State) -> str:
+    """Return what an event claims and is not so; empty if all is so.
+
+    Args:
+        event: The event.
+        policy: The policy that is active before it.
+        state: The state before it.
+    """
+    match event.body:
+        case ReleaseReserved() as body:
+            return _ill_reserved(body, event, policy, state)
+        case ReleaseDenied(release=release) if release.id in state.releases:
+            return f"release `{release.id}` stands already and is denied"
+        case PolicyActivated() as body:
+            return _ill_activated(body, event, policy, state)
+        case ApprovalGiven(roles=roles) if not roles or not (
+            {*roles} <= {*roles_of(event.actor, policy)}
+        ):
+            return f"`{event.actor}` speaks in a role that is not theirs"
+        case RoundOpened(unlocked=unlocked) if not (
+            unlocked.keys() <= {*policy.vocabulary.units}
+        ):
+            return "it unlocks a share of a unit that the policy does not have"
+        case PlanCommitted(releases=releases) if any(
+            one not in state.releases for one in releases
+        ):
+            return "it plans a release that is not there"
+        case _:
+            return ""
+
+
+def _ill_reserved(
+    body: ReleaseReserved, event: Event, policy: Policy, state: State
+) -> str:
+    heard = hearings_of_release(body.release, policy, state, event.actor)
+    called = f"release `{body.release.id}`"
+    if not all(one.given for one in heard):
+        return f"{called} was reserved without approval"
+    if approved_by(heard) != body.approved_by:
+        return f"{called} names others than those who agreed"
+    lasts = datetime.fromisoformat(body.expires_at) - datetime.fromisoformat(event.at)
+    if not timedelta() < lasts <= RESERVATION_MAX:
+        return f"{called} was reserved for a time that nobody can ask for"
+    return ""
+
+
+def _ill_activated(
+    body: PolicyActivated, event: Event, policy: Policy, state: State
+) -> str:
+    heard = hearings_of_policy(body.digest, policy, state, event.actor)
+    if not all(one.given for one in heard):
+        return f"policy `{body.name}` was activated without approval"
+    if event.version > 1 and not body.reason.strip():
+        return f"policy `{body.name}` replaced another without a reason"
+    return ""

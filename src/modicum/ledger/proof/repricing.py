@@ -1,0 +1,219 @@
+"""Prices again: no stored loss is less than what the description beside it costs.
+
+Decisions follow from the losses that entries state. Whoever can write an entry could
+state less than its mechanisms cost; here that is found. More is no contradiction: a
+later version may prove less for the same description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from modicum.accounting import INFINITE, Loss
+from modicum.accounting.grid import DELTA, coordinate_name
+from modicum.core.errors import InputError
+from modicum.core.exact import DELTA_UNIT, LOSS_UNIT, number_text
+from modicum.ledger.log.chain import ChainBreakError
+from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
+from modicum.release import Vocabulary
+from modicum.release.described import PriceList, Unfamiliar
+from modicum.release.memory import Memory
+
+#: Since this version of the events, whatever is written has a price.
+_PRICED_SINCE = 2
+#: So many mechanisms that were found right are remembered.
+_RIGHT_MAX = 4096
+#: So many of the releases that cannot be priced again are named.
+_NAMED_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class UnpricedRelease:
+    """A release that cannot be priced again: its stored losses are believed.
+
+    Attributes:
+        seq: The number of its entry.
+        release: Its id.
+        mechanism: The name of its first mechanism that has no price.
+        why: Why it has none, in words.
+    """
+
+    seq: int
+    release: str
+    mechanism: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unpriced:
+    """The releases that cannot be priced again.
+
+    Attributes:
+        releases: How many entries hold one.
+        first: The first few of them.
+    """
+
+    releases: int = 0
+    first: tuple[UnpricedRelease, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the documented JSON form (docs/reference/json.md)."""
+        return {
+            "releases": self.releases,
+            "first": [
+                {
+                    "seq": one.seq,
+                    "release": one.release,
+                    "mechanism": one.mechanism,
+                    "why": one.why,
+                }
+                for one in self.first
+            ],
+        }
+
+
+class UnderstatedError(ChainBreakError):
+    """An entry states less than what the description in it costs."""
+
+    def __init__(self, seq: int, why: str) -> None:
+        super().__init__(seq, why)
+        (problem,) = self.problems
+        self.problems = (
+            replace(
+                problem,
+                notes=(
+                    "each mechanism is priced again under the policy that was active"
+                    " at its entry; what is stored may be more, and never less",
+                ),
+                help="decide nothing more on it; restore a copy that verifies, and"
+                " ask whoever wrote the entry how it came about",
+            ),
+        )
+
+
+class Repricing:
+    """Compares what releases state with what they cost, policy after policy.
+
+    Attributes:
+        unpriced: The releases so far that cannot be priced again.
+    """
+
+    def __init__(self) -> None:
+        self.unpriced = Unpriced()
+        self._vocabulary: Vocabulary | None = None
+        self._prices: PriceList
+        # By identity: readers give the same bytes as the same mechanism.
+        self._right: Memory[int, RecordedMechanism]
+
+    def check(
+        self, release: RecordedRelease, vocabulary: Vocabulary, seq: int, version: int
+    ) -> None:
+        """Refuse a release that states less than it costs, for any unit.
+
+        Args:
+            release: The release, which does not contradict itself.
+            vocabulary: The words of the policy that was active at its entry.
+            seq: The number of its entry.
+            version: The version of its event.
+
+        Raises:
+            ChainBreakError: If a mechanism states too little, or has no price though
+                it must have one.
+        """
+        if vocabulary is not self._vocabulary:
+            self._vocabulary = vocabulary
+            self._prices, self._right = PriceList(vocabulary), Memory(_RIGHT_MAX)
+        believed: UnpricedRelease | None = None
+        for one in release.mechanisms:
+            if self._right.get(id(one)) is one:
+                continue
+            name = str(one.description["name"])
+            try:
+                why = self._checked(one, vocabulary, version)
+            except _WrongError as wrong:
+                found = f"release `{release.id}`, mechanism `{name}`: {wrong}"
+                raise UnderstatedError(seq, found) from wrong
+            if not why:
+                self._right.keep(id(one), one)
+            elif believed is None:
+                believed = UnpricedRelease(seq, release.id, name, why)
+        if believed is not None:
+            self._note(believed)
+
+    def _checked(
+        self, one: RecordedMechanism, vocabulary: Vocabulary, version: int
+    ) -> str:
+        """Return why a mechanism cannot be priced; "" if it was, and nothing is wrong.
+
+        Raises:
+            _WrongError: If it states too little, or has no price and must have one.
+        """
+        _refuse_misplaced(one, vocabulary)
+        try:
+            priced = self._prices.losses(one.description, one.attributes, one.part)
+        except InputError as error:
+            said = error.problems[0].message
+            if version < _PRICED_SINCE:
+                return said
+            why = f"its description has no price ({said})"
+            raise _WrongError(why) from error
+        if isinstance(priced, Unfamiliar):
+            if version < _PRICED_SINCE:
+                return priced.why
+            why = f"this version of modicum cannot price it: {priced.why}"
+            raise _WrongError(why)
+        _refuse_less(one, priced)
+        return ""
+
+    def _note(self, one: UnpricedRelease) -> None:
+        first = self.unpriced.first
+        named = (*first, one) if len(first) < _NAMED_MAX else first
+        self.unpriced = Unpriced(self.unpriced.releases + 1, named)
+
+
+class _WrongError(ValueError):
+    """What a mechanism states cannot be; where it stands is said by whoever asked."""
+
+
+def _refuse_misplaced(one: RecordedMechanism, vocabulary: Vocabulary) -> None:
+    """Refuse a loss that is stated where no price can be proven.
+
+    A loss for a unit that comes later would be believed then. A unit without a loss
+    is charged what covers it, or without limit. What holds for any change holds for
+    the others.
+    """
+    for unit in one.losses:
+        if unit not in vocabulary.units:
+            why = f"it states a loss for `{unit}`, which is no unit of the policy"
+            raise _WrongError(why)
+        stated = one.neighbors.get(unit, "add-remove")
+        proven = vocabulary.relation(unit)
+        if proven not in (stated, "any-change"):
+            why = (
+                f"it states a loss for `{unit}` under {stated} neighbors; its"
+                f" description is priced under {proven} neighbors"
+            )
+            raise _WrongError(why)
+
+
+def _refuse_less(one: RecordedMechanism, priced: Mapping[str, Loss]) -> None:
+    """Refuse a loss that is less than the price, in any coordinate of any unit."""
+    for unit, loss in one.losses.items():
+        if loss == priced[unit]:
+            continue  # Nearly all are.
+        pairs = zip(loss.coordinates, priced[unit].coordinates, strict=True)
+        for index, (stated, costs) in enumerate(pairs):
+            if stated < costs:
+                why = (
+                    f"it states {coordinate_name(index)} {_amount(index, stated)} for"
+                    f" `{unit}`, and its description costs {_amount(index, costs)}"
+                )
+                raise _WrongError(why)
+
+
+def _amount(index: int, units: int) -> str:
+    if units >= INFINITE:
+        return "inf"
+    return number_text(Fraction(units, DELTA_UNIT if index == DELTA else LOSS_UNIT))

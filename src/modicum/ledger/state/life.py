@@ -1,0 +1,121 @@
+"""The life of a release: reserved, started, posted; or given up before it started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+
+from modicum.core.errors import Code, ConflictError, InputError, Mark, Problem
+from modicum.ledger.log.events import (
+    Body,
+    ReleaseExpired,
+    ReleasePosted,
+    ReleaseStarted,
+    ReleaseVoided,
+    event_name,
+)
+
+
+class ReleaseStatus(Enum):
+    """Where a release stands in its life."""
+
+    RESERVED = "reserved"
+    STARTED = "started"
+    POSTED = "posted"
+    VOIDED = "voided"
+    EXPIRED = "expired"
+    RECORDED = "recorded"
+
+    @property
+    def counts(self) -> bool:
+        """Whether its loss is spent."""
+        return self not in (ReleaseStatus.VOIDED, ReleaseStatus.EXPIRED)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A release that was once allowed, or recorded. What it costs is in its entry.
+
+    Attributes:
+        id: Its id.
+        content: SHA-256 of what was described.
+        status: Where it stands.
+        expires_at: When its reservation runs out; empty unless it is reserved.
+        seq: The number of the entry that brought it in.
+        day: The day that it counts as made on, as an ordinal.
+    """
+
+    id: str
+    content: str
+    status: ReleaseStatus
+    expires_at: str
+    seq: int
+    day: int
+
+
+_STEPS: Mapping[tuple[ReleaseStatus, type[Body]], ReleaseStatus] = MappingProxyType(
+    {
+        (ReleaseStatus.RESERVED, ReleaseStarted): ReleaseStatus.STARTED,
+        (ReleaseStatus.RESERVED, ReleaseVoided): ReleaseStatus.VOIDED,
+        (ReleaseStatus.RESERVED, ReleaseExpired): ReleaseStatus.EXPIRED,
+        (ReleaseStatus.STARTED, ReleasePosted): ReleaseStatus.POSTED,
+    }
+)
+
+
+def next_status(standing: Standing, body: Body, at: str) -> ReleaseStatus:
+    """Return where an event takes a release.
+
+    Args:
+        standing: Where the release stands.
+        body: The event.
+        at: When it happens. A reservation expires when its time is over and not
+            before, and from then on it can only expire.
+
+    Raises:
+        ConflictError: If the release's life does not allow the event.
+    """
+    status = _STEPS.get((standing.status, type(body)))
+    over = standing.status is ReleaseStatus.RESERVED and standing.expires_at <= at
+    if status is not None and over == isinstance(body, ReleaseExpired):
+        return status
+    step = event_name(body).removeprefix("release-")
+    remedy = ""
+    if standing.status in (ReleaseStatus.STARTED, ReleaseStatus.POSTED):
+        remedy = "once started, a release stays spent: rows may have been read"
+    if standing.status is ReleaseStatus.RESERVED:
+        remedy = "start it first; starting is what makes reading rows accounted for"
+    raise ConflictError(
+        Problem(
+            Code.RELEASE_STATE,
+            f"release `{standing.id}` is {standing.status.value} and cannot be {step}",
+            help=remedy,
+        )
+    )
+
+
+def unknown_release(identifier: str) -> InputError:
+    """Return the error for a release id that the ledger does not know."""
+    return InputError(
+        Problem(
+            Code.RELEASE_UNKNOWN,
+            f"the ledger knows no release `{identifier[:200]}`",
+            help="list them with  modicum ledger list",
+        )
+    )
+
+
+def id_taken(standing: Standing, mark: Mark | None = None) -> ConflictError:
+    """Return the error for an id that stands already; `mark` is where it was given."""
+    return ConflictError(
+        Problem(
+            Code.RELEASE_CONFLICT,
+            f"release `{standing.id}` stands already with other contents"
+            f" ({standing.status.value}, entry {standing.seq})",
+            mark,
+            notes=("the same id with the same contents is one release",),
+            help="give the new release an id of its own",
+        )
+    )

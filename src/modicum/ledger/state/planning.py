@@ -1,0 +1,126 @@
+"""Rounds, user groups and plans, as far as the log tells of them, and their laws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from modicum.core.canonical import Plain
+from modicum.core.errors import Code, ConflictError, Problem
+from modicum.ledger.log.events import (
+    GroupActivated,
+    GroupRetired,
+    PlanCommitted,
+    RoundOpened,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """When a user group may be read.
+
+    Attributes:
+        since: The round it began in.
+        until: The round it ended in; empty while it may be read.
+    """
+
+    since: str
+    until: str = ""
+
+
+@dataclass
+class Planning:
+    """What was planned, up to the head.
+
+    Attributes:
+        rounds: The rounds by id, oldest first.
+        groups: The user groups that ever might be read, by number.
+        plans: The plans that were taken, by id, oldest first.
+    """
+
+    rounds: dict[str, RoundOpened] = field(default_factory=dict)
+    groups: dict[int, Group] = field(default_factory=dict)
+    plans: dict[str, PlanCommitted] = field(default_factory=dict)
+
+    @property
+    def present_round(self) -> RoundOpened | None:
+        """The round that is open; None before the first."""
+        return next(reversed(self.rounds.values()), None)
+
+    def open_round(self, opened: RoundOpened) -> None:
+        """Begin a round.
+
+        Raises:
+            ConflictError: If its id is taken, or a share that was unlocked falls.
+        """
+        if opened.id in self.rounds:
+            raise _impossible(f"the round `{opened.id}` was opened before")
+        before = self.present_round.unlocked if self.present_round else {}
+        for unit, share in sorted(before.items()):
+            if opened.unlocked.get(unit, 0) < share:
+                raise _impossible(
+                    f"the round `{opened.id}` unlocks less for `{unit}` than the one"
+                    " before"
+                )
+        self.rounds[opened.id] = opened
+
+    def activate(self, body: GroupActivated) -> None:
+        """Let a user group be read.
+
+        Raises:
+            ConflictError: If it ever might be before, or the round is not open.
+        """
+        self._must_be_open(body.round)
+        if body.group in self.groups:
+            raise _impossible(f"group {body.group} was activated before")
+        self.groups[body.group] = Group(body.round)
+
+    def retire(self, body: GroupRetired) -> None:
+        """Let a user group be read no more.
+
+        Raises:
+            ConflictError: If it may not be read, or the round is not open.
+        """
+        self._must_be_open(body.round)
+        group = self.groups.get(body.group)
+        if group is None or group.until:
+            raise _impossible(f"group {body.group} is not active")
+        self.groups[body.group] = replace(group, until=body.round)
+
+    def commit(self, body: PlanCommitted) -> None:
+        """Take a plan.
+
+        Raises:
+            ConflictError: If its id is taken, it takes a release twice, or the round
+                is not open.
+        """
+        self._must_be_open(body.round)
+        if body.id in self.plans:
+            raise _impossible(f"the plan `{body.id}` was committed before")
+        if len(set(body.releases)) != len(body.releases):
+            raise _impossible(f"the plan `{body.id}` names a release twice")
+        self.plans[body.id] = body
+
+    def to_plain(self) -> dict[str, Plain]:
+        """Return all of it as plain data."""
+        return {
+            "rounds": [
+                [one.id, dict(sorted(one.unlocked.items()))]
+                for one in self.rounds.values()
+            ],
+            "groups": [
+                [number, group.since, group.until]
+                for number, group in self.groups.items()
+            ],
+            "plans": [
+                [one.id, one.round, one.content, list(one.releases)]
+                for one in self.plans.values()
+            ],
+        }
+
+    def _must_be_open(self, identifier: str) -> None:
+        if self.present_round is None or self.present_round.id != identifier:
+            raise _impossible(f"the round `{identifier}` is not open")
+
+
+def _impossible(message: str) -> ConflictError:
+    return ConflictError(Problem(Code.RELEASE_CONFLICT, message))

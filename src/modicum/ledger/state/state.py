@@ -1,0 +1,295 @@
+"""The state: a pure fold of the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from modicum.core.canonical import Plain, digest, encode
+from modicum.core.errors import Code, ConflictError, Problem
+from modicum.ledger.log.chain import GENESIS
+from modicum.ledger.log.events import (
+    Annotated,
+    ApprovalGiven,
+    Body,
+    DisclosureRecorded,
+    Event,
+    GroupActivated,
+    GroupRetired,
+    PastRecorded,
+    PlanCommitted,
+    PolicyActivated,
+    RecordedRelease,
+    ReleaseDenied,
+    ReleaseExpired,
+    ReleasePosted,
+    ReleaseReserved,
+    ReleaseStarted,
+    ReleaseVoided,
+    RoundOpened,
+    day_of_release,
+)
+from modicum.ledger.state.life import (
+    ReleaseStatus,
+    Standing,
+    id_taken,
+    next_status,
+    unknown_release,
+)
+from modicum.ledger.state.planning import Planning
+from modicum.ledger.state.standings import Standings
+
+
+@dataclass(frozen=True, slots=True)
+class ActivePolicy:
+    """A policy that holds or held, as it was activated.
+
+    Attributes:
+        digest: SHA-256 of its canonical text.
+        name: Its name.
+        text: The file's text.
+        seq: The number of the entry that activated it.
+        reason: Why it replaced the one before.
+        accepted: Rules that history exceeded then, accepted all the same.
+    """
+
+    digest: str
+    name: str
+    text: str
+    seq: int
+    reason: str = ""
+    accepted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What somebody said to a release, policy or plan that needs approval.
+
+    Attributes:
+        by: Who.
+        approves: Whether they agree.
+        roles: The roles in which they spoke.
+        seq: The number of the entry.
+    """
+
+    by: str
+    approves: bool
+    roles: tuple[str, ...]
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class LossChange:
+    """A loss that came in with an event, or was taken back by one.
+
+    Attributes:
+        release: The release.
+        seq: The number of the entry that brought it in.
+        day: The day that it counts as made on.
+        taken_back: Whether its loss counts no more.
+    """
+
+    release: RecordedRelease
+    seq: int
+    day: int
+    taken_back: bool = False
+
+
+@dataclass
+class State:
+    """Everything that the log says, up to its head.
+
+    The owner may mutate it by `apply`; a failed `apply` leaves it unchanged.
+
+    Attributes:
+        seq: Number of the last event; 0 for an empty log.
+        head: Hash of the last record.
+        at: Time of the last event; empty for an empty log.
+        policies: The policies that were activated, oldest first.
+        releases: Where each release stands that was allowed or recorded, by id,
+            oldest first.
+        open: The releases that are reserved: only these can be taken back.
+        denials: How many denials there are.
+        approvals: What people said, oldest first, by the kind of thing and the
+            SHA-256 of its content.
+        annotations: How many remarks there are.
+        disclosures: The numbers of the entries that tell of disclosures outside
+            differential privacy, by id.
+        planning: Rounds, user groups and plans.
+    """
+
+    seq: int = 0
+    head: str = GENESIS
+    at: str = ""
+    policies: list[ActivePolicy] = field(default_factory=list)
+    releases: Standings = field(default_factory=Standings)
+    open: dict[str, RecordedRelease] = field(default_factory=dict)
+    denials: int = 0
+    approvals: dict[tuple[str, str], tuple[Agreement, ...]] = field(
+        default_factory=dict
+    )
+    annotations: int = 0
+    disclosures: dict[str, int] = field(default_factory=dict)
+    planning: Planning = field(default_factory=Planning)
+
+    @property
+    def policy(self) -> ActivePolicy | None:
+        """The policy that holds; None before the first was activated."""
+        return self.policies[-1] if self.policies else None
+
+    def apply(self, event: Event, record_hash: str) -> LossChange | None:
+        """Fold one event into the state.
+
+        Args:
+            event: The event.
+            record_hash: The hash of its record.
+
+        Returns:
+            The loss that it brings in or takes back, if there is one.
+
+        Raises:
+            ConflictError: If the event contradicts what is already there.
+            InputError: If it is about a release that was never brought in.
+        """
+        seq, body = self.seq + 1, event.body
+        change: LossChange | None = None
+        if isinstance(body, ReleaseReserved | PastRecorded):
+            change = self._bring_in(body, event.at, seq)
+        elif isinstance(
+            body, ReleaseStarted | ReleasePosted | ReleaseVoided | ReleaseExpired
+        ):
+            change = self._move(body, event.at)
+        elif isinstance(body, ReleaseDenied):
+            self.denials += 1
+        else:
+            self._govern(body, event.actor, seq)
+        self.seq, self.head, self.at = seq, record_hash, event.at
+        return change
+
+    def due(self, now: str) -> list[str]:
+        """Return the reservations that have run out at `now`, oldest first."""
+        return self.releases.due(now)
+
+    def digest(self) -> str:
+        """Return a SHA-256 over the whole state; equal logs give equal digests."""
+        plain = {**self.small_to_plain(), "releases": self.releases.digest()}
+        return digest(encode(plain))
+
+    def small_to_plain(self) -> dict[str, Plain]:
+        """Return everything but the standings as plain data.
+
+        Open reservations are told by the standings: each stands as reserved there,
+        and its entry holds its contents.
+        """
+        return {
+            "seq": self.seq,
+            "head": self.head,
+            "at": self.at,
+            "policies": [_policy_to_plain(one) for one in self.policies],
+            "denials": self.denials,
+            "approvals": [
+                [*about, [_agreement_to_plain(one) for one in said]]
+                for about, said in self.approvals.items()
+            ],
+            "annotations": self.annotations,
+            "disclosures": dict(self.disclosures),
+            **self.planning.to_plain(),
+        }
+
+    # --- one step ---
+
+    def _bring_in(
+        self, body: ReleaseReserved | PastRecorded, at: str, seq: int
+    ) -> LossChange:
+        release = body.release
+        if release.id in self.releases:
+            raise id_taken(self.releases[release.id])
+        day = day_of_release(body, at)
+        if isinstance(body, ReleaseReserved):
+            status, expires_at = ReleaseStatus.RESERVED, body.expires_at
+        else:
+            status, expires_at = ReleaseStatus.RECORDED, ""
+        self.releases.bring_in(
+            Standing(release.id, release.content, status, expires_at, seq, day)
+        )
+        if status is ReleaseStatus.RESERVED:
+            self.open[release.id] = release
+        return LossChange(release, seq, day)
+
+    def _move(
+        self,
+        body: ReleaseStarted | ReleasePosted | ReleaseVoided | ReleaseExpired,
+        at: str,
+    ) -> LossChange | None:
+        standing = self.releases.get(body.release)
+        if standing is None:
+            raise unknown_release(body.release)
+        status = next_status(standing, body, at)
+        self.releases.move(standing.id, status)
+        release = self.open.pop(standing.id, None)
+        if release is None or status.counts:
+            return None
+        return LossChange(release, standing.seq, standing.day, taken_back=True)
+
+    def _govern(self, body: Body, actor: str, seq: int) -> None:
+        match body:
+            case PolicyActivated():
+                self.policies.append(
+                    ActivePolicy(
+                        body.digest,
+                        body.name,
+                        body.text,
+                        seq,
+                        body.reason,
+                        body.accepted,
+                    )
+                )
+            case ApprovalGiven():
+                about = (body.subject, body.content)
+                said = Agreement(actor, body.approves, body.roles, seq)
+                self.approvals[about] = (*self.approvals.get(about, ()), said)
+            case Annotated():
+                self.annotations += 1
+            case DisclosureRecorded():
+                if body.id in self.disclosures:
+                    raise _disclosed_before(body.id, self.disclosures[body.id])
+                self.disclosures[body.id] = seq
+            case _:
+                self._plan(body)
+
+    def _plan(self, body: Body) -> None:
+        match body:
+            case RoundOpened():
+                self.planning.open_round(body)
+            case GroupActivated():
+                self.planning.activate(body)
+            case GroupRetired():
+                self.planning.retire(body)
+            case PlanCommitted():
+                self.planning.commit(body)
+            case _:  # pragma: no cover - every kind is handled above or by `apply`
+                raise AssertionError(body)
+
+
+def _policy_to_plain(policy: ActivePolicy) -> Plain:
+    return [
+        policy.digest,
+        policy.name,
+        policy.text,
+        policy.seq,
+        policy.reason,
+        list(policy.accepted),
+    ]
+
+
+def _agreement_to_plain(one: Agreement) -> Plain:
+    return [one.by, one.approves, list(one.roles), one.seq]
+
+
+def _disclosed_before(identifier: str, seq: int) -> ConflictError:
+    return ConflictError(
+        Problem(
+            Code.RELEASE_CONFLICT,
+            f"the disclosure `{identifier}` was recorded before (entry {seq})",
+            help="give the new disclosure an id of its own",
+        )
+    )

@@ -1,0 +1,1 @@
+"""Proofs in files: keys, bundles, receipts, and how they are verified."""

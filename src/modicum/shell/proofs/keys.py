@@ -1,0 +1,284 @@
+"""Ed25519 keys in files: made, kept from other eyes, and used to sign claims."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from modicum.core.errors import Code, InputError, Problem, UsageError
+from modicum.ledger.proof.claims import (
+    CLAIM_BYTES_MAX,
+    Checkpoint,
+    Claim,
+    Signed,
+    claim_bytes,
+    key_id,
+    public_pem,
+    read_signed,
+)
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+#: A key file is some hundred bytes.
+_KEY_BYTES_MAX = 1 << 16
+
+
+class SigningKey:
+    """A private key in memory.
+
+    Attributes:
+        public: The raw public key.
+        id: The id of the key.
+    """
+
+    def __init__(self, private: Ed25519PrivateKey) -> None:
+        self._private = private
+        self.public = private.public_key().public_bytes_raw()
+        self.id = key_id(self.public)
+
+    def sign(self, claim: Claim) -> Signed:
+        """Return a claim with this key's signature; it must name this key."""
+        return Signed(claim, self.public, self._private.sign(claim_bytes(claim)))
+
+
+@dataclass(frozen=True, slots=True)
+class Signing:
+    """A key, and the time at which it signs."""
+
+    key: SigningKey
+    at: str
+
+    def checkpoint(self, ledger: str, seq: int, head: str) -> Signed:
+        """Return a signed checkpoint of an entry.
+
+        Args:
+            ledger: Hash of the ledger's first entry.
+            seq: Number of the entry.
+            head: Its hash.
+        """
+        claim = Checkpoint(ledger, seq, head, None, self.at, self.key.id)
+        return self.key.sign(claim)
+
+
+def verify_signature(public_key: bytes, message: bytes, signature: bytes) -> bool:
+    """Return whether a signature of a message is by a raw public key."""
+    _need_cryptography()
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def make_key(path: str | Path, passphrase: bytes | None = None) -> SigningKey:
+    """Make a key: the private one at a path, the public one beside it as `.pub`.
+
+    Args:
+        path: Where the private key goes, readable by its owner only.
+        passphrase: What to encrypt it with; None leaves it in the clear.
+
+    Raises:
+        UsageError: If one of the files is there already, or cannot be written.
+    """
+    _need_cryptography()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import (
+        BestAvailableEncryption,
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+    )
+
+    private = Ed25519PrivateKey.generate()
+    hidden = BestAvailableEncryption(passphrase) if passphrase else NoEncryption()
+    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, hidden)
+    key = SigningKey(private)
+    public_path = Path(f"{path}.pub")
+    if public_path.exists():
+        raise _exists(public_path)
+    _write_new(Path(path), pem, 0o600)
+    _write_new(public_path, public_pem(key.public), 0o644)
+    return key
+
+
+def load_key(path: str | Path, passphrase: bytes | None = None) -> SigningKey:
+    """Return the private key of a file.
+
+    Args:
+        path: The file.
+        passphrase: What it is encrypted with; None if it is not.
+
+    Raises:
+        InputError: If it is not an Ed25519 key, or the passphrase is wrong.
+        UsageError: If others than its owner may read the file.
+    """
+    data = _read_secret(Path(path))
+    _need_cryptography()
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        private = load_pem_private_key(data, passphrase)
+    except (TypeError, ValueError, UnsupportedAlgorithm) as error:
+        remedy = (
+            "the passphrase is missing or wrong"
+            if is_encrypted(data)
+            else "make one with  modicum ledger key new"
+        )
+        raise _no_key(path, "a private key", remedy) from error
+    if not isinstance(private, Ed25519PrivateKey):
+        raise _no_key(path, "an Ed25519 key", "make one with  modicum ledger key new")
+    return SigningKey(private)
+
+
+def is_encrypted(data: bytes) -> bool:
+    """Return whether the bytes of a key file say that it needs a passphrase."""
+    return b"-----BEGIN ENCRYPTED PRIVATE KEY-----" in data
+
+
+def needs_passphrase(path: str | Path) -> bool:
+    """Return whether a private key can be read with a passphrase only.
+
+    Args:
+        path: The key file.
+
+    Raises:
+        InputError: If it cannot be read.
+        UsageError: If others than its owner may read it.
+    """
+    return is_encrypted(_read_secret(Path(path)))
+
+
+def load_public_key(path: str | Path) -> bytes:
+    """Return the raw public key of a PEM file.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InputError: If it is not an Ed25519 public key.
+    """
+    data = _read(Path(path))
+    _need_cryptography()
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    try:
+        public = load_pem_public_key(data)
+    except (ValueError, UnsupportedAlgorithm) as error:
+        remedy = "a public key ends in `.pub`; never hand out a private one"
+        raise _no_key(path, "a public key", remedy) from error
+    if not isinstance(public, Ed25519PublicKey):
+        raise _no_key(path, "an Ed25519 key", "checkpoints are signed with Ed25519")
+    return public.public_bytes_raw()
+
+
+def load_claim(path: str | Path) -> Signed:
+    """Return the checkpoint or receipt of a file; its signature is not checked.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InputError: If it is neither.
+    """
+    data = _read(Path(path), CLAIM_BYTES_MAX)
+    try:
+        return read_signed(data)
+    except ValueError as error:
+        raise InputError(
+            Problem(
+                Code.FILE_UNREADABLE,
+                f"{path} is no checkpoint and no receipt ({error})",
+                help="make one with  modicum ledger checkpoint",
+            )
+        ) from error
+
+
+# --- files -------------------------------------------------------------------
+
+
+def _read(path: Path, most: int = _KEY_BYTES_MAX) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(most)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _read_secret(path: Path) -> bytes:
+    """Return the bytes of a file that only its owner may read."""
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            data = file.read(_KEY_BYTES_MAX)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if stat.S_IMODE(mode) & 0o077:
+        raise UsageError(
+            Problem(
+                Code.FILE_UNREADABLE,
+                f"{path} is open to others than its owner (mode"
+                f" {stat.S_IMODE(mode):04o})",
+                notes=("whoever can read a private key can sign with it",),
+                help=f"chmod 600 {path}, and make a new key if others may have it",
+            )
+        )
+    return data
+
+
+def _write_new(path: Path, data: bytes, mode: int) -> None:
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except FileExistsError as error:
+        raise _exists(path) from error
+    except OSError as error:
+        reason = (error.strerror or "it cannot be written").lower()
+        problem = Problem(Code.FILE_UNREADABLE, f"cannot write {path}: {reason}")
+        raise UsageError(problem) from error
+
+
+def _exists(path: Path) -> UsageError:
+    return UsageError(
+        Problem(
+            Code.ALREADY_EXISTS,
+            f"{path} exists",
+            help="choose another path; a key is never written over",
+        )
+    )
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    reason = (error.strerror or "it cannot be read").lower()
+    return InputError(Problem(Code.FILE_UNREADABLE, f"cannot read {path}: {reason}"))
+
+
+def _no_key(path: str | Path, what: str, remedy: str) -> InputError:
+    problem = Problem(Code.FILE_UNREADABLE, f"{path} is not {what}", help=remedy)
+    return InputError(problem)
+
+
+def _need_cryptography() -> None:
+    try:
+        import cryptography  # noqa: F401 - only whether it is there
+    except ImportError as error:
+        raise UsageError(
+            Problem(
+                Code.NOT_SUPPORTED,
+                "signatures need the package `cryptography`",
+                help="install it with  pip install cryptography",
+            )
+        ) from error

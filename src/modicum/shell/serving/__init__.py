@@ -1,0 +1,1 @@
+"""Serving: one ledger, many clients, and one writer."""

@@ -1,0 +1,106 @@
+"""The clerk of a decider: makes of what a client asks for what stands in line.
+
+It works in the thread of the client, so that reading and pricing a release holds up
+nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypedDict, Unpack
+
+from modicum.core.errors import Code, Problem, UsageError
+from modicum.policy import CompiledPolicy
+from modicum.shell.serving.desk import Desk
+from modicum.shell.serving.waiting_line import Waiting, Work
+from modicum.shell.wiring import printable_actor
+from modicum.workspace import Clock
+from modicum.workspace.answers import Description
+from modicum.workspace.bringing_in import BringingIn, prepared, prepared_past
+
+
+class How(TypedDict):
+    """How a release is submitted; see `Decider.submit`."""
+
+    post: bool
+    reserve_seconds: int
+
+
+class Clerk:
+    """Takes down what clients ask for; any thread may ask.
+
+    Args:
+        desk: Where they will stand in line; it knows the policy that decides.
+        ledger: What people call the ledger.
+        clock: The time of day.
+        policy: The policy that the clients mean; None for the active one.
+        actor: Who asks, where a client does not say so.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        ledger: str,
+        clock: Clock,
+        policy: CompiledPolicy | None,
+        actor: str,
+    ) -> None:
+        self._desk = desk
+        self._ledger = ledger
+        self._bringing_in = BringingIn(ledger, clock)
+        self._means_active = policy is None
+        self._actor = actor
+
+    def signed(self, actor: str) -> str:
+        """Return the name that is written into events."""
+        return printable_actor(actor) if actor else self._actor
+
+    def compiled(self) -> CompiledPolicy:
+        """Return the policy that is decided by, as far as the writer has read.
+
+        Raises:
+            UsageError: If there is none; or this process was forked.
+        """
+        self._desk.open_only()
+        compiled = self._desk.policy
+        if compiled is None:
+            raise UsageError(
+                Problem(
+                    Code.NO_POLICY,
+                    f"{self._ledger} has no active policy",
+                    help="name one with  --policy policy.yaml",
+                )
+            )
+        return compiled
+
+    def submission(
+        self, release: Description, actor: str, **how: Unpack[How]
+    ) -> Waiting:
+        """Return who waits for a decision on a release.
+
+        Raises:
+            InputError: If the release is malformed.
+        """
+
+        def work(compiled: CompiledPolicy) -> Work:
+            return partial(self._bringing_in.answer, prepared(release, compiled, **how))
+
+        return self._waiting(work, actor)
+
+    def past(self, release: Description, actor: str) -> Waiting:
+        """Return who waits for a past release to be counted.
+
+        Raises:
+            InputError: If the release is malformed.
+        """
+
+        def work(compiled: CompiledPolicy) -> Work:
+            return partial(self._bringing_in.count, prepared_past(release, compiled))
+
+        return self._waiting(work, actor)
+
+    def _waiting(self, work: Callable[[CompiledPolicy], Work], actor: str) -> Waiting:
+        """Return who waits for work that depends on the policy."""
+        again = work if self._means_active else None
+        return Waiting(work(self.compiled()), self.signed(actor), again)

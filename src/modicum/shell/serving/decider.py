@@ -1,0 +1,374 @@
+"""The decider: one ledger, served to many clients of one process at once.
+
+A release is read and priced in the thread of the client (see `clerk`). One thread, the
+writer, decides what waits in one turn of the ledger, and answers once that is durable
+(see `writer`). `check` is answered beside it, from memory (see `feed`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import TypeVar, cast
+
+from modicum.core.errors import ModicumError
+from modicum.ledger import Standing
+from modicum.ledger.log.events import ReleasePosted, ReleaseStarted, ReleaseVoided
+from modicum.policy import CompiledPolicy
+from modicum.shell.serving.checker import Checker
+from modicum.shell.serving.clerk import Clerk
+from modicum.shell.serving.desk import Desk
+from modicum.shell.serving.feed import Feed, FeedingStore, FollowingStore
+from modicum.shell.serving.waiting_line import Waiting
+from modicum.shell.wiring import printable_actor
+from modicum.workspace import Clock, Decision
+from modicum.workspace.answers import Description
+from modicum.workspace.book import Book, Entry, Reader
+from modicum.workspace.bringing_in import RESERVATION_SECONDS, prepared
+from modicum.workspace.governing.governing import Governance
+from modicum.workspace.ledger_view import LedgerView
+from modicum.workspace.live_ledger import LiveLedger
+from modicum.workspace.ports import Store
+from modicum.workspace.steps import giving_up, step
+
+T = TypeVar("T")
+
+#: So many requests are decided in one turn at most.
+BATCH_MAX = 256
+#: So many requests may wait.
+QUEUE_MAX = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a decider takes on.
+
+    Attributes:
+        batch: How many requests are decided in one turn at most.
+        queue: How many may wait; more are refused at once.
+    """
+
+    batch: int = BATCH_MAX
+    queue: int = QUEUE_MAX
+
+
+class Decider:
+    """One ledger, served to many clients at once; any thread may use it.
+
+    It must be closed, or used in a `with` block. A process that was forked from this
+    one cannot use it.
+
+    Args:
+        store: Where the log and its snapshots live; it is closed with the decider.
+        clock: The time of day.
+        policy: The policy that the clients mean; None for the ledger's active one,
+            whichever that is.
+        actor: Who asks, where a client does not say so.
+        limits: How much it takes on.
+
+    Raises:
+        UsageError: If there is neither a policy nor a ledger with one.
+        VerificationError: If the log contradicts itself.
+        UnavailableError: If the log cannot be read now.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        policy: CompiledPolicy | None = None,
+        actor: str = "unknown",
+        limits: Limits | None = None,
+    ) -> None:
+        limits = limits or Limits()
+        feed = Feed()
+        self._store = store
+        actor = printable_actor(actor)
+        self._batch_max = min(limits.batch, limits.queue)
+        self._checker = Checker(FollowingStore(store, feed), clock, store)
+        ledger = LiveLedger(
+            FeedingStore(store, feed),
+            clock,
+            policy=policy,
+            actor=actor,
+            snapshots=store,
+            snapshot_every=sys.maxsize,  # The writer says when.
+        )
+        ledger.read(deciding=True)
+        self._desk = Desk(ledger, policy, limits.batch, limits.queue)
+        self._clerk = Clerk(self._desk, store.name, clock, policy, actor)
+
+    # --- deciding ---
+
+    def check(self, release: Description, *, actor: str = "") -> Decision:
+        """Return what `submit` would answer now. Writes nothing, waits for no turn.
+
+        Args:
+            release: The release.
+            actor: Who asks; by default the decider's own.
+
+        Raises:
+            InputError: If the release is malformed.
+            ConflictError: If the id stands with other contents, or was given up.
+        """
+        one = prepared(release, self._clerk.compiled())
+        return self._checker.check(one, self._clerk.signed(actor))
+
+    def submit(
+        self,
+        release: Description,
+        *,
+        post: bool = False,
+        reserve_seconds: int = RESERVATION_SECONDS,
+        actor: str = "",
+        timeout: float | None = None,
+    ) -> Decision:
+        """Decide a release and, if it is allowed, reserve its loss.
+
+        On return it is durable. See `Workspace.submit`.
+
+        Args:
+            release: The release.
+            post: Also start and post it, for a release that is already out.
+            reserve_seconds: How long its reservation stands if it is not started.
+            actor: Who asks; by default the decider's own.
+            timeout: How many seconds to wait; None for as long as it takes. A
+                request that was not begun by then is dropped.
+
+        Raises:
+            InputError: If the release is malformed; nothing is written.
+            ConflictError: If the id stands with other contents, or was given up.
+            StaleError: If the ledger's active policy is not the one given.
+            ApprovalError: If people must agree first; nothing is written.
+            UnavailableError: If too many wait, the ledger cannot be reached, or the
+                time is over; the same release may be submitted again.
+        """
+        waiting = self._clerk.submission(
+            release, actor, post=post, reserve_seconds=reserve_seconds
+        )
+        return cast(Decision, self._desk.ask(waiting, timeout))
+
+    def submit_soon(
+        self,
+        release: Description,
+        *,
+        post: bool = False,
+        reserve_seconds: int = RESERVATION_SECONDS,
+        actor: str = "",
+    ) -> Future[Decision]:
+        """Return a promise of what `submit` returns or raises.
+
+        It can be cancelled until the writer begins. What is called back when it is
+        done is called by the writer, and holds everybody up: it may look, and stand
+        in line with `submit_soon`, but not wait for an answer.
+
+        Args:
+            release: The release.
+            post: As for `submit`.
+            reserve_seconds: As for `submit`.
+            actor: As for `submit`.
+
+        Raises:
+            InputError: If the release is malformed; nothing is written.
+            UnavailableError: If too many wait.
+        """
+        waiting = self._clerk.submission(
+            release, actor, post=post, reserve_seconds=reserve_seconds
+        )
+        return self._desk.join(waiting)
+
+    def submit_batch(
+        self,
+        releases: Sequence[Description],
+        *,
+        post: bool = False,
+        reserve_seconds: int = RESERVATION_SECONDS,
+        actor: str = "",
+    ) -> list[Decision | ModicumError]:
+        """Decide releases in order; up to a batch of them are stored together.
+
+        Args:
+            releases: The releases.
+            post: As for `submit`, for all of them.
+            reserve_seconds: As for `submit`.
+            actor: As for `submit`.
+
+        Returns:
+            For each its decision, or the mistake that `submit` would raise.
+
+        Raises:
+            UnavailableError: If too many wait already; nothing was done. Once some
+                were decided, it is the answer to the others instead.
+        """
+
+        def waiting(one: Description) -> Waiting:
+            return self._clerk.submission(
+                one, actor, post=post, reserve_seconds=reserve_seconds
+            )
+
+        answers: list[Decision | ModicumError] = []
+        for first in range(0, len(releases), self._batch_max):
+            some = releases[first : first + self._batch_max]
+            try:
+                answers += self._desk.ask_together(some, waiting)
+            except ModicumError as mistake:
+                if not answers:
+                    raise
+                return answers + [mistake] * (len(releases) - first)
+        return answers
+
+    def record_past(
+        self, release: Description, *, actor: str = "", timeout: float | None = None
+    ) -> Decision:
+        """Count a release that happened before. See `Workspace.record_past`.
+
+        Args:
+            release: The release; what is not known is assumed to be the worst.
+            actor: As for `submit`.
+            timeout: As for `submit`.
+
+        Raises:
+            InputError: If the release is malformed; nothing is written.
+            ConflictError: If the id stands already with other contents.
+            StaleError: If the ledger's active policy is not the one given.
+            UnavailableError: As for `submit`.
+        """
+        waiting = self._clerk.past(release, actor)
+        return cast(Decision, self._desk.ask(waiting, timeout))
+
+    # --- the life of a release ---
+
+    def start(self, release: str, *, actor: str = "") -> Standing:
+        """Note that rows are about to be read. See `Workspace.start`.
+
+        Args:
+            release: The id.
+            actor: As for `submit`.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+            ConflictError: If it is not reserved, or its reservation ran out.
+            UnavailableError: As for `submit`.
+        """
+        return self._step(ReleaseStarted(release), actor)
+
+    def post(self, release: str, *, actor: str = "") -> Standing:
+        """Note that a started release is out. See `Workspace.post`.
+
+        Args:
+            release: The id.
+            actor: As for `submit`.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+            ConflictError: If it is not started.
+            UnavailableError: As for `submit`.
+        """
+        return self._step(ReleasePosted(release), actor)
+
+    def void(self, release: str, *, reason: str, actor: str = "") -> Standing:
+        """Give up a reservation that was not started. See `Workspace.void`.
+
+        Args:
+            release: The id.
+            reason: Why, for the record; 1 to 2000 characters.
+            actor: As for `submit`.
+
+        Raises:
+            InputError: If the ledger knows no such release, or no reason is given.
+            ConflictError: If it is not reserved any more.
+            UnavailableError: As for `submit`.
+        """
+        return self._step(giving_up(release, reason), actor)
+
+    # --- the ledger ---
+
+    def standing(self, release: str) -> Standing:
+        """Return where a release stands now. Writes nothing, waits for no turn.
+
+        Args:
+            release: The id.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+        """
+        return self._checker.standing(release, self._clerk.compiled())
+
+    def policy(self) -> CompiledPolicy:
+        """Return the policy that is decided by, as far as the writer has read."""
+        return self._clerk.compiled()
+
+    def governance(self, actor: str = "") -> Governance:
+        """Return what somebody may do who governs the ledger; for one thread.
+
+        Args:
+            actor: Who; by default the decider's own.
+        """
+        name = self._clerk.signed(actor)
+        return Governance(_Governed(self, self._checker.view(None), name), name)
+
+    def turn(self, work: Callable[[Entry], T], *, actor: str = "") -> T:
+        """Return what some work in a turn returns; its events are durable.
+
+        Args:
+            work: Adds events; it decides nothing about releases.
+            actor: As for `submit`.
+
+        Raises:
+            UsageError: If there is no ledger.
+            UnavailableError: As for `submit`.
+        """
+        self._desk.open_only()
+        self._checker.must_exist()
+        return cast(T, self._desk.ask(Waiting(work, self._clerk.signed(actor)), None))
+
+    # --- the end ---
+
+    def close(self, *, drain: bool = True) -> None:
+        """End the writer and close the store; again, it does nothing.
+
+        Args:
+            drain: Whether those who wait are still served; else they are told that
+                nothing was done.
+        """
+        if self._desk.is_ours:
+            self._desk.close(drain=drain)
+            self._store.close()
+
+    def __enter__(self) -> Decider:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- inside ---
+
+    def _step(
+        self, body: ReleaseStarted | ReleasePosted | ReleaseVoided, actor: str
+    ) -> Standing:
+        return self.turn(partial(step, body), actor=actor)
+
+
+@dataclass(frozen=True, slots=True)
+class _Governed:
+    """The ledger of a decider, as those see it who govern it."""
+
+    decider: Decider
+    view: LedgerView
+    actor: str
+
+    def turn(self, work: Callable[[Entry], T]) -> T:
+        return self.decider.turn(work, actor=self.actor)
+
+    def look(self) -> tuple[Book, Reader, str]:
+        return self.view.look()

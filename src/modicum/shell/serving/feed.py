@@ -1,0 +1,245 @@
+"""The latest records of a log in memory, for those who follow it in this process.
+
+The writer's store feeds them as its turns end. Another store hands them to a reader,
+who then needs neither the file nor its locks; it asks the real store for what is not
+in memory, and now and then for what other processes added.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
+
+from modicum.ledger import Record
+from modicum.workspace.ports import EventStore, Patient, Turn
+
+#: At least so many of the latest records are kept in memory.
+RECORDS_KEPT = 5_000
+#: But no more than about twice so many bytes of them, or the latest record alone.
+BYTES_KEPT = 32 * 2**20
+#: What other processes added is seen after so many seconds at most.
+FRESH_SECONDS = 0.5
+
+
+class Feed:
+    """The latest records of one log; any thread may use it.
+
+    Args:
+        records_kept: At least so many records are kept, and twice as many at most;
+        bytes_kept: fewer if they are large: twice so many bytes at most. The latest
+            one is always kept.
+        clock: Tells seconds, from any beginning.
+    """
+
+    def __init__(
+        self,
+        records_kept: int = RECORDS_KEPT,
+        bytes_kept: int = BYTES_KEPT,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._guard = threading.Lock()
+        self._records: list[Record] = []
+        self._bytes = 0
+        self._records_kept = records_kept
+        self._bytes_kept = bytes_kept
+        self._clock = clock
+        self._looked_at = float("-inf")
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Take in records of the log, in order; those that are known are passed over.
+
+        Args:
+            records: They are stored durably.
+        """
+        with self._guard:
+            for record in records:
+                self._add(record)
+            self._let_go()
+
+    def is_empty(self) -> bool:
+        """Return whether no record is known."""
+        return not self._records
+
+    def note_look(self) -> None:
+        """Note that all records were taken in that the log holds now."""
+        self._looked_at = self._clock()
+
+    def is_fresh(self, seconds: float) -> bool:
+        """Return whether the log was looked at within so many seconds."""
+        return self._clock() - self._looked_at <= seconds
+
+    def since(self, after: int) -> Sequence[Record] | None:
+        """Return the records after a number; None if they are not all here."""
+        with self._guard:
+            if not self._records:
+                return None
+            first = self._records[0].seq
+            # The record after the last one is not here because it does not exist.
+            if not first - 1 <= after <= self._records[-1].seq:
+                return None
+            return self._records[after + 1 - first :]
+
+    def _add(self, record: Record) -> None:
+        records = self._records
+        if records and records[0].seq <= record.seq <= records[-1].seq:
+            if records[record.seq - records[0].seq].hash == record.hash:
+                return
+            self._clear()  # The log was replaced by another one.
+        elif records and record.seq != records[-1].seq + 1:
+            if record.seq < records[0].seq:
+                return  # It is older than what is kept.
+            self._clear()
+        records.append(record)
+        self._bytes += len(record.payload)
+
+    def _clear(self) -> None:
+        self._records.clear()
+        self._bytes = 0
+
+    def _let_go(self) -> None:
+        """Let go of the oldest if there are too many: seldom, and of many at once."""
+        records = self._records
+        if len(records) > 2 * self._records_kept or self._bytes > 2 * self._bytes_kept:
+            del records[: -self._count_kept()]
+            self._bytes = sum(len(one.payload) for one in records)
+
+    def _count_kept(self) -> int:
+        """Return how many of the latest records are to stay: one at least."""
+        size = 0
+        for count, record in enumerate(reversed(self._records)):
+            size += len(record.payload)
+            if count and (count == self._records_kept or size > self._bytes_kept):
+                return count
+        return len(self._records)
+
+
+class FeedingStore:
+    """The writer's store: what is read and appended through it is fed, once durable.
+
+    Args:
+        store: Where the log lives.
+        feed: Takes it in.
+    """
+
+    def __init__(self, store: EventStore, feed: Feed) -> None:
+        self._store = store
+        self._feed = feed
+
+    @property
+    def name(self) -> str:
+        """What people call the log."""
+        return self._store.name
+
+    def exists(self) -> bool:
+        """Return whether there is a ledger."""
+        return self._store.exists()
+
+    def read(self, after: int, limit: int | None = None) -> Iterable[Record]:
+        """Return the records after a number, and feed them."""
+        return _fed(self._store.read(after, limit), self._feed)
+
+    def record(self, seq: int) -> Record | None:
+        """Return the record with a number, or None if there is none."""
+        return self._store.record(seq)
+
+    @contextmanager
+    def turn(self) -> Iterator[Turn]:
+        """Hold the store's turn, and feed what it brings."""
+        with self._store.turn() as turn:
+            noting = _NotingTurn(turn, self._feed)
+            yield noting
+        self._feed.add(noting.added)
+        self._feed.note_look()
+
+    def while_waiting(self, chore: Callable[[], bool]) -> None:
+        """Let this thread do something while it waits for a turn, if the store can."""
+        if isinstance(self._store, Patient):
+            self._store.while_waiting(chore)
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._store.close()
+
+
+class _NotingTurn:
+    """A turn that feeds what others stored, and keeps what it appends itself."""
+
+    def __init__(self, turn: Turn, feed: Feed) -> None:
+        self._turn = turn
+        self._feed = feed
+        self.added: list[Record] = []
+
+    def read(self, after: int) -> Iterator[Record]:
+        return _fed(self._turn.read(after), self._feed)
+
+    def append(self, records: Sequence[Record]) -> None:
+        self._turn.append(records)
+        self.added += records
+
+
+class FollowingStore:
+    """A reader's store: what the writer fed, and else what the log says.
+
+    Args:
+        store: Where the log lives.
+        feed: What is in memory.
+        fresh_seconds: What others added is seen after so many seconds at most.
+    """
+
+    def __init__(
+        self, store: EventStore, feed: Feed, fresh_seconds: float = FRESH_SECONDS
+    ) -> None:
+        self._store = store
+        self._feed = feed
+        self._fresh_seconds = fresh_seconds
+
+    @property
+    def name(self) -> str:
+        """What people call the log."""
+        return self._store.name
+
+    def exists(self) -> bool:
+        """Return whether there is a ledger."""
+        return self._is_fresh() or self._store.exists()
+
+    def read(self, after: int, limit: int | None = None) -> Iterable[Record]:
+        """Return the records after a number, from memory if they are fresh there."""
+        if self._is_fresh():
+            known = self._feed.since(after)
+            if known is not None:
+                return known if limit is None else known[:limit]
+        records = self._store.read(after, limit)
+        if limit is not None:
+            return records
+        return self._noted(records)
+
+    def record(self, seq: int) -> Record | None:
+        """Return the record with a number, or None if there is none."""
+        return next(iter(self.read(seq - 1, 1)), None)
+
+    def turn(self) -> AbstractContextManager[Turn]:
+        """Wait for the store's turn; what it brings is not fed."""
+        return self._store.turn()
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._store.close()
+
+    def _is_fresh(self) -> bool:
+        feed = self._feed
+        return not feed.is_empty() and feed.is_fresh(self._fresh_seconds)
+
+    def _noted(self, records: Iterable[Record]) -> Iterator[Record]:
+        yield from _fed(records, self._feed)
+        self._feed.note_look()
+
+
+def _fed(records: Iterable[Record], feed: Feed) -> Iterator[Record]:
+    """Yield records that are stored, and feed them."""
+    following = iter(records)
+    while page := list(islice(following, 100)):
+        feed.add(page)
+        yield from page

@@ -1,0 +1,52 @@
+"""Opening a ledger for many clients at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from modicum.policy import CompiledPolicy
+from modicum.shell.clock import SystemClock
+from modicum.shell.serving.decider import Decider, Limits
+from modicum.shell.storage.stores import open_store
+from modicum.shell.wiring import compiled_policy, current_actor
+from modicum.workspace import Clock
+
+
+def open_decider(
+    ledger: str | Path,
+    *,
+    policy: str | Path | CompiledPolicy | None = None,
+    actor: str | None = None,
+    clock: Clock | None = None,
+    limits: Limits | None = None,
+) -> Decider:
+    """Open a ledger for many clients at once; close it, or use it in a `with` block.
+
+    Args:
+        ledger: Path of the SQLite file, or a URL of PostgreSQL, `postgresql://…`.
+        policy: Path of a policy file, or a compiled policy. None means the ledger's
+            active policy, whichever that is when a release is decided.
+        actor: Who asks, where a client does not say so; None for `MODICUM_ACTOR` or
+            the login name.
+        clock: The time of day; None for the machine's clock.
+        limits: How much it takes on.
+
+    Raises:
+        InputError: If the policy is malformed.
+        UsageError: If there is neither a policy nor a ledger with one; or the URL is
+            malformed, or its driver is not installed.
+        VerificationError: If the log contradicts itself.
+        UnavailableError: If the log cannot be read now.
+    """
+    store = open_store(ledger, keep_open=True)
+    try:
+        return Decider(
+            store,
+            clock or SystemClock(),
+            policy=compiled_policy(policy),
+            actor=actor or current_actor(),
+            limits=limits,
+        )
+    except BaseException:
+        store.close()
+        raise

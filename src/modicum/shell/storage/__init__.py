@@ -1,0 +1,1 @@
+"""Storage: where ledgers live, and how turns are taken there."""

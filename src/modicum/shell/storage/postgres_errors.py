@@ -1,0 +1,134 @@
+"""What can go wrong with a ledger in PostgreSQL, in words that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from modicum.core.errors import (
+    Code,
+    ModicumError,
+    Problem,
+    UnavailableError,
+    UsageError,
+    VerificationError,
+)
+from modicum.shell.storage.postgres_url import Address
+
+#: Others were in the way: locks, deadlocks, too many connections.
+_BUSY = ("55P03", "57014", "40", "53300")
+#: The server, its machine or the way to it: restarts, disks, lost connections.
+_OUTSIDE = ("08", "25P03", "25006", "53", "57P", "58")
+#: Names and rights: trying again will not help.
+_REFUSED = ("28", "3D000", "42501")
+#: What the server says when it refuses a connection, where there is no SQLSTATE.
+_REFUSALS = (
+    "authentication failed",
+    "no pg_hba.conf entry",
+    "no password supplied",
+    "does not exist",
+    "permission denied",
+)
+_TRY_AGAIN = (
+    "nothing is acknowledged that was not stored; try again, the same id is one release"
+)
+_UNKNOWN_OUTCOME = (
+    "it may or may not have been stored; try again with the same id, it is one release"
+)
+
+
+@contextmanager
+def told(address: Address, *, committing: bool = False) -> Iterator[None]:
+    """Turn what the driver raises within the block into our errors.
+
+    Args:
+        address: Where the ledger is.
+        committing: Whether a failure leaves open what was stored.
+    """
+    try:
+        yield
+    except psycopg.Error as error:
+        raise meant(address, error, committing=committing) from error
+
+
+def meant(
+    address: Address, error: psycopg.Error, *, committing: bool = False
+) -> ModicumError:
+    """Return what a mistake of the driver means for the ledger."""
+    state = error.sqlstate or ""
+    reason = _reason(address, error)
+    if state.startswith(_BUSY):
+        return UnavailableError(
+            Problem(
+                Code.LEDGER_BUSY, f"{address.name} is busy: {reason}", help="try again"
+            )
+        )
+    if state.startswith(_REFUSED) or (
+        not state and any(words in reason for words in _REFUSALS)
+    ):
+        return UsageError(
+            Problem(Code.LEDGER_MISSING, f"cannot use {address.name}: {reason}")
+        )
+    if is_outside(error):
+        return UnavailableError(
+            Problem(
+                Code.LEDGER_UNWRITABLE,
+                f"cannot reach {address.name}: {reason}",
+                help=_UNKNOWN_OUTCOME if committing else _TRY_AGAIN,
+            )
+        )
+    if state == "42P07":
+        return VerificationError(
+            Problem(Code.NOT_A_LEDGER, f"{address.name} is not a modicum ledger")
+        )
+    return broken(address, reason)
+
+
+def is_outside(error: psycopg.Error) -> bool:
+    """Return whether the server could not be reached, or went away."""
+    state = error.sqlstate or ""
+    if state:
+        return state.startswith(_OUTSIDE)
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+
+
+def broken(address: Address, why: str) -> VerificationError:
+    """Return the mistake of a ledger whose tables contradict themselves."""
+    return VerificationError(
+        Problem(
+            Code.LEDGER_BROKEN,
+            f"the ledger {address.name} is damaged: {why}",
+            help="restore a backup and compare its head",
+        )
+    )
+
+
+def forgetful(address: Address) -> UnavailableError:
+    """Return the mistake of a server that may lose what it acknowledged."""
+    return UnavailableError(
+        Problem(
+            Code.LEDGER_UNWRITABLE,
+            f"{address.name} runs with fsync off: it may lose what it acknowledged",
+            help="set  fsync = on  in postgresql.conf",
+        )
+    )
+
+
+def out_of_turn(address: Address, wait_seconds: float) -> UnavailableError:
+    """Return the mistake of a turn that another thread kept for too long."""
+    return UnavailableError(
+        Problem(
+            Code.LEDGER_BUSY,
+            f"{address.name} was busy for {wait_seconds:g} seconds",
+            help="try again",
+        )
+    )
+
+
+def _reason(address: Address, error: psycopg.Error) -> str:
+    """Return the first line of what the driver says, without secrets."""
+    text = error.diag.message_primary or str(error) or type(error).__name__
+    first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    return address.without_secrets(first)

@@ -1,0 +1,1 @@
+"""Alternatives: what would pass instead of what was denied."""

@@ -1,0 +1,108 @@
+"""Where in its space each rule denies a release: all of the boxes, not the fullest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from modicum.accounting import Filter, Total
+from modicum.ledger.cells.axes import Box, Space
+from modicum.ledger.cells.cutting import Integers, ends_of
+from modicum.ledger.cells.family import Family, Inquiry
+from modicum.policy.rules import Stage
+from modicum.workspace.alternatives.trials import Trials
+from modicum.workspace.explaining.charged_cells import spent_before
+
+
+class Parted(NamedTuple):
+    """What a release reads, divided by where rules deny it.
+
+    Attributes:
+        free: What no rule denies; it may still be denied once the rest is left out.
+        rest: The rest.
+        is_lost: Whether no part of the rest passes, so that nobody needs to try.
+    """
+
+    free: list[Box]
+    rest: list[Box]
+    is_lost: bool
+
+
+def tells_all(trials: Trials) -> bool:
+    """Return whether a point that is denied now is denied in any smaller part.
+
+    It is not where points are pairs, of which one side may be left out; where a
+    release is charged to more than it reads; and where a rule looks at a release
+    alone.
+
+    Args:
+        trials: The release, and the ledger it is tried on.
+    """
+    verdict, family = trials.verdict, trials.look.balances.family
+    return not verdict.rounded and all(
+        loss.rule.stage is Stage.HISTORY and not family(loss.rule.unit).space.pairs
+        for loss in verdict.losses
+        if not loss.allowed
+    )
+
+
+def denied_boxes(trials: Trials) -> Iterator[tuple[Space, Integers]]:
+    """Yield the boxes in which rules over history deny a release.
+
+    Args:
+        trials: The release, and the ledger it is tried on.
+
+    Yields:
+        Where the instances of a unit lie; and by box, axis and end, the points.
+    """
+    look = trials.look
+    rules, compiled = look.balances.compiled.rules, look.balances.compiled
+    denying = {
+        rules.number(loss.rule.id): compiled.filter_of(loss.rule.budget)
+        for loss in trials.verdict.losses
+        if not loss.allowed
+    }
+    for family, inquiry in look.balances.asked(trials.recorded, look.day):
+        for charge in inquiry.charges:
+            if denying.keys().isdisjoint(charge.numbers):
+                continue
+            alone = charge.alone.totals()
+            spent = spent_before(family, inquiry, charge)
+            for number, before in zip(charge.numbers, spent, strict=True):
+                if number in denying:
+                    over = _over(denying[number], before, alone)
+                    places = charge.places[np.array(over, dtype=np.int64)]
+                    yield family.space, _boxes(family, inquiry, places)
+
+
+def _over(own_filter: Filter, before: list[Total], alone: list[Total]) -> list[int]:
+    """Return the positions at which a filter does not admit a sum."""
+    known: dict[tuple[Total, Total], bool] = {}
+    found = []
+    for position, pair in enumerate(zip(before, alone, strict=True)):
+        if pair not in known:
+            known[pair] = own_filter.admits(pair[0].joined(pair[1]))
+        if not known[pair]:
+            found.append(position)
+    return found
+
+
+def _boxes(family: Family, inquiry: Inquiry, places: Integers) -> Integers:
+    """Return all boxes of some pieces of an overlay."""
+    overlay, then = inquiry.overlay, family.segments.then()
+    segments = overlay.segments[places]
+    torn = np.isin(segments, list(overlay.pieces))
+    wanted = {
+        (int(overlay.segments[place]), tuple(map(bool, overlay.inside[place])))
+        for place in places[torn]
+    }
+    pieces = [
+        box
+        for segment in dict.fromkeys(segment for segment, _ in wanted)
+        for box, sides in overlay.pieces[segment]
+        if (segment, sides) in wanted
+    ]
+    whole = then.ends[np.isin(then.owner, segments[~torn])]
+    return np.concatenate([whole, ends_of(pieces)]) if pieces else whole

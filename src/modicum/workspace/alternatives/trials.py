@@ -1,0 +1,144 @@
+"""Trying variants of a release at one head: what the rules would say to each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from modicum.core.errors import InputError
+from modicum.ledger import Balances, RecordedRelease, Standing, Verdict, decide
+from modicum.ledger.deciding.balances import Brought
+from modicum.workspace.answers import Description, price_release
+from modicum.workspace.explaining.fits import Fit
+from modicum.workspace.explaining.written import Written, written
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A ledger at one head, lent for a while; nothing in it may be changed.
+
+    Attributes:
+        balances: What every rule was charged.
+        day: The day, as an ordinal.
+        seq: The number of the last entry.
+        head: Its hash.
+        brought: All that was ever brought in, read from the log each time.
+        standing: Where an id stands, or None.
+    """
+
+    balances: Balances
+    day: int
+    seq: int
+    head: str
+    brought: Iterable[Brought]
+    standing: Callable[[str], Standing | None]
+
+
+class Trials:
+    """Decides variants of one release at one head. Nothing is written.
+
+    Args:
+        look: The ledger.
+        release: The release that the variants are of.
+
+    Attributes:
+        look: The ledger.
+        base: The release in plain values.
+        tried: How many variants were decided.
+    """
+
+    def __init__(self, look: Look, release: Description) -> None:
+        self.look = look
+        self.base = written(release)
+        self.tried = 0
+
+    @cached_property
+    def recorded(self) -> RecordedRelease:
+        """The release itself, priced.
+
+        Raises:
+            InputError: If it is malformed.
+        """
+        return price_release(self.base, self.look.balances.compiled)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What the rules say to the release itself."""
+        return decide(self.look.balances, self.recorded, self.look.day)
+
+    def priced(self, variant: Written) -> RecordedRelease | None:
+        """Return a variant, priced; None if it cannot be read or priced.
+
+        Args:
+            variant: The variant.
+        """
+        try:
+            return price_release(variant, self.look.balances.compiled)
+        except InputError:
+            return None
+
+    def say(self, variant: Written, day: int | None = None) -> Verdict | None:
+        """Return what the rules say to a variant; None if it cannot be read or priced.
+
+        Args:
+            variant: The variant.
+            day: The day to decide it on; by default that of the look.
+        """
+        self.tried += 1
+        release = self.priced(variant)
+        if release is None:
+            return None
+        on = self.look.day if day is None else day
+        return decide(self.look.balances, release, on)
+
+    def allows(self, variant: Written, day: int | None = None) -> bool:
+        """Return whether a variant can be read, and every rule lets it pass.
+
+        Args:
+            variant: The variant.
+            day: The day to decide it on; by default that of the look.
+        """
+        verdict = self.say(variant, day)
+        return verdict is not None and verdict.allowed
+
+    def fit(
+        self, vary: str, variant: Written, changes: Iterable[str], why: Iterable[str]
+    ) -> Fit:
+        """Return a variant that was allowed.
+
+        Args:
+            vary: What was varied.
+            variant: The variant.
+            changes: How it differs, line by line.
+            why: Why no closer one passes, line by line.
+        """
+        at = self.look.seq, self.look.head
+        return Fit(vary, variant, tuple(changes), tuple(why), *at)
+
+    def nothing(self, vary: str, *why: str) -> Fit:
+        """Return that no variant passes.
+
+        Args:
+            vary: What was varied.
+            why: The reasons, line by line.
+        """
+        return Fit(vary, None, (), why, self.look.seq, self.look.head)
+
+
+def full_rules(verdict: Verdict | None, most: int = 3) -> Iterator[str]:
+    """Yield which rules deny a variant, in words.
+
+    Args:
+        verdict: What the rules say to it; None if it cannot be read or priced.
+        most: How many rules to name.
+    """
+    if verdict is None:
+        yield "further variants cannot be read or priced"
+        return
+    denying = [loss for loss in verdict.losses if not loss.allowed]
+    for loss in denying[:most]:
+        where = f" in {loss.cell}" if loss.cell else ""
+        yield f"{loss.rule.id} denies{where}"
+    if len(denying) > most:
+        yield f"and {len(denying) - most} more rules deny"

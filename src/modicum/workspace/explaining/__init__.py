@@ -1,0 +1,1 @@
+"""Explaining: policy and ledger facts in words and numbers."""

@@ -1,0 +1,200 @@
+"""Explanations of rules: policy and ledger facts in words and in JSON, no more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import ROUND_DOWN, Context, Decimal
+
+from modicum.accounting import INFINITE, ApproxBudget, Epsilon
+from modicum.accounting.budgets import budget_text
+from modicum.core.exact import LOSS_UNIT, brief, unpadded
+from modicum.ledger import RuleLoss, Verdict
+from modicum.ledger.deciding.amounts import (
+    Amounts,
+    Approximation,
+    amounts,
+    approximation,
+    sums,
+)
+from modicum.policy.rules import Stage
+
+#: Where lines about a rule begin.
+_INDENT = " " * 9
+
+
+def reasons(
+    verdict: Verdict, told: Mapping[str, Sequence[str]] | None = None
+) -> Iterator[str]:
+    """Yield what each rule says, line by line, those that deny first.
+
+    Args:
+        verdict: What they say.
+        told: By rule, what else is known about its denial.
+    """
+    losses = sorted(verdict.losses, key=lambda loss: loss.allowed)
+    width = max((len(loss.rule.id) for loss in losses), default=0)
+    for loss in losses:
+        yield from _rule_lines(loss, width)
+        yield from (f"{_INDENT}{line}" for line in (told or {}).get(loss.rule.id, ()))
+    if not losses:
+        yield "  no rule of the policy is about this release"
+
+
+def _rule_lines(loss: RuleLoss, width: int) -> Iterator[str]:
+    found = amounts(loss)
+    glyph = "ok  " if loss.allowed else "OVER"
+    alone = loss.rule.stage is Stage.RELEASE
+    shown = "  ".join(
+        f"{name} {amount_text(value, found.scale)}"
+        for name, value in (
+            ("before", found.before),
+            ("alone", found.alone),
+            ("together", found.together),
+            ("limit", found.limit),
+        )
+    )
+    stage = ", each release alone" if alone else ""
+    cell = f", {loss.cell}" if loss.cell else ""
+    yield (
+        f"  {glyph} {loss.rule.id:<{width}}  {found.measure}: {shown}"
+        f"  (per {loss.rule.unit}{stage}{cell})"
+    )
+    if not loss.allowed:
+        yield from _denial_lines(loss, found)
+
+
+def _denial_lines(loss: RuleLoss, found: Amounts) -> Iterator[str]:
+    indent = _INDENT
+    if loss.denying > 1:
+        yield f"{indent}{loss.denying} cells deny; this one is over the most"
+    near, summed = approximation(loss), sums(loss)
+    if found.measure == "delta":
+        yield f"{indent}{_delta_text(loss)}"
+    else:
+        if near is not None:
+            added = loss.rule.stage is Stage.HISTORY
+            yield f"{indent}{_approximation_text(near, added=added)}"
+        if summed is not None and summed.together >= INFINITE:
+            yield f"{indent}no finite bound is proven for any coordinate it sums"
+        elif summed is not None:
+            yield (
+                f"{indent}the filter sums {summed.measure}:"
+                f" {amount_text(summed.before)} + {amount_text(summed.alone)}"
+                f" = {amount_text(summed.together)}, more than"
+                f" {amount_text(summed.limit)}"
+            )
+    yield (
+        f"{indent}the rule: {budget_text(loss.rule.budget)} per {loss.rule.unit},"
+        f" when {loss.rule.when}"
+    )
+    places = [str(mark) for mark in loss.rule.marks if mark is not None]
+    if places:
+        yield f"{indent}from {' x '.join(places)}"
+
+
+def _delta_text(loss: RuleLoss) -> str:
+    if isinstance(loss.rule.budget, ApproxBudget) and loss.own_filter.caps:
+        return (
+            "the mechanisms' own deltas exceed the share of delta that the filter"
+            f" {loss.filter_name} keeps for them"
+        )
+    return "the mechanisms' own deltas exceed the delta that the rule allows"
+
+
+def _approximation_text(near: Approximation, *, added: bool) -> str:
+    remark = "; losses do not simply add" if added else ""
+    return (
+        f"tightest eps at delta {brief(near.delta)}:"
+        f" before {epsilon_text(near.before)}, alone {epsilon_text(near.alone)},"
+        f" together {epsilon_text(near.together)} (by {near.together.method}){remark}"
+    )
+
+
+def room_text(units: int, scale: int = LOSS_UNIT) -> str:
+    """Return what is left for people: four digits, rounded down so that it fits."""
+    if units >= INFINITE:
+        return "inf"
+    down = Context(prec=4, rounding=ROUND_DOWN)
+    return f"{float(down.divide(Decimal(units), Decimal(scale))):.4g}"
+
+
+def amount_text(units: int, scale: int = LOSS_UNIT) -> str:
+    """Return an amount for people: four significant digits, `inf` if infinite."""
+    if units >= INFINITE:
+        return "inf"
+    return unpadded(f"{units / scale:.4g}")
+
+
+def epsilon_text(epsilon: Epsilon) -> str:
+    """Return an epsilon for people, to four decimals."""
+    if epsilon.units >= INFINITE:
+        return "inf"
+    return f"{epsilon.units / LOSS_UNIT:.4f}"
+
+
+def loss_to_dict(loss: RuleLoss) -> dict[str, object]:
+    """Return what one rule says, as plain JSON (docs/reference/json.md)."""
+    found, summed, near = amounts(loss), sums(loss), approximation(loss)
+    together, limit = ordered(found.together, found.limit, found.scale)
+    return {
+        "rule": loss.rule.id,
+        "unit": loss.rule.unit,
+        "stage": loss.rule.stage.value,
+        "cell": loss.cell or None,
+        "cells_denying": loss.denying,
+        "allowed": loss.allowed,
+        "measure": found.measure,
+        "before": json_number(found.before, found.scale),
+        "alone": json_number(found.alone, found.scale),
+        "together": together,
+        "limit": limit,
+        "budget": budget_text(loss.rule.budget),
+        "filter": None if summed is None else _sums_to_dict(summed),
+        "approx_dp": None if near is None else _approximation_to_dict(near),
+        "when": loss.rule.when,
+        "source": [str(mark) for mark in loss.rule.marks if mark is not None],
+    }
+
+
+def _sums_to_dict(summed: Amounts) -> dict[str, object]:
+    together, cap = ordered(summed.together, summed.limit, summed.scale)
+    return {
+        "coordinate": summed.measure,
+        "before": json_number(summed.before),
+        "alone": json_number(summed.alone),
+        "together": together,
+        "cap": cap,
+    }
+
+
+def _approximation_to_dict(near: Approximation) -> dict[str, object]:
+    return {
+        "delta": float(near.delta),
+        "before": json_number(near.before.units),
+        "alone": json_number(near.alone.units),
+        "together": json_number(near.together.units),
+        "method": near.together.method,
+    }
+
+
+def json_number(units: int, scale: int = LOSS_UNIT) -> float | str:
+    """Return an amount as the nearest JSON number, `"inf"` if it is infinite."""
+    return "inf" if units >= INFINITE else units / scale
+
+
+def ordered(together: int, limit: int, scale: int) -> tuple[float | str, float | str]:
+    """Return two amounts as JSON numbers in the same order as the exact ones.
+
+    Beyond 9007 two different amounts can share their nearest float; then the
+    larger one is shown one step higher.
+    """
+    shown, shown_limit = json_number(together, scale), json_number(limit, scale)
+    if (
+        together > limit
+        and isinstance(shown, float)
+        and isinstance(shown_limit, float)
+        and shown <= shown_limit
+    ):
+        shown = math.nextafter(shown_limit, math.inf)
+    return shown, shown_limit

@@ -1,0 +1,193 @@
+"""What would pass instead of what was denied: fits, options and explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from modicum.workspace.explaining.contributions import (
+    Contributor,
+    contributors_text,
+    contributors_to_list,
+)
+from modicum.workspace.explaining.explain import json_number, room_text
+from modicum.workspace.explaining.written import release_text
+
+#: So many of the releases that filled a cell are told.
+TOLD_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The closest variant of a release that every rule lets pass, or why there is none.
+
+    Attributes:
+        vary: What was varied.
+        release: The variant as it would stand in a file, to be submitted; None if no
+            variant passes.
+        changes: How it differs, line by line.
+        why: Why no closer one passes, line by line.
+        seq: The number of the ledger entry that it was found on.
+        head: The hash of that entry.
+    """
+
+    vary: str
+    release: Mapping[str, object] | None
+    changes: tuple[str, ...]
+    why: tuple[str, ...]
+    seq: int
+    head: str
+
+    @property
+    def found(self) -> bool:
+        """Whether there is one."""
+        return self.release is not None
+
+    @property
+    def text(self) -> str:
+        """The text of a file that describes the variant; empty if there is none."""
+        return "" if self.release is None else release_text(self.release)
+
+    def explain(self) -> str:
+        """Return what was found in plain text."""
+        what = "fits" if self.found else "nothing fits"
+        head = f"{what}, varying {self.vary} (at entry {self.seq})"
+        lines = (*self.changes, *self.why)
+        return "\n".join((head, *(f"  {line}" for line in lines)))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the documented JSON form (docs/reference/json.md)."""
+        return {
+            "vary": self.vary,
+            "found": self.found,
+            "release": self.text or None,
+            "changes": list(self.changes),
+            "why": list(self.why),
+            "ledger": {"seq": self.seq, "head": self.head},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One change of a denied release after which every rule lets it pass.
+
+    Attributes:
+        kind: What is changed: `noise`, `epsilon`, `rho`, `mu`, `where`, `periods`,
+            `attribute`, `label`, `mechanism` or `wait`.
+        title: The change, in a few words.
+        release: The changed release as it would stand in a file.
+        why: What it does, line by line.
+        only_if: What must be true for it to be open at all; empty if nothing.
+        not_before: The first day on which it passes, if that is not today.
+    """
+
+    kind: str
+    title: str
+    release: Mapping[str, object]
+    why: tuple[str, ...]
+    only_if: str = ""
+    not_before: str = ""
+
+    @property
+    def text(self) -> str:
+        """The text of a file that describes the changed release."""
+        return release_text(self.release)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the documented JSON form (docs/reference/json.md)."""
+        return {
+            "kind": self.kind,
+            "title": self.title,
+            "release": self.text,
+            "why": list(self.why),
+            "only_if": self.only_if or None,
+            "not_before": self.not_before or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FullCell:
+    """The cell in which a rule denies a release, and who filled it.
+
+    Attributes:
+        rule: The id of the rule.
+        cell: The cell in words; empty if the rule has one cell only.
+        rho_left: How much rho Gaussian noise may still cost there, in ledger units;
+            None if the rule looks at each release alone.
+        coordinate: What its spenders are measured by.
+        spenders: The releases that are charged there, the largest first.
+    """
+
+    rule: str
+    cell: str
+    rho_left: int | None
+    coordinate: int
+    spenders: tuple[Contributor, ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Who spent most there, and what is left, in words."""
+        if not self.spenders:
+            return ()
+        named = contributors_text(self.spenders, self.coordinate, TOLD_MAX)
+        rho = room_text(self.rho_left or 0)
+        return f"spent by {named}", f"Gaussian noise may still cost rho {rho} there"
+
+    def to_dict(self, most: int) -> dict[str, object]:
+        """Return the documented JSON form.
+
+        Args:
+            most: How many spenders to name.
+        """
+        rho = self.rho_left
+        return {
+            "rule": self.rule,
+            "cell": self.cell or None,
+            "rho_left": None if rho is None else json_number(rho),
+            "spenders": contributors_to_list(self.spenders[:most], self.coordinate),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What the log tells about a denial.
+
+    Attributes:
+        cells: The cells that deny, one for each denying rule; the first of them.
+        fit: What would pass instead.
+        seq: The number of the ledger entry that it was found on.
+    """
+
+    cells: tuple[FullCell, ...]
+    fit: Fit
+    seq: int
+
+    @property
+    def closest(self) -> tuple[str, ...]:
+        """What would pass instead, in words."""
+        found = self.fit.changes if self.fit.found else self.fit.why
+        return tuple(f"what would pass: {line}" for line in found[:TOLD_MAX])
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the documented JSON form (docs/reference/json.md)."""
+        return {
+            "cells": [one.to_dict(TOLD_MAX) for one in self.cells],
+            "fit": self.fit.to_dict(),
+        }
+
+
+class Again(Protocol):
+    """Looks at a release again, at the ledger's present head."""
+
+    def largest_fit(self, vary: str, mechanism: str | None) -> Fit:
+        """Return the closest variant that passes."""
+        ...
+
+    def options(self) -> tuple[Option, ...]:
+        """Return the changes after which it passes."""
+        ...
+
+    def explanation(self) -> Explanation | None:
+        """Return what the log tells about the denial; None if it passes now."""
+        ...

@@ -1,0 +1,1 @@
+"""Governing: approvals, activations, remarks, and who may say what."""

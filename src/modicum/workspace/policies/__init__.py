@@ -1,0 +1,1 @@
+"""Policies tried out: their tests, and the history under another one."""

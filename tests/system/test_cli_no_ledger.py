@@ -1,0 +1,132 @@
+"""What is no ledger and cannot become one is refused alike by every command."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+from samples import parted
+from typer.testing import CliRunner
+
+from modicum.cli.exits import Exit
+from modicum.cli.main import app
+
+ASKED = """
+release: asked
+mechanisms:
+  - mechanism: gaussian
+    attributes: [pay]
+    cost: {user: {rho: 0.1}, user-month: {rho: 0.1}}
+"""
+DISCLOSED = """
+disclosure: told
+what: a number
+to: everybody
+"""
+WHY = ("--reason", "so")
+#: Every command that takes a ledger.
+COMMANDS = (
+    ("init", "--policy", "policy.yaml"),
+    ("status",),
+    ("status", "--policy", "policy.yaml"),
+    ("ledger", "list"),
+    ("ledger", "show", "1"),
+    ("ledger", "verify"),
+    ("ledger", "balance", "all"),
+    ("ledger", "annotate", "a remark"),
+    ("ledger", "disclose", "told.yaml"),
+    ("ledger", "checkpoint", "--key", "key"),
+    ("ledger", "receipt", "asked", "--key", "key"),
+    ("release", "check", "asked.yaml", "--policy", "policy.yaml"),
+    ("release", "submit", "asked.yaml", "--policy", "policy.yaml"),
+    ("release", "start", "asked"),
+    ("release", "post", "asked"),
+    ("release", "void", "asked", *WHY),
+    ("release", "show", "asked"),
+    ("release", "fit", "asked.yaml", "--policy", "policy.yaml"),
+    ("release", "options", "asked.yaml", "--policy", "policy.yaml"),
+    ("release", "record-past", "asked.yaml", "--policy", "policy.yaml"),
+    ("release", "approve", "asked.yaml", *WHY),
+    ("release", "reject", "asked.yaml", *WHY),
+    ("release", "approvals", "asked.yaml"),
+    ("audit", "export", "-o", "bundle"),
+    ("audit", "report", "-o", "page.html"),
+    ("audit", "registry", "-o", "records.yaml"),
+    ("policy", "activate", "policy.yaml", *WHY),
+    ("policy", "approve", "policy.yaml", *WHY),
+    ("policy", "reject", "policy.yaml", *WHY),
+    ("policy", "simulate", "policy.yaml"),
+    ("policy", "diff", "active", "policy.yaml"),
+    ("policy", "explain", "policy.yaml", "all"),
+)
+MISSING, OTHER = ("MOD701", Exit.USAGE), ("MOD707", Exit.BROKEN)
+#: What is given as the ledger, what is said, and with which code.
+GIVEN = {
+    "folder": ("is a folder, not a ledger", *MISSING),
+    ".": ("is a folder, not a ledger", *MISSING),
+    "/dev/null": ("is not a file", *MISSING),
+    "pipe": ("is not a file", *MISSING),
+    "nowhere/ledger.db": ("there is no folder", *MISSING),
+    "text.txt/ledger.db": ("not a directory", *MISSING),
+    "n" * 300: ("name is too long", *MISSING),
+    "": ("name is empty", *MISSING),
+    "a\0b": ("zero character", *MISSING),
+    "ftp://host/ledger": ("neither a path nor a URL", *MISSING),
+    "text.txt": ("is not a modicum ledger", *OTHER),
+    "other.db": ("is not a modicum ledger", *OTHER),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("MODICUM_LEDGER", "MODICUM_POLICY", "MODICUM_ACTOR"):
+        monkeypatch.delenv(name, raising=False)
+    text = parted.POLICY.replace("NEIGHBORS", "add-remove")
+    (tmp_path / "policy.yaml").write_text(text)
+    (tmp_path / "asked.yaml").write_text(ASKED)
+    (tmp_path / "told.yaml").write_text(DISCLOSED)
+    (tmp_path / "text.txt").write_text("These are words.\n" * 20)
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    with sqlite3.connect("other.db") as connection:
+        connection.execute("CREATE TABLE orders (number)")
+    connection.close()
+    made = CliRunner().invoke(app, ["ledger", "key", "new", "key"])
+    assert made.exit_code == 0
+    return tmp_path
+
+
+@pytest.mark.parametrize("ledger", GIVEN, ids=lambda name: repr(name[:20]))
+def test_every_command_says_what_is_wrong(ledger: str, folder: Path) -> None:
+    words, code, exit_code = GIVEN[ledger]
+    before = files(folder)
+    for command in COMMANDS if ledger in ("folder", "text.txt") else COMMANDS[::6]:
+        result = CliRunner().invoke(app, [*command, "--ledger", ledger, "--json"])
+        assert result.exit_code == exit_code, (command, result.output)
+        error = json.loads(result.stdout)["error"]
+        assert (error["code"], words in error["message"]) == (code, True), command
+        assert len(error["message"]) < 250
+    if code == "MOD701":
+        assert files(folder) == before
+
+
+def files(folder: Path) -> dict[str, int]:
+    return {str(one): one.lstat().st_size for one in sorted(folder.rglob("*"))}
+
+
+def test_no_command_with_a_ledger_is_forgotten() -> None:
+    from typer.main import get_command
+
+    def taking(command: object, name: tuple[str, ...]) -> set[tuple[str, ...]]:
+        inner = getattr(command, "commands", {})
+        found = {
+            name for one in getattr(command, "params", ()) if "--ledger" in one.opts
+        }
+        return found.union(*(taking(one, (*name, key)) for key, one in inner.items()))
+
+    for name in taking(get_command(app), ()):
+        assert any(command[: len(name)] == name for command in COMMANDS), name
