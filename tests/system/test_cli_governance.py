@@ -137,6 +137,31 @@ def test_past_releases_of_several_files_are_all_recorded_or_none() -> None:
     run(*record, code=Exit.INVALID)  # The id stands with other contents.
 
 
+def test_what_is_past_is_not_of_a_day_to_come(folder: Path) -> None:
+    record = ("release", "record-past", "old.yaml")
+    future = counts("old", ml="none", released_on="9999-12-30")
+    entries = len(document("ledger", "list")["entries"])
+    Path("old.yaml").write_text(json.dumps(future))
+    before = {one.name: one.read_bytes() for one in folder.iterdir()}
+    output = run(*record, code=Exit.INVALID)
+    assert "error[MOD106]: `released_on` is 9999-12-30, and today is " in output
+    assert "--> old.yaml:1:" in output
+    assert "help: correct the date, or submit what is not out yet" in output
+    refused = document(*record, code=Exit.INVALID)
+    assert refused["error"]["code"] == "MOD106"
+    # Nothing is written, not one byte.
+    assert {one.name: one.read_bytes() for one in folder.iterdir()} == before
+    # Nor of what stands before it.
+    past = counts("older", ml="none", released_on="2024-03-02")
+    Path("older.yaml").write_text(json.dumps(past))
+    both = ("release", "record-past", "older.yaml", "old.yaml")
+    assert "error[MOD106]" in run(*both, code=Exit.INVALID)
+    assert len(document("ledger", "list")["entries"]) == entries
+    past = counts("old", ml="none", released_on="2024-03-02")
+    Path("old.yaml").write_text(json.dumps(past))
+    assert "old: recorded" in run(*record)
+
+
 @pytest.mark.usefixtures("folder")
 def test_remarks_and_disclosures_are_listed_and_shown() -> None:
     Path("d.yaml").write_text(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples import first_version
 from samples.audited import (
     ASKING,
     activated,
@@ -27,7 +28,6 @@ from modicum.accounting.grid import RHO
 from modicum.cli.main import app
 from modicum.ledger import Record
 from modicum.ledger.log.events import (
-    Body,
     PastRecorded,
     RecordedRelease,
     ReleaseDenied,
@@ -91,17 +91,24 @@ def test_less_than_the_price_leaves_with_6(tmp_path: Path, seq: int) -> None:
 
 
 @pytest.mark.spec("AUD-9")
+def test_what_is_not_known_leaves_with_6(tmp_path: Path) -> None:
+    strange = described_anew(first_version.described(priced("r-0"), kind="p\x1b[1md"))
+    past = PastRecorded(strange, compiled(ASKING).policy.digest)
+    for asked in written(tmp_path, sealed([activated(ASKING), past])).values():
+        said = run(*asked, exit_code=6)
+        assert "error[MOD702]: the ledger is broken at entry 2:" in said
+        assert "mechanism `counts`: this version of modicum cannot price it" in said
+        assert "help: verify with the version of modicum that wrote the entry" in said
+        assert "\x1b" not in said
+        found = json.loads(run(*asked, "--json", exit_code=6))
+        assert found["error"]["code"] == "MOD702"
+
+
+@pytest.mark.spec("AUD-9")
 @pytest.mark.parametrize("many", [1, 7])
-def test_what_cannot_be_priced_again_is_counted(tmp_path: Path, many: int) -> None:
-    digest = compiled(ASKING).policy.digest
-    happened: list[Body] = [activated(ASKING)]
-    for number in range(many):
-        release = priced(f"r-{number}")
-        (one,) = release.mechanisms
-        other = replace(one, description={**one.description, "kind": "p\x1b[1md"})
-        strange = described_anew(replace(release, mechanisms=(other,)))
-        happened.append(PastRecorded(strange, digest))
-    for asked in written(tmp_path, sealed(happened)).values():
+def test_what_version_1_let_pass_is_counted(tmp_path: Path, many: int) -> None:
+    rows = first_version.strange_log(many, "p\x1b[1md")
+    for asked in written(tmp_path, rows).values():
         said = run(*asked)
         what = "1 release" if many == 1 else "7 releases"
         assert f"  {what} could not be priced again, and the stored losses are" in said

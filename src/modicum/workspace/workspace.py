@@ -22,6 +22,7 @@ from modicum.workspace.bringing_in import (
 from modicum.workspace.decision import Decision
 from modicum.workspace.governing.governing import Governance
 from modicum.workspace.ledger_view import LedgerView
+from modicum.workspace.past_descriptions import refuse_future
 from modicum.workspace.requests import attempt
 from modicum.workspace.steps import giving_up, step
 
@@ -133,7 +134,7 @@ class Workspace(LedgerView):
             release: The release; what is not known is assumed to be the worst.
 
         Raises:
-            InputError: If the release is malformed.
+            InputError: If the release is malformed, or out on a day to come.
             ConflictError: If the id stands with other contents, or was given up.
             StaleError: If the ledger's active policy is not the one given.
         """
@@ -141,6 +142,8 @@ class Workspace(LedgerView):
         known = self._live.book.standing_at(one.release.id, self._live.now)
         if known is not None:
             refuse_other(known, one.release, one.mark)
+        else:
+            refuse_future(one.release, self._live.now, one.mark)
         return one
 
     def record_past_many(

@@ -44,6 +44,7 @@ from modicum.ledger.log.events import (
     event_name,
     record_release,
 )
+from modicum.ledger.proof.repricing import Unpriced
 from modicum.release import EVERYTHING, Part, parse_release, price
 
 OLD_LEDGER = Path(__file__).parents[2] / "golden" / "ledgers" / "v1.db"
@@ -167,6 +168,7 @@ def old_records(path: Path = OLD_LEDGER) -> list[Record]:
 def test_a_ledger_of_version_1_verifies_and_its_decisions_follow() -> None:
     report = audit(old_records())
     assert (report.entries, report.decisions, report.head) == (13, 6, OLD_HEAD)
+    assert report.unpriced == Unpriced()  # Each has a price today, and was compared.
     state = State()
     events = [fold(state, record)[0] for record in old_records()]
     assert {event.version for event in events} == {1}

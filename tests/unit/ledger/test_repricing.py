@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -11,8 +11,9 @@ import pytest
 from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import audited
+from samples import audited, first_version
 from samples.audited import activated, described_anew, sealed
+from samples.first_version import sealed_first, strange_log
 from samples.simulation import Simulation
 from samples.small import NOON, compiled
 
@@ -41,7 +42,12 @@ from modicum.ledger.log.events import (
     day_of,
 )
 from modicum.ledger.proof import repricing
-from modicum.ledger.proof.repricing import Repricing, UnderstatedError, Unpriced
+from modicum.ledger.proof.repricing import (
+    Repricing,
+    UnderstatedError,
+    UnfamiliarError,
+    Unpriced,
+)
 from modicum.release import price
 from modicum.workspace.answers import price_release
 from modicum.workspace.past_descriptions import price_past
@@ -138,21 +144,18 @@ def simulated() -> tuple[Event, ...]:
     """Return a history that many people made, among them those who deny and repeat."""
     simulation = Simulation("to be priced again")
     simulation.run(steps=60)
-    found: list[Event] = []
-    previous = GENESIS
-    for row in simulation.rows():
-        record = Record(*row)
-        found.append(read_record(record, record.seq, previous))
-        previous = record.hash
-    return tuple(found)
+    return tuple(read(Record(*row) for row in simulation.rows()))
 
 
 def of_bodies(happened: Sequence[Body]) -> tuple[Event, ...]:
-    rows, previous = [], GENESIS
-    for record in sealed(happened):
-        rows.append(read_record(record, record.seq, previous))
+    return tuple(read(sealed(happened)))
+
+
+def read(rows: Iterable[Record]) -> Iterator[Event]:
+    previous = GENESIS
+    for record in rows:
+        yield read_record(record, record.seq, previous)
         previous = record.hash
-    return tuple(rows)
 
 
 @cache
@@ -338,6 +341,7 @@ def test_it_is_said_what_is_stated_and_what_it_costs() -> None:
 ONE = audited.priced("r-1")
 (TWIN,) = ONE.mechanisms
 DIGEST = compiled(audited.ASKING).policy.digest
+NOTHING = Loss((0,) * COORDINATES)
 
 
 def with_mechanism(**changes: Any) -> RecordedRelease:
@@ -355,8 +359,7 @@ def again_described(**changes: Any) -> RecordedRelease:
 
 @pytest.mark.spec("AUD-9")
 def test_a_loss_for_a_unit_that_may_come_later_is_not_believed() -> None:
-    nothing = Loss((0,) * COORDINATES)
-    more = with_mechanism(losses={**TWIN.losses, "home": nothing})
+    more = with_mechanism(losses={**TWIN.losses, "home": NOTHING})
     with pytest.raises(UnderstatedError, match="`home`, which is no unit"):
         audited_with(more)
     # Without a loss, it is charged without limit.
@@ -395,36 +398,81 @@ def test_a_loss_for_any_change_holds_for_fewer() -> None:
 
 # --- what cannot be priced again ------------------------------------------------------
 
+#: Descriptions that say what this version does not know, and what is said of each.
+STRANGE: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"kind": "pld"}, "mechanisms of the kind `pld`"),
+    ({"later": {}}, "its field `later`"),
+    ({"parameters": {"steps": "1"}}, "its parameter `steps`"),
+    ({"cost": {"user": {"pld": "1"}}}, "its cost in `pld`"),
+)
+
 
 @pytest.mark.spec("AUD-9")
-def test_what_another_version_may_price_is_counted_and_named() -> None:
+@pytest.mark.parametrize(("changes", "said"), STRANGE)
+@pytest.mark.parametrize("hidden", [False, True])
+def test_what_this_version_does_not_know_hides_no_loss(
+    changes: dict[str, Any], said: str, hidden: bool
+) -> None:
+    strange = again_described(**changes)
+    if hidden:
+        (one,) = strange.mechanisms
+        low = replace(one, losses={"user": NOTHING})
+        strange = replace(strange, mechanisms=(low,))
+    with pytest.raises(UnfamiliarError) as caught:
+        audited_with(strange)
+    (problem,) = caught.value.problems
+    assert caught.value.seq == 2
+    assert problem.message.startswith(
+        "the ledger is broken at entry 2: release `r-1`, mechanism `counts`: this"
+        f" version of modicum cannot price it: {said}"
+    )
+    assert problem.help.startswith("verify with the version of modicum that wrote")
+    assert "is not believed" in problem.notes[0]
+
+
+@pytest.mark.spec("AUD-9")
+@pytest.mark.parametrize("kind", [ReleaseReserved, ReleaseDenied])
+def test_no_entry_that_brings_a_release_in_may_say_it(kind: type[Body]) -> None:
     strange = again_described(kind="pld")
-    happened: list[Body] = [activated(audited.ASKING)]
-    happened += [
-        PastRecorded(described_anew(replace(strange, id=f"r-{n}")), DIGEST)
-        for n in range(7)
-    ]
-    found = audit(sealed(happened)).unpriced
+    body: Body = ReleaseReserved(strange, DIGEST, audited.LATER)
+    if kind is ReleaseDenied:
+        body = ReleaseDenied(strange, DIGEST, ("global @standard",))
+    with pytest.raises(UnfamiliarError, match="entry 2"):
+        audit(sealed([activated(audited.ASKING), body]))
+
+
+@pytest.mark.spec("AUD-9")
+@pytest.mark.parametrize(("changes", "said"), STRANGE)
+def test_in_the_first_version_it_is_counted(changes: dict[str, Any], said: str) -> None:
+    strange = first_version.described(ONE, **changes)
+    found = audited_first(strange)
+    assert (found.releases, len(found.first)) == (1, 1)
+    assert found.first[0].why.startswith(said)
+
+
+@pytest.mark.spec("AUD-9")
+def test_the_first_few_are_named() -> None:
+    rows = strange_log(7)
+    found = audit(rows).unpriced
     assert found.releases == 7
     assert [one.seq for one in found.first] == [2, 3, 4, 5, 6]
     assert found.first[0].release == "r-0"
     assert found.first[0].mechanism == "counts"
     assert "`pld`" in found.first[0].why
     assert found.to_dict()["releases"] == 7
+    assert {event.version for event in read(rows)} == {1}
 
 
 @pytest.mark.spec("AUD-9")
 def test_two_strange_mechanisms_are_one_release() -> None:
-    strange = again_described(kind="pld")
+    strange = first_version.described(ONE, kind="pld")
     (one,) = strange.mechanisms
     second = replace(one, description={**one.description, "name": "second"})
-    both = described_anew(replace(strange, mechanisms=(one, second)))
-    assert audited_with(both).unpriced.releases == 1
-    low = replace(TWIN, losses={"user": Loss((0,) * COORDINATES)})
+    assert audited_first(replace(strange, mechanisms=(one, second))).releases == 1
+    low = replace(TWIN, losses={"user": NOTHING})
     third = replace(low, description={**low.description, "name": "third"})
-    hidden = described_anew(replace(strange, mechanisms=(one, third)))
     with pytest.raises(UnderstatedError, match="`third`"):
-        audited_with(hidden)
+        audited_first(replace(strange, mechanisms=(one, third)))
 
 
 @pytest.mark.spec("AUD-9")
@@ -432,21 +480,23 @@ def test_what_has_no_price_is_found_but_in_the_first_version() -> None:
     impossible = again_described(cost={})
     with pytest.raises(UnderstatedError, match=r"has no price \(.*has no cost"):
         audited_with(impossible)
-    old = replace(impossible, given=None)
-    found = audited_first(old)
+    found = audited_first(impossible)
     assert found.releases == 1
     assert "has no cost" in found.first[0].why
-    assert audited_first(replace(ONE, given=None)) == Unpriced()
-    low = replace(TWIN, losses={"user": Loss((0,) * COORDINATES)})
+
+
+@pytest.mark.spec("AUD-9")
+def test_what_has_a_price_is_compared_in_the_first_version_too() -> None:
+    assert audited_first(ONE) == Unpriced()
+    low = replace(TWIN, losses={"user": NOTHING})
     with pytest.raises(UnderstatedError, match="costs inf"):
         audited_first(replace(ONE, mechanisms=(low,)))
 
 
 def audited_first(release: RecordedRelease) -> Unpriced:
-    """Return what is found by the check in an entry of the first version."""
-    check = Repricing()
-    check.check(release, compiled(audited.ASKING).policy.vocabulary, 2, 1)
-    return check.unpriced
+    """Return what is not priced of an entry of the first version."""
+    past = PastRecorded(release, DIGEST)
+    return audit(sealed_first([activated(audited.ASKING), past])).unpriced
 
 
 # --- once for each --------------------------------------------------------------------

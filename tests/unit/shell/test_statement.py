@@ -13,6 +13,7 @@ from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples.audited import HOSTILE, bundle, checkpoint, key, log
+from samples.first_version import strange_log
 
 from modicum.core.errors import VerificationError
 from modicum.shell.proofs.verification import Trust
@@ -158,6 +159,39 @@ def test_nobody_vouches_where_no_key_was_named(path: Path) -> None:
         said = " ".join(read(page(report_on(source, Trust()))).said)
     assert "no entry" in said
     assert "could have written all of it anew" in said
+
+
+@pytest.mark.spec("AUD-9")
+@pytest.mark.parametrize("many", [1, 5, 7])
+def test_losses_that_are_believed_are_told(tmp_path: Path, many: int) -> None:
+    place = tmp_path / "old.modicum-audit"
+    place.write_bytes(bundle(strange_log(many, HOSTILE)))
+    with opened_bundle(place) as source:
+        old = report_on(source, Trust())
+    reader = read(page(old))
+    said = " ".join(reader.said)
+    count = "1 release" if many == 1 else f"{many} releases"
+    assert f"{count} could not be priced again, and the stored losses are" in said
+    assert ("The first 5 of them" in said) == (many > 5)
+    rows = old.verified.report.unpriced.first
+    assert len(rows) == min(many, 5)
+    assert HOSTILE in rows[0].why
+    told = [
+        cell
+        for one in rows
+        for cell in (str(one.seq), one.release, one.mechanism, one.why)
+    ]
+    start = reader.said.index(rows[0].why) - 3
+    assert reader.said[start : start + len(told)] == told
+    # The JSON form says the same.
+    verified = old.to_dict()["verified"]
+    assert isinstance(verified, dict)
+    assert verified["unpriced"] == old.verified.report.unpriced.to_dict()
+
+
+@pytest.mark.spec("AUD-9")
+def test_of_losses_that_were_compared_nothing_is_told(statement: Statement) -> None:
+    assert "priced again" not in "".join(read(page(statement)).said)
 
 
 @pytest.mark.spec("AUD-6")

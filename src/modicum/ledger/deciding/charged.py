@@ -2,7 +2,8 @@
 
 A recorded loss was proven for one neighboring relation of one unit. The policy of
 today may mean another relation, know other units, or an order between them. All is
-done on the recorded integers, so that replay never prices anything.
+done on the recorded integers: decisions and balances never price anything. Whether
+what was recorded covers its description is for an audit to say.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Each event has a closed set of fields, one canonical encoding (`event_format`), and
 carries all that replay needs: a priced release holds every unit's integer loss, and
-its encoding names the grid, so nothing is ever priced again.
+its encoding names the grid. Decisions and balances go by these integers and price
+nothing; an audit prices descriptions again, to compare (`ledger.proof.repricing`).
 """
 
 from __future__ import annotations

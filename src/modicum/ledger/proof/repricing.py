@@ -2,7 +2,8 @@
 
 Decisions follow from the losses that entries state. Whoever can write an entry could
 state less than its mechanisms cost; here that is found. More is no contradiction: a
-later version may prove less for the same description.
+later version may prove less for the same description. What cannot be compared is
+refused as well, or a word that nobody knows would hide any loss.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from modicum.release import Vocabulary
 from modicum.release.described import PriceList, Unfamiliar
 from modicum.release.memory import Memory
 
-#: Since this version of the events, whatever is written has a price.
+#: Since this version of the events, whatever is written has a price. Before, writers
+#: may have let pass what has none today.
 _PRICED_SINCE = 2
 #: So many mechanisms that were found right are remembered.
 _RIGHT_MAX = 4096
@@ -31,7 +33,7 @@ _NAMED_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class UnpricedRelease:
-    """A release that cannot be priced again: its stored losses are believed.
+    """A release of version 1 that has no price today: its stored losses are believed.
 
     Attributes:
         seq: The number of its entry.
@@ -48,7 +50,7 @@ class UnpricedRelease:
 
 @dataclass(frozen=True, slots=True)
 class Unpriced:
-    """The releases that cannot be priced again.
+    """The releases of version 1 that have no price today.
 
     Attributes:
         releases: How many entries hold one.
@@ -74,30 +76,49 @@ class Unpriced:
         }
 
 
-class UnderstatedError(ChainBreakError):
-    """An entry states less than what the description in it costs."""
+class _RepricingError(ChainBreakError):
+    """What is stated beside a description cannot be believed."""
+
+    note = ""
+    help = ""
 
     def __init__(self, seq: int, why: str) -> None:
         super().__init__(seq, why)
         (problem,) = self.problems
-        self.problems = (
-            replace(
-                problem,
-                notes=(
-                    "each mechanism is priced again under the policy that was active"
-                    " at its entry; what is stored may be more, and never less",
-                ),
-                help="decide nothing more on it; restore a copy that verifies, and"
-                " ask whoever wrote the entry how it came about",
-            ),
-        )
+        self.problems = (replace(problem, notes=(self.note,), help=self.help),)
+
+
+class UnderstatedError(_RepricingError):
+    """An entry states less than what the description in it costs."""
+
+    note = (
+        "each mechanism is priced again under the policy that was active at its entry;"
+        " what is stored may be more, and never less"
+    )
+    help = (
+        "decide nothing more on it; restore a copy that verifies, and ask whoever wrote"
+        " the entry how it came about"
+    )
+
+
+class UnfamiliarError(_RepricingError):
+    """An entry describes what this version does not know: nothing can be compared."""
+
+    note = (
+        "each mechanism is priced again under the policy that was active at its entry;"
+        " a loss that cannot be compared with a price is not believed"
+    )
+    help = (
+        "verify with the version of modicum that wrote the entry; if there is none that"
+        " knows it, restore a copy that verifies"
+    )
 
 
 class Repricing:
     """Compares what releases state with what they cost, policy after policy.
 
     Attributes:
-        unpriced: The releases so far that cannot be priced again.
+        unpriced: The releases of version 1 so far that have no price today.
     """
 
     def __init__(self) -> None:
@@ -119,8 +140,10 @@ class Repricing:
             version: The version of its event.
 
         Raises:
-            ChainBreakError: If a mechanism states too little, or has no price though
+            UnderstatedError: If a mechanism states too little, or has no price though
                 it must have one.
+            UnfamiliarError: If it must have a price, and this version does not know
+                what it describes.
         """
         if vocabulary is not self._vocabulary:
             self._vocabulary = vocabulary
@@ -134,7 +157,7 @@ class Repricing:
                 why = self._checked(one, vocabulary, version)
             except _WrongError as wrong:
                 found = f"release `{release.id}`, mechanism `{name}`: {wrong}"
-                raise UnderstatedError(seq, found) from wrong
+                raise wrong.found_as(seq, found) from wrong
             if not why:
                 self._right.keep(id(one), one)
             elif believed is None:
@@ -163,7 +186,7 @@ class Repricing:
             if version < _PRICED_SINCE:
                 return priced.why
             why = f"this version of modicum cannot price it: {priced.why}"
-            raise _WrongError(why)
+            raise _UnknownError(why)
         _refuse_less(one, priced)
         return ""
 
@@ -175,6 +198,14 @@ class Repricing:
 
 class _WrongError(ValueError):
     """What a mechanism states cannot be; where it stands is said by whoever asked."""
+
+    found_as: type[_RepricingError] = UnderstatedError
+
+
+class _UnknownError(_WrongError):
+    """What a mechanism states cannot be compared with anything."""
+
+    found_as = UnfamiliarError
 
 
 def _refuse_misplaced(one: RecordedMechanism, vocabulary: Vocabulary) -> None:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from modicum.ledger.log.events import ApprovalGiven
 from modicum.shell.report import promises
+from modicum.shell.report.believed import believed
 from modicum.shell.report.markup import Child, Markup, bar, element, joined, table
 from modicum.shell.report.statement import RuleLine, Statement
 from modicum.shell.report.story import ReleaseStory, Told
@@ -102,6 +103,7 @@ def _verified(statement: Statement) -> Iterator[Markup]:
             f"entries 1 to {verified.pinned}" if verified.pinned else "no entry",
         ),
     )
+    yield from believed(report.unpriced)
     yield element("p", promises.PINNED if verified.pinned else promises.NOT_PINNED)
     if verified.findings:
         yield table(

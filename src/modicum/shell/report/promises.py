@@ -39,6 +39,7 @@ CHECKED = (
     " hash and the hash of the one before it; no release was posted before it was"
     " started, or taken back after; and every decision was taken again, under the"
     " policy that was active then and the entries before it, with the same outcome."
+    " Every release was priced again from its description; none states less than that."
 )
 PINNED = (
     "Signatures by keys that the reader named show that these entries are the ones that"

@@ -1,0 +1,65 @@
+"""Logs whose entries are of version 1, as modicum wrote them then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from modicum.core.canonical import digest, encode
+from modicum.ledger import GENESIS, Event, Record, RecordedRelease
+from modicum.ledger.log.event_format import to_plain
+from modicum.ledger.log.events import NAMES, Body, PastRecorded, PolicyActivated
+from samples.audited import ASKING, activated, at, priced
+from samples.small import compiled
+
+#: The fields that version 2 added to an event.
+LATER: Mapping[str, tuple[str, ...]] = {
+    NAMES[PolicyActivated]: ("reason", "accepted"),
+    NAMES[PastRecorded]: ("assumptions",),
+}
+
+
+def sealed_first(happened: Iterable[Body]) -> list[Record]:
+    """Return a log of version 1 in which policies and past releases come in."""
+    rows: list[Record] = []
+    previous = GENESIS
+    for seq, body in enumerate(happened, 1):
+        event = _first(Event(at(seq), "ana", body))
+        payload = encode({"seq": seq, "prev": previous, "event": event})
+        rows.append(Record(seq, payload, digest(payload)))
+        previous = rows[-1].hash
+    return rows
+
+
+def strange_log(many: int, kind: str = "pld") -> list[Record]:
+    """Return a log of version 1 with past releases of a kind that is not known.
+
+    Args:
+        many: How many such releases.
+        kind: What they call their mechanisms.
+    """
+    past = compiled(ASKING).policy.digest
+    strange = (described(priced(f"r-{n}"), kind=kind) for n in range(many))
+    return sealed_first([activated(ASKING), *(PastRecorded(s, past) for s in strange)])
+
+
+def described(release: RecordedRelease, **changes: Any) -> RecordedRelease:
+    """Return a release whose mechanisms are described otherwise."""
+    mechanisms = tuple(
+        replace(one, description={**one.description, **changes})
+        for one in release.mechanisms
+    )
+    return replace(release, mechanisms=mechanisms)
+
+
+def _first(event: Event) -> dict[str, Any]:
+    plain: dict[str, Any] = {**to_plain(event), "v": 1}
+    body = plain["body"]
+    for name in LATER[plain["kind"]]:
+        del body[name]
+    if "release" in body:
+        del body["release"]["given"]
+        for mechanism in body["release"]["mechanisms"]:
+            mechanism["sampling"] = None
+    return plain
