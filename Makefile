@@ -23,7 +23,7 @@ demo: $(BIN)/modicum   ## Set up, and show the main job on an example organizati
 	@$(BIN)/modicum demo acme-health --dir build/demo
 
 test: $(VENV)/.test    ## Set up for the tests, and pass them.
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
 
 lint: $(VENV)/.test    ## Check style and spelling.
 	$(BIN)/ruff check .

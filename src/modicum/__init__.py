@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         zcdp,
     )
     from modicum.shell.files import load_policy, load_release
-    from modicum.shell.serving.decider import Decider
+    from modicum.shell.serving.decider import Decider, Limits
     from modicum.shell.serving.opening import open_decider
     from modicum.shell.wiring import open_workspace as open  # noqa: A004
     from modicum.workspace import Decision, Workspace
@@ -50,6 +50,7 @@ _PUBLIC = {
     "load_release": ("modicum.shell.files", "load_release"),
     "Workspace": ("modicum.workspace", "Workspace"),
     "Decider": ("modicum.shell.serving.decider", "Decider"),
+    "Limits": ("modicum.shell.serving.decider", "Limits"),
     "Decision": ("modicum.workspace", "Decision"),
     "Release": ("modicum.release", "ReleaseDraft"),
     **{
@@ -86,6 +87,7 @@ __all__ = [
     "Decider",
     "Decision",
     "InputError",
+    "Limits",
     "ModicumError",
     "Release",
     "StaleError",

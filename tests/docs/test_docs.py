@@ -443,6 +443,7 @@ DOCUMENTS = {
     "The balance of a cell": ("ledger balance 'attr:diagnosis @standard'",),
     "Recorded releases": ("release record-past past-releases.yaml",),
     "A release": ("release show r-0007",),
+    "Releases": ("release list",),
     "Status": ("status",),
     "The entries of a ledger": ("ledger list",),
     "A verification": ("ledger verify",),
@@ -454,6 +455,7 @@ DOCUMENTS = {
         "policy compile warn.yaml",
     ),
     "Rules that are implied": ("policy prune policy.yaml",),
+    "The active policy": ("policy show",),
     "The text of a policy": ("policy fmt policy.yaml",),
     "A file that was formatted": (
         "policy fmt policy.yaml --check",

@@ -89,7 +89,7 @@ def policy() -> CompiledPolicy:
     return compile_text(policy_text().encode(), "policy.yaml")
 
 
-def release(rng: random.Random, name: str, sizes: int) -> Written:
+def release(rng: random.Random, name: str, sizes: range) -> Written:
     """Return a random release of one to three mechanisms, as in a file."""
     return {
         "release": name,
@@ -99,9 +99,9 @@ def release(rng: random.Random, name: str, sizes: int) -> Written:
     }
 
 
-def _mechanism(rng: random.Random, number: int, sizes: int) -> Written:
+def _mechanism(rng: random.Random, number: int, sizes: range) -> Written:
     # Large ones fill the limits soon, small ones come to meet them for long.
-    size = 0.02 / 2 ** rng.randrange(sizes)
+    size = 0.02 / 2 ** rng.choice(sizes)
     part: Written = {}
     if rng.random() < 0.8:
         part["where"] = [_box(rng) for _ in range(rng.choice([1, 1, 2]))]
@@ -173,7 +173,7 @@ class Job:
         name: What the process is called; it is the actor of its events.
         clients: How many client threads it runs.
         asks: How often each of them asks for something.
-        sizes: How many sizes of losses there are, each half of the one before.
+        sizes: The sizes of losses, as powers of a half.
         seed: The dice.
         notes: The folder that the notes go to.
         looks: Whether its clients also look what would be answered. For that a
@@ -184,7 +184,7 @@ class Job:
     name: str
     clients: int
     asks: int
-    sizes: int
+    sizes: range
     seed: str
     notes: Path
     looks: bool = True

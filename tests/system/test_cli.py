@@ -194,16 +194,6 @@ def test_the_head_tells_a_cut(folder: Path) -> None:
 def test_usage_is_two_and_malformed_is_four(folder: Path) -> None:
     run("release", "check", exit_code=2)
     run("release", "submit", "one.yaml", "--expires-in", "soon", exit_code=2)
-    run(
-        "release",
-        "submit",
-        "one.yaml",
-        "--expires-in",
-        "9999d",
-        "--policy",
-        "policy.yaml",
-        exit_code=4,
-    )
     missing = document("policy", "lint", "none.yaml", exit_code=4)
     assert missing["error"]["code"] == "MOD001"
     (folder / "bad.yaml").write_text("release: [\n")
@@ -212,6 +202,8 @@ def test_usage_is_two_and_malformed_is_four(folder: Path) -> None:
     )["error"]
     assert (broken["code"], broken["file"]) == ("MOD003", "bad.yaml")
     assert not (folder / "ledger.db").exists()
+    run("init", "--policy", "policy.yaml")
+    run("release", "submit", "one.yaml", "--expires-in", "9999d", exit_code=4)
 
 
 def test_a_release_from_standard_input(folder: Path) -> None:
@@ -227,14 +219,16 @@ def test_a_release_from_standard_input(folder: Path) -> None:
 def test_the_past_from_a_list(folder: Path) -> None:
     past = json.dumps([counts("old-1"), counts("old-2", rho="0.5")])
     (folder / "past.json").write_text(past)
-    told = run("release", "record-past", "past.json", "--policy", "policy.yaml")
+    run("init")
+    told = run("release", "record-past", "past.json")
     assert "old-1: recorded\n" in told
     assert "old-2: recorded; " in told
     assert document("status")["releases"] == 2
 
 
 def test_void_needs_a_reason(folder: Path) -> None:
-    run("release", "submit", "one.yaml", "--policy", "policy.yaml")
+    run("init")
+    run("release", "submit", "one.yaml")
     run("release", "void", "one", exit_code=2)
     assert "voided" in run("release", "void", "one", "--reason", "called off")
 

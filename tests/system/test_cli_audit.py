@@ -266,6 +266,76 @@ def test_keys_with_a_passphrase(folder: Path) -> None:
     run("ledger", "checkpoint", "--key", "key.pem", exit_code=2)
 
 
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ledger", "checkpoint", "--key", "safe.pem"),
+        ("ledger", "key", "new", "--encrypt", "another.pem"),
+    ],
+)
+def test_without_a_terminal_nobody_is_asked(command: tuple[str, ...]) -> None:
+    Path("phrase").write_text("correct horse\n")
+    run("ledger", "key", "new", "safe.pem", "--passphrase-file", "phrase")
+    script = "from modicum.cli.main import app; app()"
+    found = subprocess.run(
+        [sys.executable, "-c", script, *command],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,  # So there is no terminal to open either.
+    )
+    assert found.returncode == 2
+    assert "--passphrase-file" in found.stderr
+    for word in ("GetPassWarning", "Aborted", "getpass.py"):
+        assert word not in found.stderr
+    assert not Path("another.pem").exists()
+
+
+def test_another_key_than_the_one_that_signed_is_named(folder: Path) -> None:
+    run("ledger", "checkpoint", "--key", "key.pem", "-o", "kept.json")
+    run("ledger", "key", "new", "other.pem")
+    named = ("ledger", "verify", "--public-key", "other.pem.pub")
+    signed_by = json.loads((folder / "kept.json").read_text())["claim"]["key"][:12]
+    said = run(*named, "--checkpoint", "kept.json", exit_code=6)
+    assert "perhaps another key was meant" in said
+    assert "keep both" not in said
+    said = run(*named, "--require-checkpoint", exit_code=6)
+    assert f"was signed by {signed_by}…" in said
+    assert "name the key with" not in said
+    said = run("ledger", "verify", "--require-checkpoint", exit_code=6)
+    assert "name the key with  --public-key" in said
+
+
+def test_a_bundle_is_not_a_ledger_and_not_read_beside_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("audit", "export", "-o", "bundle")
+    said = run("ledger", "verify", "--ledger", "bundle", exit_code=2)
+    assert "modicum audit verify bundle" in said
+    for command in ("report", "registry"):
+        asked = ("audit", command, "bundle", "-o", "out")
+        run(*asked, "--ledger", "ledger.db", exit_code=2)
+        assert not (folder / "out").exists()
+        monkeypatch.setenv("MODICUM_LEDGER", "elsewhere.db")
+        run(*asked)
+        monkeypatch.delenv("MODICUM_LEDGER")
+        (folder / "out").unlink()
+
+
+def test_no_file_is_named_like_a_pipe(folder: Path) -> None:
+    for command in (
+        ("audit", "export"),
+        ("audit", "report"),
+        ("audit", "registry"),
+        ("ledger", "checkpoint", "--key", "key.pem"),
+        ("ledger", "receipt", "r-1", "--key", "key.pem"),
+    ):
+        run(*command, "-o", "-", exit_code=2)
+    assert not (folder / "-").exists()
+
+
 JSON_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 
 

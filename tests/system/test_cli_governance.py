@@ -118,6 +118,34 @@ def test_the_active_policy_asks_people_about_the_next_one() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_who_agrees_to_a_policy_sees_what_history_exceeds() -> None:
+    run("policy", "activate", "asking.yaml", "--reason", "two eyes")
+    Path("r.yaml").write_text(json.dumps(counts("r-2", rho="0.002")))
+    run("release", "submit", "r.yaml", "--post")
+    conflict = "CONFLICT  releases already made exceed the rule global @standard"
+    assert "MISSING  approval by 1 of officer" in run(
+        "policy", "approvals", "tight.yaml", code=Exit.NEEDS_APPROVAL
+    )
+    approve = ("policy", "approve", "tight.yaml", "--reason", "yes", "--actor", "olga")
+    assert conflict in run(*approve)
+    listed = len(document("ledger", "list")["entries"])
+    told = document(*approve)
+    assert (told["said"][0]["repeated"], told["said"][0]["entry"]) == (True, listed)
+    assert [
+        (one["rule"], one["made"], one["accepted"]) for one in told["conflicts"]
+    ] == [
+        ("global @standard", True, False),
+        ("global @black-box", True, False),
+    ]
+    assert f"approved by olga as officer already (entry {listed})" in run(*approve)
+    assert len(document("ledger", "list")["entries"]) == listed
+    output = run("policy", "approvals", "tight.yaml")
+    assert "olga approved as officer: yes" in output
+    found = document("policy", "approvals", "tight.yaml")
+    assert found["approvals"][0]["approved_by"] == ["olga"]
+
+
+@pytest.mark.usefixtures("folder")
 def test_past_releases_of_several_files_are_all_recorded_or_none() -> None:
     unknown = counts("old-2")
     unknown["mechanisms"][0]["attributes"] = "all"
@@ -135,6 +163,56 @@ def test_past_releases_of_several_files_are_all_recorded_or_none() -> None:
     assert [one["retry"] for one in found] == [True, True, True]
     Path("b.yaml").write_text(json.dumps(counts("old-3", ml="none", rho="0.2")))
     run(*record, code=Exit.INVALID)  # The id stands with other contents.
+
+
+def test_what_recording_would_do_is_said_without_a_byte(folder: Path) -> None:
+    """It is what recording then says, of each release after those before it."""
+    past = [counts(f"old-{n}", ml="none", rho="0.02") for n in range(4)]
+    Path("past.yaml").write_text(json.dumps([*past, past[0]]))
+    record = ("release", "record-past", "past.yaml")
+    before = {one.name: one.read_bytes() for one in folder.iterdir()}
+    told = document(*record, "--dry-run")
+    said = run(*record, "--dry-run")
+    assert {one.name: one.read_bytes() for one in folder.iterdir()} == before
+    assert told.pop("dry_run") is True
+    assert "old-0: would be recorded" in said
+    assert (
+        "4 releases would be recorded; 1 stood already; over their limit then: " in said
+    )
+    assert ": recorded" not in said
+    done = document(*record)
+    assert done.pop("dry_run") is False
+    assert any(one["over_limit"] for one in told["releases"])
+    assert len({len(one["over_limit"]) for one in told["releases"]}) > 1
+    for one in (*told["releases"], *done["releases"]):
+        del one["ledger"]["head"]  # Entries have other times.
+    assert told == done
+    # A mistake is a mistake: of a file, of an id that stands, of another policy.
+    Path("past.yaml").write_text(json.dumps(counts("old-0", ml="none", rho="0.03")))
+    run(*record, "--dry-run", code=Exit.INVALID)
+    wrong = [counts("new", ml="none"), counts("new", ml="none", rho="0.03")]
+    Path("past.yaml").write_text(json.dumps(wrong))
+    run(*record, "--dry-run", code=Exit.INVALID)
+    Path("past.yaml").write_text(json.dumps(counts("new", ml="none")))
+    run(*record, "--dry-run", "--policy", "tight.yaml", code=Exit.STALE)
+    run(*record, "--dry-run", "--ledger", "nothing.db", code=Exit.USAGE)
+    assert not Path("nothing.db").exists()
+
+
+@pytest.mark.usefixtures("folder")
+def test_of_past_releases_little_is_said_and_always_a_summary() -> None:
+    Path("one.yaml").write_text(json.dumps(counts("old", ml="none", rho="0.5")))
+    record = ("release", "record-past", "one.yaml")
+    full = run(*record, "--dry-run", "--full")
+    short = run(*record)
+    assert "1 release recorded; over their limit now: " in short
+    assert len(short.splitlines()) < len(full.splitlines()) / 2
+    assert "more over their limit (--full)" in short
+    over = [line for line in short.splitlines() if line.startswith("  OVER ")]
+    assert len(over) == 5
+    assert {*over} < {*full.splitlines()}
+    assert "the filter sums" in full
+    assert "0 releases recorded; 1 stood already" in run(*record)
 
 
 def test_what_is_past_is_not_of_a_day_to_come(folder: Path) -> None:

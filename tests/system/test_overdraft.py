@@ -19,7 +19,7 @@ from samples.load import Job, work
 SOAKS = bool(os.environ.get("MODICUM_SOAK"))
 PROCESSES, CLIENTS, ASKS = (8, 8, 1563) if SOAKS else (4, 4, 30)
 #: So that some hundred releases fill the limits; or, in the soak, tens of thousands.
-SIZES = 16 if SOAKS else 4
+SIZES = range(4, 16) if SOAKS else range(4)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

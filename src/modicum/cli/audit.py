@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.ledger_checkpoints import PassphraseFile, open_key
+from modicum.cli.ledger_checkpoints import PassphraseFile, file_named, open_key
 from modicum.cli.opening import open_log, opened_source
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
 from modicum.cli.output import print_json, reporting
@@ -38,7 +38,10 @@ OptionalBundle = Annotated[
 @app.command()
 def export(
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="The bundle.", metavar="FILE")
+        Path,
+        typer.Option(
+            "-o", "--output", help="The bundle.", metavar="FILE", callback=file_named
+        ),
     ],
     ledger: Ledger = DEFAULT_LEDGER,
     key: Annotated[
@@ -110,11 +113,18 @@ def verify(
 
 @app.command()
 def report(
+    context: typer.Context,
     bundle: OptionalBundle = None,
     ledger: Ledger = DEFAULT_LEDGER,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="The HTML page.", metavar="FILE"),
+        typer.Option(
+            "-o",
+            "--output",
+            help="The HTML page.",
+            metavar="FILE",
+            callback=file_named,
+        ),
     ] = None,
     public_keys: PublicKeys = None,
     claims: Claims = None,
@@ -126,6 +136,7 @@ def report(
 
     with reporting(as_json=as_json):
         refuse_no_output(output, as_json=as_json)
+        _refuse_both(context, bundle)
         with opened_source(bundle, ledger) as source:
             statement = _stated(source, public_keys, claims, quiet=as_json)
         if output is not None:
@@ -143,11 +154,18 @@ def report(
 
 @app.command()
 def registry(
+    context: typer.Context,
     bundle: OptionalBundle = None,
     ledger: Ledger = DEFAULT_LEDGER,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="The YAML file.", metavar="FILE"),
+        typer.Option(
+            "-o",
+            "--output",
+            help="The YAML file.",
+            metavar="FILE",
+            callback=file_named,
+        ),
     ] = None,
     public_keys: PublicKeys = None,
     claims: Claims = None,
@@ -159,6 +177,7 @@ def registry(
 
     with reporting(as_json=as_json):
         refuse_no_output(output, as_json=as_json)
+        _refuse_both(context, bundle)
         with opened_source(bundle, ledger) as source:
             statement = _stated(source, public_keys, claims, quiet=as_json)
             records = registry_records(statement, source.store.read(0))
@@ -194,3 +213,13 @@ def refuse_no_output(output: Path | None, *, as_json: bool) -> None:
     """
     if output is None and not as_json:
         raise typer.BadParameter("name a file with  -o, or ask for  --json")
+
+
+def _refuse_both(context: typer.Context, bundle: Path | None) -> None:
+    """Refuse a ledger beside a bundle: one of them would not be looked at.
+
+    A ledger that the environment names is for other commands, and is passed over.
+    """
+    given = context.get_parameter_source("ledger")
+    if bundle is not None and given is not None and given.name == "COMMANDLINE":
+        raise typer.BadParameter("name a bundle, or a ledger with  --ledger, not both")

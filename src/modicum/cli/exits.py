@@ -19,6 +19,8 @@ class Exit(IntEnum):
     BROKEN = 6
     STALE = 7
     THRESHOLD = 8
+    #: After Ctrl-C, as shells have it.
+    INTERRUPTED = 130
 
 
 _EXITS: tuple[tuple[type[errors.ModicumError], Exit], ...] = (

@@ -1,4 +1,4 @@
-"""`modicum release approve`, `reject`, `approvals`, and remarks in the ledger."""
+"""`modicum release approve` and `reject`, and remarks in the ledger."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.exits import Exit
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
 from modicum.cli.output import print_json, reporting
 from modicum.core.errors import printable
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from modicum.ledger.deciding.approvals import Hearing
     from modicum.workspace.governing.governance import Said
     from modicum.workspace.governing.governing import Governance
-    from modicum.workspace.governing.topics import Spoken
 
 Subject = Annotated[
     str,
@@ -33,13 +31,6 @@ Reason = Annotated[str, typer.Option("--reason", help="Why, for the record.")]
 
 #: A word that ends so is the name of a file, whether or not there is one.
 _FILES = (".yaml", ".yml", ".json")
-
-
-def add_to_releases(app: typer.Typer) -> None:
-    """Add the commands about approvals to those about releases."""
-    app.command("approve")(approve)
-    app.command("reject")(reject)
-    app.command("approvals")(approvals)
 
 
 def add_to_ledger(app: typer.Typer) -> None:
@@ -103,66 +94,6 @@ def _say(
             print_said(one)
 
 
-def approvals(
-    subject: Subject, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False
-) -> None:
-    """Show who agreed to a release and who is missing. Exits 5 if somebody is."""
-    from modicum.workspace.governing.governance import missing_approvals
-
-    with reporting(as_json=as_json):
-        office = office_of(ledger, None)
-        heard: tuple[Hearing, ...] = ()
-        names: list[str] = []
-        for one in _subjects(subject):
-            if isinstance(one, str):
-                names.append(one)
-            else:
-                heard += office.hearings(one)
-                names.append(_id_of(one))
-        spoken = [each for name in dict.fromkeys(names) for each in office.spoken(name)]
-        if as_json:
-            print_json(_approvals_to_dict(heard, spoken))
-        else:
-            _print_approvals(heard, spoken)
-        if missing_approvals(heard):
-            raise typer.Exit(Exit.NEEDS_APPROVAL)
-
-
-def _print_approvals(heard: Iterable[Hearing], spoken: Iterable[Spoken]) -> None:
-    lines = [*_hearing_lines(heard), *map(_spoken_line, spoken)]
-    print("\n".join(lines) if lines else "no approval is needed, and nobody spoke")
-
-
-def _spoken_line(one: Spoken) -> str:
-    verb = "approved" if one.approves else "rejected"
-    roles = " and ".join(one.roles)
-    return printable(
-        f"entry {one.seq}  {one.at[:10]}  {one.by} {verb} as {roles}: {one.reason}"
-    )
-
-
-def _approvals_to_dict(
-    heard: Iterable[Hearing], spoken: Iterable[Spoken]
-) -> dict[str, object]:
-    from modicum.workspace.governing.governance import hearing_to_dict
-
-    return {
-        "approvals": [hearing_to_dict(one) for one in heard],
-        "spoken": [
-            {
-                "entry": one.seq,
-                "at": one.at,
-                "by": one.by,
-                "approves": one.approves,
-                "roles": list(one.roles),
-                "reason": one.reason,
-                "content": one.content,
-            }
-            for one in spoken
-        ],
-    }
-
-
 def _subjects(subject: str) -> Iterator[Node | str]:
     """Yield the releases of a file, or an id."""
     from modicum.shell.files import load_release, releases_of, standard_input
@@ -175,25 +106,18 @@ def _subjects(subject: str) -> Iterator[Node | str]:
         yield subject
 
 
-def _id_of(node: Node) -> str:
-    """Return the id of a release that could be read."""
-    from modicum.core.document import Entries, Scalar
-
-    entries = node.entries if isinstance(node, Entries) else ()
-    values = (value for key, value in entries if key.text == "release")
-    return next((one.text for one in values if isinstance(one, Scalar)), "")
-
-
 def print_said(said: Said) -> None:
     """Print what somebody said, and what is missing after it."""
     verb = "approved" if said.approves else "rejected"
     roles = " and ".join(said.roles)
-    print(printable(f"{said.topic.called} {verb} by {said.by} as {roles}"))
-    for line in _hearing_lines(said.hearings):
+    already = f" already (entry {said.seq})" if said.repeated else ""
+    print(printable(f"{said.topic.called} {verb} by {said.by} as {roles}{already}"))
+    for line in hearing_lines(said.hearings):
         print(f"  {line}")
 
 
-def _hearing_lines(heard: Iterable[Hearing]) -> Iterator[str]:
+def hearing_lines(heard: Iterable[Hearing]) -> Iterator[str]:
+    """Yield where each approval stands, and whether it is given."""
     from modicum.workspace.governing.governance import hearing_text
 
     return (
@@ -214,6 +138,7 @@ def said_to_dict(said: Said) -> dict[str, object]:
         "approves": said.approves,
         "roles": list(said.roles),
         "entry": said.seq,
+        "repeated": said.repeated,
         "approvals": [hearing_to_dict(one) for one in said.hearings],
     }
 
@@ -231,7 +156,10 @@ def office_of(ledger: str, actor: str | None) -> Governance:
 def annotate(
     remark: Annotated[str, typer.Argument(help="The remark.", metavar="TEXT")],
     about: Annotated[
-        str, typer.Option("--about", help="The id of a release.", metavar="ID")
+        str,
+        typer.Option(
+            "--about", help="The id of a release or a disclosure.", metavar="ID"
+        ),
     ] = "",
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,

@@ -48,10 +48,10 @@ def balance(
 
     Without --where, --period and --group, all cells are looked at. Writes nothing.
     """
-    from modicum.cli.opening import open_workspace
+    from modicum.cli.opening import open_view, say_if_empty
 
     with reporting(as_json=as_json):
-        view = open_workspace(ledger, policy=policy, as_of=point(as_of))
+        view = open_view(ledger, policy=policy, as_of=point(as_of))
         partitions = view.policy().policy.vocabulary.population.partitions
         found = view.spenders(
             rule,
@@ -62,6 +62,7 @@ def balance(
         if as_json:
             print_json(found.to_dict(top))
         else:
+            say_if_empty(view, ledger)
             print_balance(found, top)
 
 

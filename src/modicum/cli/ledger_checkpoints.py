@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from getpass import GetPassWarning
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,10 +30,27 @@ PassphraseFile = Annotated[
         metavar="FILE",
     ),
 ]
+
+
+def file_named(output: Path | None) -> Path | None:
+    """Return the name of a file to write; `-` is none, though many mean a pipe by it.
+
+    Args:
+        output: What was given; None if nothing was.
+    """
+    if output is not None and str(output) == "-":
+        raise typer.BadParameter("- is no file to write to; name one")
+    return output
+
+
 Output = Annotated[
     Path | None,
     typer.Option(
-        "-o", "--output", help="Write it here instead of printing it.", metavar="FILE"
+        "-o",
+        "--output",
+        help="Write it here instead of printing it.",
+        metavar="FILE",
+        callback=file_named,
     ),
 ]
 
@@ -58,9 +77,7 @@ def new_key(
     with reporting(as_json=as_json):
         phrase = read_passphrase(passphrase_file)
         if phrase is None and encrypt:
-            phrase = typer.prompt(
-                "passphrase", hide_input=True, confirmation_prompt=True, err=True
-            ).encode()
+            phrase = _asked_passphrase(path, confirm=True)
         made = make_key(path, phrase)
         if as_json:
             print_json({"key": made.id, "private": str(path), "public": f"{path}.pub"})
@@ -139,8 +156,39 @@ def open_key(path: Path, passphrase_file: Path | None) -> SigningKey:
 
     phrase = read_passphrase(passphrase_file)
     if phrase is None and needs_passphrase(path):
-        phrase = typer.prompt("passphrase", hide_input=True, err=True).encode()
+        phrase = _asked_passphrase(path, confirm=False)
     return load_key(path, phrase)
+
+
+def _asked_passphrase(path: Path, *, confirm: bool) -> bytes:
+    """Return what somebody types at a terminal.
+
+    Raises:
+        UsageError: If there is no terminal: what is typed would be shown.
+    """
+    from modicum.core.errors import Code, Problem, UsageError
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GetPassWarning)
+        try:
+            typed: str = typer.prompt(
+                f"passphrase of {path}",
+                hide_input=True,
+                confirmation_prompt=confirm,
+                err=True,
+            )
+        except GetPassWarning as warning:
+            typer.echo(err=True)  # The question stands there already.
+            problem = f"{path} needs a passphrase, and there is no terminal to ask at"
+            remedy = "put it in the first line of a file, and name that with"
+            raise UsageError(
+                Problem(
+                    Code.FILE_UNREADABLE,
+                    problem,
+                    help=f"{remedy}  --passphrase-file FILE",
+                )
+            ) from warning
+    return typed.encode()
 
 
 def read_passphrase(path: Path | None) -> bytes | None:

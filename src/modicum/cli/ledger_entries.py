@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger, shown
-from modicum.cli.output import print_json, print_table, reporting
+from modicum.cli.output import print_json, print_table, reporting, seconds
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
@@ -47,12 +47,13 @@ def list_entries(
             return
         table = Table(box=None, pad_edge=False)
         for title in ("SEQ", "AT", "ACTOR", "KIND", "WHAT", "HASH"):
-            table.add_column(title, no_wrap=title != "WHAT")
+            table.add_column(title, no_wrap=True)
         for row in rows:
-            cells = (row["seq"], row["at"], row["actor"], row["kind"], row["what"])
+            at = seconds(str(row["at"]))
+            cells = (row["seq"], at, row["actor"], row["kind"], row["what"])
             short = str(row["hash"])[:12]
             table.add_row(*(escape(printable(str(cell))) for cell in cells), short)
-        print_table(table)
+        print_table(table, spare=("HASH", "ACTOR", "AT"))
 
 
 def _entries(records: Iterable[Record]) -> Iterator[dict[str, object]]:

@@ -22,7 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     epilog="Exit codes: 0 ok or allow, 1 internal error, 2 usage, 3 denied, 4 invalid"
     " policy or release, 5 needs approval, 6 verification failed, 7 stale, 8 a policy"
-    " test failed.",
+    " test failed, 130 interrupted.",
 )
 app.command("demo")(demo.demo)
 app.command("init")(ledger.init)
@@ -61,6 +61,14 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     try:
         app()
+    except SystemExit as left:
+        if left.code == Exit.INTERRUPTED:
+            print(
+                "interrupted: what was answered before is stored; what was under way"
+                " may or may not be",
+                file=sys.stderr,
+            )
+        raise
     except Exception as error:
         if os.environ.get("MODICUM_DEBUG"):  # noqa: TID251 - for developers only
             raise

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
+from modicum.cli.options import shown
+from modicum.cli.output import note
 from modicum.core.errors import Code, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -21,36 +23,35 @@ if TYPE_CHECKING:
 _SHOWN = 60
 
 
-@overload
 def open_workspace(
     ledger: str, *, policy: Path | None = None, actor: str | None = None
-) -> Workspace: ...
+) -> Workspace:
+    """Return a ledger to work with. It is there: only `modicum init` begins one.
+
+    Args:
+        ledger: Its path or URL.
+        policy: The policy file; None for the ledger's active policy.
+        actor: Who asks; None for the environment or the login name.
+
+    Raises:
+        UsageError: If there is none.
+        InputError: If the policy is malformed.
+    """
+    workspace = open_or_begin(ledger, policy=policy, actor=actor)
+    if not workspace.exists():
+        raise no_ledger_at(ledger)
+    return workspace
 
 
-@overload
-def open_workspace(
-    ledger: str,
-    *,
-    policy: Path | None = None,
-    actor: str | None = None,
-    as_of: int | str | None,
-) -> LedgerView: ...
-
-
-def open_workspace(
-    ledger: str,
-    *,
-    policy: Path | None = None,
-    actor: str | None = None,
-    as_of: int | str | None = None,
-) -> LedgerView:
+def open_or_begin(
+    ledger: str, *, policy: Path | None, actor: str | None = None
+) -> Workspace:
     """Return a ledger to work with; it need not be there yet.
 
     Args:
         ledger: Its path or URL.
         policy: The policy file; None for the ledger's active policy.
         actor: Who asks; None for the environment or the login name.
-        as_of: A point in the past to look at it as it was; None for now.
 
     Raises:
         UsageError: If it can be no ledger.
@@ -59,7 +60,48 @@ def open_workspace(
     from modicum.shell import wiring
 
     refuse_no_ledger(ledger)
-    return wiring.open_workspace(ledger, policy=policy, actor=actor, as_of=as_of)
+    return wiring.open_workspace(ledger, policy=policy, actor=actor)
+
+
+def open_view(
+    ledger: str, *, policy: Path | None = None, as_of: int | str | None = None
+) -> LedgerView:
+    """Return a ledger to be asked. With a policy, an empty one is asked in its place.
+
+    Args:
+        ledger: Its path or URL.
+        policy: The policy file; None for the ledger's active policy.
+        as_of: A point in the past to look at it as it was; None for now.
+
+    Raises:
+        UsageError: If there is none, and no policy; or it was not there then.
+        InputError: If the policy is malformed.
+    """
+    view = open_or_begin(ledger, policy=policy)
+    if policy is None and not view.exists():
+        raise no_ledger_at(ledger)
+    return view if as_of is None else view.as_of(as_of)
+
+
+def say_if_empty(view: LedgerView, ledger: str) -> None:
+    """Say on standard error that an empty ledger is asked, since there is none.
+
+    Args:
+        view: The ledger.
+        ledger: Its path or URL.
+    """
+    if not view.exists():
+        note(f"note: there is no ledger at {shown(ledger)}: an empty one is asked")
+
+
+def no_ledger_at(ledger: str) -> UsageError:
+    """Return the mistake of a ledger that is not there.
+
+    Args:
+        ledger: Its path or URL.
+    """
+    remedy = "correct --ledger, or begin one with  modicum init --policy policy.yaml"
+    return _refusal(f"there is no ledger at {shown(ledger)}", remedy)
 
 
 def open_log(ledger: str) -> Store:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from modicum.workspace import Decision
 
 
+#: So wide that every table fits.
+_ENDLESS = 100_000
+
+
 def console(*, stderr: bool = False) -> Console:
     """Return a console for people; color only on a terminal, never alone."""
     from rich.console import Console
@@ -30,13 +34,46 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False, width=width)
 
 
-def print_table(table: Table) -> None:
-    """Print a table without blanks at the ends of its lines."""
-    drawn = console()
+def print_table(table: Table, *, spare: Sequence[str] = ()) -> None:
+    """Print a table without blanks at the ends of its lines.
+
+    Where there is too little room, columns are left out that can be spared. What is
+    not to be wrapped is never cut; lines are longer than the terminal then.
+
+    Args:
+        table: The table.
+        spare: The headers of the columns that can be spared, the first one first.
+    """
+    from rich.console import Console
+
+    wide, drawn = Console(width=_ENDLESS), console()
+    for header in spare:
+        if wide.measure(table).maximum > drawn.width:
+            table = _without(table, header)
+    for column in table.columns:
+        if column.no_wrap:
+            shown = (column.header, *column.cells)
+            column.min_width = max(wide.measure(one).maximum for one in shown)
+    drawn.width = max(drawn.width, wide.measure(table).minimum)
     with drawn.capture() as caught:
         drawn.print(table)
     for line in caught.get().splitlines():
         print(line.rstrip())
+
+
+def _without(table: Table, header: str) -> Table:
+    """Return a table without one of its columns."""
+    from rich.table import Table
+
+    kept = [one for one in table.columns if one.header != header]
+    found = Table(box=table.box, pad_edge=table.pad_edge)
+    for one in kept:
+        found.add_column(
+            one.header, justify=one.justify, no_wrap=one.no_wrap, overflow=one.overflow
+        )
+    for row in zip(*(one.cells for one in kept), strict=True):
+        found.add_row(*row)
+    return found
 
 
 def fitting(total: int, most: int | None) -> int:
@@ -63,6 +100,15 @@ def _harmless(line: str) -> str:
         character if character.isprintable() else json.dumps(character)[1:-1]
         for character in line
     )
+
+
+def seconds(at: str) -> str:
+    """Return a time as people read it: to the second, in UTC.
+
+    Args:
+        at: A time as entries write it.
+    """
+    return f"{at[:19]}Z"
 
 
 def note(text: str) -> None:

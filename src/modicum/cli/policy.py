@@ -11,6 +11,7 @@ from modicum.cli import (
     policy_activate,
     policy_changes,
     policy_graph,
+    policy_show,
     policy_test,
 )
 from modicum.cli.exits import Exit
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "print_counts"]
 
 app = typer.Typer(
-    help="Check, format, compile, draw, explain, compare, test and activate policies.",
+    help="Check, show, draw, explain, compare, test and activate policies.",
     no_args_is_help=True,
 )
 
@@ -149,6 +150,7 @@ def _load(file: Path) -> CompiledPolicy:
 
 
 register(app)
+policy_show.register(app)
 policy_graph.register(app)
 policy_test.register(app)
 policy_changes.register(app)

@@ -1,40 +1,37 @@
-"""`modicum policy activate`, `approve` and `reject`: another policy takes over."""
+"""`modicum policy activate`: another policy takes over."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from modicum.cli import policy_approvals
 from modicum.cli.exits import exit_for
-from modicum.cli.governance import (
-    Reason,
-    office_of,
-    print_said,
-    said_to_dict,
-)
+from modicum.cli.governance import Reason, office_of
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
 from modicum.cli.output import print_json, reporting
+from modicum.cli.policy_approvals import (
+    PolicyFile,
+    conflict_lines,
+    conflicts_to_list,
+    load,
+)
 from modicum.core.errors import ModicumError, printable
 
 if TYPE_CHECKING:
-    from modicum.policy import CompiledPolicy
     from modicum.workspace.governing.activation import Weighed
-
-File = Annotated[Path, typer.Argument(help="The policy file.", metavar="FILE")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to those about policies."""
     app.command("activate")(activate)
-    app.command("approve")(approve)
-    app.command("reject")(reject)
+    policy_approvals.add_to(app)
 
 
 def activate(
-    file: File,
+    file: PolicyFile,
     reason: Reason,
     ledger: Ledger = DEFAULT_LEDGER,
     accept_conflict: Annotated[
@@ -42,7 +39,7 @@ def activate(
         typer.Option(
             "--accept-conflict",
             help="The id of a rule, or its scope, that history exceeds and that may"
-            " stay so: it denies whatever it is about.",
+            " stay so: it denies what it is about, in the cells that are over.",
             metavar="RULE",
         ),
     ] = None,
@@ -70,7 +67,7 @@ def activate(
     from modicum.workspace.governing.activation import refuse_unready
 
     with reporting(as_json=as_json):
-        office, successor = office_of(ledger, actor), _load(file)
+        office, successor = office_of(ledger, actor), load(file)
         accept = accept_conflict or []
         if dry_run:
             weighed = office.weigh(successor, accept=accept, replaces=replaces)
@@ -91,44 +88,6 @@ def activate(
             ledger,
             as_json=as_json,
         )
-
-
-def approve(
-    file: File,
-    reason: Reason,
-    ledger: Ledger = DEFAULT_LEDGER,
-    actor: Actor = None,
-    as_json: Json = False,
-) -> None:
-    """Agree that a policy takes the place of the active one, if that asks people."""
-    with reporting(as_json=as_json):
-        said = office_of(ledger, actor).approve_policy(_load(file), reason=reason)
-        if as_json:
-            print_json({"said": [said_to_dict(said)]})
-        else:
-            print_said(said)
-
-
-def reject(
-    file: File,
-    reason: Reason,
-    ledger: Ledger = DEFAULT_LEDGER,
-    actor: Actor = None,
-    as_json: Json = False,
-) -> None:
-    """Refuse that a policy takes the place of the active one."""
-    with reporting(as_json=as_json):
-        said = office_of(ledger, actor).reject_policy(_load(file), reason=reason)
-        if as_json:
-            print_json({"said": [said_to_dict(said)]})
-        else:
-            print_said(said)
-
-
-def _load(file: Path) -> CompiledPolicy:
-    from modicum.shell.files import load_policy
-
-    return load_policy(file)
 
 
 def _print(
@@ -157,20 +116,12 @@ def _lines(
     rules = len(new.rules)
     entry = f", entry {done[0]}" if done else ""
     yield f"  {rules} rule{'' if rules == 1 else 's'}{entry}"
-    for conflict in weighed.conflicts:
-        yield f"  {_state(weighed, conflict.rule.id)}  {conflict.problem.message}"
+    yield from conflict_lines(weighed)
     for one in weighed.hearings:
         yield f"  {'ok' if one.given else 'MISSING'}  {hearing_text(one)}"
 
 
-def _state(weighed: Weighed, rule: str) -> str:
-    if rule in weighed.accepted:
-        return "accepted"
-    return "CONFLICT" if rule in weighed.made else "as before"
-
-
 def _to_dict(weighed: Weighed, done: tuple[int, str] | None) -> dict[str, object]:
-    from modicum.cli.policy_simulation import conflict_to_dict
     from modicum.workspace.governing.governance import hearing_to_dict
 
     new, old = weighed.successor, weighed.replaced.policy
@@ -183,13 +134,6 @@ def _to_dict(weighed: Weighed, done: tuple[int, str] | None) -> dict[str, object
         "replaced": {"name": old.name, "digest": old.digest},
         "changed": done is not None,
         "ledger": None if done is None else {"seq": done[0], "head": done[1]},
-        "conflicts": [
-            {
-                **conflict_to_dict(one),
-                "made": one.rule.id in weighed.made,
-                "accepted": one.rule.id in weighed.accepted,
-            }
-            for one in weighed.conflicts
-        ],
+        "conflicts": conflicts_to_list(weighed),
         "approvals": [hearing_to_dict(one) for one in weighed.hearings],
     }

@@ -63,10 +63,9 @@ def diff(
     from modicum.policy.changes.differences import differences
     from modicum.workspace.governing.activation import may_deny_more
 
-    if old == ACTIVE and ledger is None:
-        raise typer.BadParameter("the active policy is that of a ledger: add --ledger")
+    _refuse_active_of_none(old, ledger)
     with reporting(as_json=as_json):
-        before, after = _old_policy(old, ledger), _load(new)
+        before, after = _policy(old, ledger), _load(new)
         found = differences(before, after)
         met = (
             None
@@ -126,7 +125,13 @@ def simulate(
 
 
 def explain(
-    policy: Annotated[Path, typer.Argument(help="The policy file.", metavar="POLICY")],
+    policy: Annotated[
+        str,
+        typer.Argument(
+            help="A policy file, or the word `active` for the ledger's active policy.",
+            metavar="POLICY",
+        ),
+    ],
     rule: Annotated[
         str,
         typer.Argument(
@@ -151,8 +156,9 @@ def explain(
     from modicum.policy.rules import Stage
     from modicum.workspace.policies.rule_standing import rule_standing
 
+    _refuse_active_of_none(policy, ledger)
     with reporting(as_json=as_json):
-        compiled = _load(policy)
+        compiled = _policy(policy, ledger, point(as_of))
         places = find_rules(compiled, rule, context or ())
         history = None if ledger is None else read_history(ledger, point(as_of))
         told = []
@@ -177,12 +183,20 @@ def explain(
             print(f"\n… {len(places) - len(told)} more contexts: choose by --context")
 
 
-def _old_policy(old: str, ledger: str | None) -> CompiledPolicy:
-    from modicum.cli.opening import open_workspace
+def _refuse_active_of_none(named: str, ledger: str | None) -> None:
+    if named == ACTIVE and ledger is None:
+        raise typer.BadParameter("the active policy is that of a ledger: add --ledger")
 
-    if old == ACTIVE and ledger is not None:
-        return open_workspace(ledger).policy()
-    return _load(Path(old))
+
+def _policy(
+    named: str, ledger: str | None, as_of: int | str | None = None
+) -> CompiledPolicy:
+    """Return the policy of a file; or the one that is, or was, active in a ledger."""
+    from modicum.cli.opening import open_view
+
+    if named == ACTIVE and ledger is not None:
+        return open_view(ledger, as_of=as_of).policy()
+    return _load(Path(named))
 
 
 def _load(file: Path) -> CompiledPolicy:
@@ -202,10 +216,10 @@ def read_history(ledger: str, as_of: int | str | None = None) -> History:
         UsageError: If there is no ledger, or it was not there then.
         VerificationError: If its log contradicts itself.
     """
-    from modicum.cli.opening import open_workspace
+    from modicum.cli.opening import open_view
     from modicum.workspace.policies.past import history_of
 
-    view = open_workspace(ledger, as_of=as_of)
+    view = open_view(ledger, as_of=as_of)
     return history_of(view.records(), view.look()[2])
 
 

@@ -20,7 +20,7 @@ from modicum.workspace.explaining.explain import (
     ordered,
     room_text,
 )
-from modicum.workspace.policies.rule_standing import RuleStanding
+from modicum.workspace.policies.rule_standing import RuleStanding, in_cells
 
 #: How many contexts of a scope are explained at once.
 SHOWN = 6
@@ -109,8 +109,11 @@ def _standing_lines(standing: RuleStanding) -> Iterator[str]:
     else:
         limit = amount_text(spent.limit, spent.scale)
         left = room_text(standing.left, spent.scale)
+        where = in_cells(standing.loss.denying) if standing.loss.cell else ""
         state = (
-            f"left {left}" if standing.loss.allowed else "OVER: it denies everything"
+            f"left {left}"
+            if standing.loss.allowed
+            else f"OVER{where}: it denies what falls under it there"
         )
         yield f"before {before} of {spent.measure} {limit}, {state}"
     if standing.rho_left is not None:

@@ -12,6 +12,7 @@ import typer
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, Policy
 from modicum.cli.output import print_json, reporting
 from modicum.cli.policy_changes import progress
+from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.core.document import Node
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 #: So many releases are stored in one turn: others wait no longer than that.
 BATCH = 100
+#: Of so many rules over their limit it is told how, for one release.
+_OVER_SHOWN = 5
+#: So many of them are named at the end.
+_OVER_NAMED = 10
 
 
 def register(app: typer.Typer) -> None:
@@ -36,6 +41,12 @@ def record_past(
     ],
     policy: Policy = None,
     ledger: Ledger = DEFAULT_LEDGER,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it means; write nothing.")
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Explain every rule of every release.")
+    ] = False,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
@@ -45,18 +56,21 @@ def record_past(
     any counts.
     """
     from modicum.cli.opening import open_workspace
+    from modicum.workspace.trial_ledger import on_trial
 
     with reporting(as_json=as_json):
         workspace = open_workspace(ledger, policy=policy, actor=actor)
         submissions = _prepared(workspace, files)
-        decisions = list(_recorded(workspace, submissions, as_json=as_json))
+        target = on_trial(workspace) if dry_run else workspace
+        decisions = list(_recorded(target, submissions, as_json=as_json))
         if as_json:
-            print_json({"releases": [one.to_dict() for one in decisions]})
+            releases = [one.to_dict() for one in decisions]
+            print_json({"dry_run": dry_run, "releases": releases})
             return
         for decision in decisions:
-            _print(decision)
-        if len(decisions) > 1:
-            print(_summary(decisions))
+            for line in _lines(decision, full=full, dry_run=dry_run):
+                print(printable(line))
+        print(_summary(decisions, dry_run=dry_run))
 
 
 def _prepared(workspace: Workspace, files: Sequence[Path]) -> list[Submission]:
@@ -99,20 +113,34 @@ def _recorded(
                 on_step(first + len(batch), len(submissions))
 
 
-def _print(decision: Decision) -> None:
-    """Print a decision: what is assumed; all of it if something is over its limit."""
+def _lines(decision: Decision, *, full: bool, dry_run: bool) -> Iterator[str]:
+    """Yield what is to be known of a release: what it exceeds, and what is assumed."""
     first, *rest = decision.explain().splitlines()
-    print(first)
-    for line in rest:
-        if decision.over_limit or line.startswith("  note: assumed"):
-            print(line)
+    recorded = f"{decision.release}: recorded"
+    if dry_run and first.startswith(recorded):
+        first = f"{decision.release}: would be recorded{first.removeprefix(recorded)}"
+    yield first
+    if full:
+        yield from rest
+        return
+    over = [line for line in rest if line.startswith("  OVER ")]
+    yield from over[:_OVER_SHOWN]
+    if len(over) > _OVER_SHOWN:
+        yield f"  and {len(over) - _OVER_SHOWN} more over their limit (--full)"
+    yield from (line for line in rest if line.startswith("  note: assumed"))
 
 
-def _summary(decisions: Sequence[Decision]) -> str:
+def _summary(decisions: Sequence[Decision], *, dry_run: bool) -> str:
     new = sum(not one.retry for one in decisions)
     again = len(decisions) - new
     over = sorted({rule for one in decisions for rule in one.over_limit})
-    told = [f"{new} release{'' if new == 1 else 's'} recorded"]
+    verb = "would be recorded" if dry_run else "recorded"
+    told = [f"{new} release{'' if new == 1 else 's'} {verb}"]
     told += [f"{again} stood already"] if again else []
-    told += [f"over their limit now: {', '.join(over)}"] if over else []
+    if over:
+        more = len(over) - _OVER_NAMED
+        named = ", ".join(over[:_OVER_NAMED]) + (
+            f" and {more} more" if more > 0 else ""
+        )
+        told.append(f"over their limit {'then' if dry_run else 'now'}: {named}")
     return "; ".join(told)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli import record_past, release_fit
-from modicum.cli.governance import add_to_releases
+from modicum.cli import (
+    approvals,
+    governance,
+    record_past,
+    release_fit,
+    release_list,
+    release_show,
+)
 from modicum.cli.options import (
     DEFAULT_LEDGER,
     Actor,
@@ -21,15 +26,13 @@ from modicum.cli.options import (
 )
 from modicum.cli.output import print_decision, print_json, reporting
 from modicum.cli.release_files import File, read_release
-from modicum.core.errors import printable
+from modicum.cli.release_show import Id, print_standing, release_to_dict
 
 if TYPE_CHECKING:
-    from modicum.ledger import RecordedRelease, Standing
+    from modicum.ledger import Standing
     from modicum.workspace import Workspace
 
 app = typer.Typer(help="Check, submit, and follow releases.", no_args_is_help=True)
-
-Id = Annotated[str, typer.Argument(help="The release's id.", metavar="ID")]
 
 
 @app.command()
@@ -41,10 +44,10 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Say what submitting would answer now. Writes nothing; exits 0 or 3."""
-    from modicum.cli.opening import open_workspace
+    from modicum.cli.opening import open_view
 
     with reporting(as_json=as_json):
-        view = open_workspace(ledger, policy=policy, as_of=point(as_of))
+        view = open_view(ledger, policy=policy, as_of=point(as_of))
         print_decision(view.check(read_release(file)), as_json=as_json)
 
 
@@ -120,15 +123,6 @@ def void(
         )
 
 
-@app.command()
-def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
-    """Show a release as the ledger remembers it."""
-    with reporting(as_json=as_json):
-        workspace = _workspace(ledger, None, None)
-        standing = workspace.standing(release)
-        _print_standing(workspace, standing, as_json=as_json, full=True)
-
-
 def _workspace(ledger: str, policy: Path | None, actor: str | None) -> Workspace:
     from modicum.cli.opening import open_workspace
 
@@ -153,75 +147,16 @@ def _seconds(text: str) -> int:
     return int(number) * _UNITS[unit]
 
 
-def _print_standing(
-    workspace: Workspace, standing: Standing, *, as_json: bool, full: bool = False
-) -> None:
+def _print_standing(workspace: Workspace, standing: Standing, *, as_json: bool) -> None:
     if as_json:
-        print_json(_to_dict(standing, workspace.release_of(standing)))
-        return
-    status = standing.status.value
-    print(printable(f"{standing.id}: {status} (came in with entry {standing.seq})"))
-    if full:
-        for line in _shown(workspace.release_of(standing)):
-            print(printable(line))
+        print_json(release_to_dict(standing, workspace.release_of(standing)))
+    else:
+        print_standing(standing)
 
 
-def _shown(release: RecordedRelease) -> Iterator[str]:
-    for key, value in {**release.metadata, **release.labels}.items():
-        yield f"  {key}: {value}"
-    for mechanism in release.mechanisms:
-        kind = mechanism.description.get("kind")
-        yield f"  mechanism {mechanism.description.get('name')} ({kind})"
-        yield f"    reads {', '.join(mechanism.attributes) or 'no attribute'}"
-        for unit, loss in mechanism.losses.items():
-            yield f"    per {unit}: {_loss_text(loss.coordinates)}"
-
-
-def _loss_text(coordinates: tuple[int, ...]) -> str:
-    from modicum.accounting.grid import DELTA, EPS, MU2, RHO, coordinate_name
-    from modicum.core.exact import DELTA_UNIT
-    from modicum.workspace.explaining.explain import amount_text
-
-    parts = [
-        f"{coordinate_name(index)} {amount_text(coordinates[index])}"
-        for index in (EPS, RHO, MU2)
-    ]
-    if coordinates[DELTA]:
-        parts.append(f"delta {amount_text(coordinates[DELTA], DELTA_UNIT)}")
-    return ", ".join(parts)
-
-
-def _to_dict(standing: Standing, release: RecordedRelease) -> dict[str, object]:
-    from modicum.accounting.grid import DELTA, coordinate_name
-    from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
-    from modicum.workspace.explaining.explain import json_number
-
-    return {
-        "release": release.id,
-        "status": standing.status.value,
-        "entry": standing.seq,
-        "expires_at": standing.expires_at or None,
-        "labels": dict(release.labels),
-        "metadata": dict(release.metadata),
-        "content": release.content,
-        "mechanisms": [
-            {
-                **one.description,
-                "labels": dict(one.labels),
-                "losses": {
-                    unit: {
-                        coordinate_name(index): json_number(
-                            units, DELTA_UNIT if index == DELTA else LOSS_UNIT
-                        )
-                        for index, units in enumerate(loss.coordinates)
-                    }
-                    for unit, loss in one.losses.items()
-                },
-            }
-            for one in release.mechanisms
-        ],
-    }
-
-
+release_list.add_to(app)
+release_show.add_to(app)
 record_past.register(app)
-add_to_releases(app)
+app.command("approve")(governance.approve)
+app.command("reject")(governance.reject)
+approvals.add_to(app)

@@ -50,15 +50,18 @@ def fit(
     """Print the closest release that would pass: least noise, or most of the data.
 
     What is printed is a release file, with remarks. Writes nothing; exits 0, or 3 if
-    nothing passes.
+    nothing passes. A release that stands already needs nothing: that exits 0, too.
     """
     with reporting(as_json=as_json):
-        found = _checked(file, policy, ledger, as_of).largest_fit(vary, mechanism)
+        decision = _checked(file, policy, ledger, as_of, quiet=as_json)
+        found = decision.largest_fit(vary, mechanism)
         if as_json:
             print_json(found.to_dict())
+        elif decision.retry:
+            print(*found.why, sep="\n")
         else:
             _print_fit(found)
-        if not found.found:
+        if not found.found and not decision.retry:
             raise typer.Exit(Exit.DENIED)
 
 
@@ -80,7 +83,7 @@ def options(
     Writes nothing; exits 0, or 3 if it is denied and no single change helps.
     """
     with reporting(as_json=as_json):
-        decision = _checked(file, policy, ledger, as_of)
+        decision = _checked(file, policy, ledger, as_of, quiet=as_json)
         found = decision.options()
         if as_json:
             print_json(_to_dict(decision, found))
@@ -93,11 +96,13 @@ def options(
 
 
 def _checked(
-    file: Path, policy: Path | None, ledger: str, as_of: str | None
+    file: Path, policy: Path | None, ledger: str, as_of: str | None, *, quiet: bool
 ) -> Decision:
-    from modicum.cli.opening import open_workspace
+    from modicum.cli.opening import open_view, say_if_empty
 
-    view = open_workspace(ledger, policy=policy, as_of=point(as_of))
+    view = open_view(ledger, policy=policy, as_of=point(as_of))
+    if not quiet:
+        say_if_empty(view, ledger)
     return view.check(read_release(file))
 
 

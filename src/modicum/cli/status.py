@@ -9,6 +9,7 @@ import typer
 
 from modicum.cli.options import DEFAULT_LEDGER, AsOf, Json, Ledger, Policy, point
 from modicum.cli.output import fitting, print_json, print_table, reporting
+from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.ledger import RuleLoss
@@ -28,10 +29,10 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Show what every rule has spent, the tightest first."""
-    from modicum.cli.opening import open_workspace
+    from modicum.cli.opening import open_view
 
     with reporting(as_json=as_json):
-        workspace = open_workspace(ledger, policy=policy, as_of=point(as_of))
+        workspace = open_view(ledger, policy=policy, as_of=point(as_of))
         if as_json:
             print_json(_to_dict(workspace))
             return
@@ -54,41 +55,59 @@ def print_status(workspace: LedgerView, *, shown: int | None) -> None:
         table.add_column(
             title,
             justify="right" if right else "left",
-            no_wrap=title not in ("RULE", "SCALE", *cells),
+            no_wrap=title not in ("SCALE", *cells),
             overflow="fold",
         )
     for loss in kept:
         where = (loss.cell,) if cells else ()
         table.add_row(*(escape(cell) for cell in (*_cells(loss), *where)))
-    print_table(table)
+    print_table(table, spare=("", "SCALE"))
     left = len(standings) - len(kept)
     if left:
         print(f"… {left} more (--all)")
     print(_summary(workspace))
+    print(printable(_policy_words(workspace)))
 
 
 def _cells(loss: RuleLoss) -> tuple[str, ...]:
     from modicum.ledger.deciding.amounts import amounts, filled
     from modicum.workspace.explaining.explain import amount_text
+    from modicum.workspace.policies.rule_standing import in_cells
 
-    found = amounts(loss)
+    found, over = amounts(loss), not loss.allowed
     return (
         loss.rule.id,
         _bar(filled(loss)),
         amount_text(found.together, found.scale),
         amount_text(found.limit, found.scale),
         _scale(loss, found.measure),
-        _state(loss),
+        _state(loss) + (in_cells(loss.denying) if loss.cell and over else ""),
     )
 
 
 def _summary(workspace: LedgerView) -> str:
     state = workspace.state()
-    counted = state.releases.counted
+    counted, denials = state.releases.counted, state.denials
     return (
-        f"{counted} releases count, {state.denials} denials;"
+        f"{_counted(counted, 'release')} count{'s' if counted == 1 else ''},"
+        f" {_counted(denials, 'denial')};"
         f" entry {state.seq}, head {state.head[:12]}"
     )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _policy_words(workspace: LedgerView) -> str:
+    """Return which policy is shown, and which one is active if that is another."""
+    given, active = workspace.policy().policy, workspace.state().policy
+    called = f"policy `{given.name}` ({given.digest[:12]})"
+    if active is None:
+        return f"{called}, on an empty ledger: none is there yet"
+    if active.digest == given.digest:
+        return f"{called}, active since entry {active.seq}"
+    return f"{called}; active is `{active.name}` ({active.digest[:12]})"
 
 
 _BAR = 14
@@ -129,8 +148,15 @@ def _to_dict(workspace: LedgerView) -> dict[str, object]:
         del shown["alone"], shown["before"], shown["filter"]
         shown["spent"] = shown.pop("together")
         rules.append({**shown, "state": _state(loss)})
+    active = state.policy
     return {
-        "policy": {"name": compiled.policy.name, "digest": compiled.policy.digest},
+        "policy": {
+            "name": compiled.policy.name,
+            "digest": compiled.policy.digest,
+            "active": active is not None and active.digest == compiled.policy.digest,
+        },
+        "active": active
+        and {"name": active.name, "digest": active.digest, "entry": active.seq},
         "ledger": {"seq": state.seq, "head": state.head},
         "releases": state.releases.counted,
         "denials": state.denials,

@@ -151,7 +151,7 @@ def _characters(value: str) -> str:
     except UnicodeEncodeError as error:
         problem = Problem(Code.NOT_TEXT, "half of a surrogate pair is not a character")
         raise InputError(problem) from error
-    return value
+    return str.__str__(value)  # Not one of a subclass, which means something else.
 
 
 def _number_text(value: Fraction | float | Decimal) -> str:

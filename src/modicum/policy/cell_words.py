@@ -26,11 +26,18 @@ def _cells(unit: str, vocabulary: Vocabulary) -> Iterator[str]:
             yield f"{partition.name}, which no {_through(unit, fixed)} changes"
     if facts is not None and facts.period is not None:
         detail = population.time_detail.get(unit)
-        near = "" if detail is None else f", the {detail} before and after today"
+        near = "" if detail is None else f", {_near(facts.period, detail - 1)}"
         yield f"each {facts.period}{near}"
     grouped = [one for one in vocabulary.units if one in population.grouped & around]
     if grouped:
         yield f"each user group, which no {_through(unit, grouped)} leaves"
+
+
+def _near(period: str, more: int) -> str:
+    """Return which periods are told apart: the present one and some around it."""
+    if not more:
+        return f"the present {period} apart from all others"
+    return f"the present {period} and {more} before and after it"
 
 
 def _through(unit: str, fixed: list[str]) -> str:

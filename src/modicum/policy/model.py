@@ -162,6 +162,7 @@ class Policy:
             if nobody must.
         disclosed_invariants: Facts that are published outside differential privacy.
         label_marks: Where the labels stand.
+        roles_mark: Where the roles stand.
     """
 
     name: str
@@ -181,3 +182,4 @@ class Policy:
     activation: Approval | None = None
     disclosed_invariants: tuple[str, ...] = ()
     label_marks: Mapping[str, Mark | None] = field(default_factory=dict)
+    roles_mark: Mark | None = None

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from modicum.core.canonical import digest
 from modicum.core.document import Kind, Node, Scalar
-from modicum.core.errors import Code, InputError
+from modicum.core.errors import Code, InputError, Mark
 from modicum.core.exact import number_text
 from modicum.core.reading import (
     Fields,
@@ -113,6 +113,7 @@ def parse_policy(node: Node, source: str) -> Policy:
         activation=activation,
         disclosed_invariants=invariants,
         label_marks=declared.label_marks,
+        roles_mark=found.mark_of("roles"),
     )
 
 
@@ -141,6 +142,11 @@ class _Sections:
     def __init__(self, nodes: dict[str, Node | None]) -> None:
         self._nodes = nodes
         self.problems = Problems()
+
+    def mark_of(self, key: str) -> Mark | None:
+        """Return where a section stands; None if there is none."""
+        node = self._nodes[key]
+        return None if node is None else node.mark
 
     def read(self, key: str, read: Callable[[Node | None], _Read]) -> _Read:
         """Return what a section says; as if it were left out if it has mistakes."""

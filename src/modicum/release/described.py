@@ -42,8 +42,9 @@ _FIELDS = frozenset({*_PRICED_FROM, "name", "attributes", "labels"})
 _PART = frozenset({"where", "periods", "groups"})
 #: The measures in which a cost is written down.
 _MEASURES = frozenset({"eps", "delta", "rho", "mu", "rdp", "unlimited"})
-#: How numbers are written down. What stood in a file has fewer than 500 digits.
-_NUMBER = re.compile(r"\d{1,500}(\.\d{1,500})?", re.ASCII)
+#: How numbers are written down. What stood in a file has fewer than 500 digits; from
+#: Python it may be any fraction whose digits Python prints.
+_NUMBER = re.compile(r"\d{1,4300}/[1-9]\d{0,4299}|\d{1,500}(\.\d{1,500})?", re.ASCII)
 #: So many prices are remembered, of descriptions that are not longer; and of so many
 #: stretches of days how periods lie on each other there.
 _PRICES_MAX = 4096

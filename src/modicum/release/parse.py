@@ -18,7 +18,7 @@ from modicum.release.parse_mechanism import (
 )
 from modicum.release.parts import EVERYTHING
 from modicum.release.read_part import read_part
-from modicum.release.vocabulary import METADATA, Vocabulary
+from modicum.release.vocabulary import METADATA, PAST_METADATA, Vocabulary
 
 __all__ = [
     "CONTRIBUTIONS_MAX",
@@ -90,7 +90,7 @@ def parse_heading(fields: Fields, vocabulary: Vocabulary, found: Problems) -> He
     labels = parse_labels(fields, vocabulary, found)
     metadata: dict[str, str] = {}
     open_keys = [key for key in METADATA if key not in vocabulary.labels]
-    for key in (*open_keys, "released_on", "evidence", "labeled_by"):
+    for key in (*open_keys, *PAST_METADATA):
         value = fields.take_optional(key)
         if value is not None:
             with found.guard():

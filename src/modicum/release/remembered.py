@@ -40,6 +40,8 @@ _BYTES_MAX = 10_000
 _FORMAT = 2
 #: An id of plain letters: `release_id` would take it as it is.
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]{0,199}")
+#: Types whose values are no more than they look like.
+_USUAL = frozenset({str, int, float, bool, type(None)})
 #: What a mechanism may say itself, or the release for all that do not.
 _PART = frozenset({"where", "periods", "groups"})
 #: What is not part of a heading that others may share.
@@ -66,8 +68,9 @@ def read_and_price(release: Description, vocabulary: Vocabulary) -> PricedReleas
     found = plain.remembered()
     if found is None:
         found = price(parse_release(from_python(release), vocabulary), vocabulary)
-        for key, one in zip(plain.keys, found.mechanisms, strict=True):
-            vocabulary.priced.keep(key, one)
+        if _is_usual(release["mechanisms"]):
+            for key, one in zip(plain.keys, found.mechanisms, strict=True):
+                vocabulary.priced.keep(key, one)
     return found
 
 
@@ -126,6 +129,20 @@ class _Plain:
         return PricedRelease(whole, labels, tuple(priced))
 
 
+def _is_usual(value: object) -> bool:
+    """Return whether a value is made of the very types that have bytes of their own.
+
+    Anything with a buffer, such as a number of NumPy, has the bytes of its buffer: so
+    may another one that means something else.
+    """
+    kind = type(value)
+    if kind is dict:
+        return all(map(_is_usual, value)) and all(map(_is_usual, value.values()))  # type: ignore[attr-defined, call-overload]
+    if kind is list or kind is tuple:
+        return all(map(_is_usual, value))  # type: ignore[call-overload]
+    return kind in _USUAL
+
+
 def _inherited(mechanism: object, part: Part) -> Part | None:
     """Return what a mechanism inherits, if it names some of its part itself."""
     names = isinstance(mechanism, dict) and not mechanism.keys().isdisjoint(_PART)
@@ -155,7 +172,7 @@ def _heading(release: Mapping[str, object], vocabulary: Vocabulary) -> Heading:
     with found.guard():
         fields.finish()
     found.raise_any()
-    if len(written) <= _BYTES_MAX:
+    if len(written) <= _BYTES_MAX and _is_usual(rest):
         vocabulary.headings.keep(written, heading)
     return heading
 

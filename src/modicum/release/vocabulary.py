@@ -25,6 +25,8 @@ _HEADINGS_MAX = 4096
 
 #: Open text that a release may carry besides its labels.
 METADATA = ("purpose", "requester", "dataset", "audience")
+#: Open text besides, of releases that happened before; rules know nothing of it.
+PAST_METADATA = ("released_on", "evidence", "labeled_by")
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ def first_answer(
     ]
     if state.policy is None:
         notices.append(
-            f"{asking.ledger} holds nothing yet; the first submit activates this policy"
+            f"{asking.ledger} holds nothing yet: this is decided on an empty ledger"
         )
     elif not book.is_active(compiled):
         notices.append(
@@ -203,7 +203,7 @@ def refuse_other(
                 f"release `{recorded.id}` is {known.status.value}: its loss is not"
                 " counted, and its id is not used again",
                 mark,
-                help="if it did happen, record it under a new id",
+                help="submit it under a new id; if it happened, record it under one",
             )
         )
 

@@ -145,6 +145,10 @@ class LedgerView:
         """
         return self._live.read().state
 
+    def exists(self) -> bool:
+        """Return whether there is a ledger. Writes nothing."""
+        return self._store.exists()
+
     def records(self) -> Iterable[Record]:
         """Return the stored records, oldest first, unchecked. Writes nothing.
 

@@ -18,7 +18,8 @@ from modicum.ledger.state.state import ActivePolicy, Agreement, State
 from modicum.policy.model import Approval
 from modicum.policy.predicates import Constant
 
-PEOPLE = ("ada", "bob", "cyd", "dan")
+#: `Ada` and `ada` are one person.
+PEOPLE = ("Ada", "ada", "bob", "cyd")
 ROLES = ("officer", "steward")
 
 roles = st.fixed_dictionaries(
@@ -78,22 +79,34 @@ def test_approvals_are_counted_as_the_rules_say(
         one
         for one in PEOPLE
         if any(one in known.get(role, []) for role in approval.roles)
-        and (approval.requester_may_approve or one not in requesters)
+        and (
+            approval.requester_may_approve
+            or one.lower() not in {name.lower() for name in requesters}
+        )
+    }
+    could = {
+        one
+        for one in PEOPLE
+        if any(one in known.get(role, []) for role in approval.roles)
     }
     yes = [one for one in PEOPLE if worth[one] is True and one in may]
     no = [one for one in PEOPLE if worth[one] is False]
     assert list(heard.agreed) == yes
     assert list(heard.refused) == no
-    assert heard.given == (len(yes) >= approval.need and not no)
-    assert heard.missing == max(0, approval.need - len(yes))
-    assert set(heard.left) == may - set(yes) - set(no)
+    agreed = {one.lower() for one in yes}
+    assert heard.given == (len(agreed) >= approval.need and not no)
+    assert heard.given_by_names == (len(yes) >= approval.need and not no)
+    assert heard.missing == max(0, approval.need - len(agreed))
+    left = may - set(yes) - set(no)
+    assert set(heard.left) == {one for one in left if one.lower() not in agreed}
+    assert set(heard.asking) == could - may
     assert approved_by([heard, heard]) == heard.agreed
 
 
 def test_a_person_may_have_several_roles() -> None:
     policy = compiled(POLICY + "roles: {a: [ada, bob], b: [ada], c: [cyd]}\n").policy
     assert roles_of("ada", policy) == ("a", "b")
-    assert roles_of("dan", policy) == ()
+    assert roles_of("Ada", policy) == ()
     assert roles_of("ada", compiled(POLICY).policy) == ()
 
 

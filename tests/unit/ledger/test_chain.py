@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from samples.small import NOON, compiled, counts
 
-from modicum.core.canonical import decode, encode
+from modicum.core.canonical import decode, digest, encode
 from modicum.core.document import from_python
+from modicum.core.errors import Code
 from modicum.ledger import GENESIS, ChainBreakError, Event, Record, read_record, seal
 from modicum.ledger.log.events import (
     Body,
@@ -112,3 +114,19 @@ def test_a_loss_out_of_range_or_of_another_grid_is_refused() -> None:
         assert payload != record.payload
         with pytest.raises(ChainBreakError):
             read_record(Record(1, payload, digest(payload)), 1, GENESIS)
+
+
+@pytest.mark.parametrize(("version", "code"), [(3, "MOD707"), (0, "MOD702")])
+def test_what_a_later_version_wrote_is_not_called_broken(
+    version: int, code: str
+) -> None:
+    record = seal(Event(NOON, "me", BODIES[0]), 1, GENESIS)
+    plain: Any = decode(record.payload)
+    plain["event"]["v"] = version
+    payload = encode(plain)
+    later = Record(1, payload, digest(payload))
+    with pytest.raises(ChainBreakError) as caught:
+        read_record(later, 1, GENESIS)
+    (problem,) = caught.value.problems
+    assert problem.code.value == code
+    assert (problem.code is Code.NOT_A_LEDGER) == ("later version" in problem.message)

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from modicum.ledger.deciding.balances import facts_of
+from modicum.ledger.deciding.matching import Matching
 from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
+from modicum.policy.compile import compile_text
 from modicum.policy.predicates import Scope
 from modicum.release import Label, Vocabulary
 
+POLICY = """
+modicum: policy/v1
+name: facts
+labels: {labels}
+policies: [{{name: all, when: 'm.topic == "strict"', unit: user, budget: {{rho: 1}}}}]
+schema: {{attributes: {{age: low}}}}
+units: {{user: {{id: user_id}}}}
+"""
 PURPOSE = Label(("ads", "care"), "care")
 
 
@@ -38,3 +50,14 @@ def test_what_was_a_label_then_and_is_one_now_is_read_as_it_was() -> None:
     release = recorded({"purpose": "ads"}, {"evidence": "https://example.org"})
     (facts,) = facts_of(release, words(purpose=PURPOSE))
     assert facts.labels[Scope.MECHANISM, "purpose"] == "ads"
+
+
+def test_what_was_open_text_is_not_mixed_up_with_what_was_not() -> None:
+    text = POLICY.format(labels="{topic: {values: [strict, lax], default: strict}}")
+    matching = Matching(compile_text(text.encode(), "policy.yaml"))
+    mechanism = replace(recorded({}, {}).mechanisms[0], attributes=("age",))
+    plain = replace(recorded({}, {}), mechanisms=(mechanism,))
+    lax = replace(plain, metadata={"topic": "lax"})
+    assert matching.of(plain).over_history
+    assert not matching.of(lax).over_history
+    assert matching.of(plain).over_history

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -362,8 +363,48 @@ def test_a_loss_for_a_unit_that_may_come_later_is_not_believed() -> None:
     more = with_mechanism(losses={**TWIN.losses, "home": NOTHING})
     with pytest.raises(UnderstatedError, match="`home`, which is no unit"):
         audited_with(more)
-    # Without a loss, it is charged without limit.
-    assert audited_with(with_mechanism(losses={})).entries == 2
+
+
+@pytest.mark.spec("AUD-9")
+def test_a_loss_that_is_left_out_is_found_but_in_the_first_version() -> None:
+    none = with_mechanism(losses={})
+    with pytest.raises(UnderstatedError, match="it states no loss for `user`"):
+        audited_with(none)
+    # It is charged without limit.
+    words = compiled(audited.ASKING).policy.vocabulary
+    Repricing().check(none, words, 2, 1)
+
+
+@pytest.mark.spec("AUD-9")
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        {"mechanism": "declared", "cost": {"user": {"eps": Fraction(1, 3)}}},
+        {"mechanism": "declared", "cost": {"user": {"rdp": {3: Fraction(1, 7)}}}},
+        {
+            "mechanism": "declared",
+            "cost": {"user": {"rho": Fraction(10**400 + 1, 3**800)}},
+        },
+        {
+            "mechanism": "gaussian",
+            "sigma": Fraction(10, 3),
+            "sensitivity": {"user": {"l2": Fraction(2, 3)}},
+        },
+    ],
+)
+def test_numbers_that_no_file_can_hold_are_priced_again(
+    mechanism: dict[str, Any],
+) -> None:
+    policy = compiled(audited.ASKING)
+    asked = {"name": "thirds", "attributes": ["age"], **mechanism}
+    release = price_release({"release": "r-1", "mechanisms": [asked]}, policy)
+    assert audited_with(release).unpriced == Unpriced()
+
+
+def test_open_text_that_may_become_a_label_is_found() -> None:
+    forged = described_anew(replace(ONE, metadata={"topic": "lax"}))
+    with pytest.raises(ChainBreakError, match="`topic`, which is no open text"):
+        audited_with(forged)
 
 
 @pytest.mark.spec("AUD-9")

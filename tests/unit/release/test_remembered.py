@@ -6,9 +6,11 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from enum import StrEnum
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+import numpy as np
 import pytest
 from budget import examples
 from hypothesis import given, settings
@@ -266,3 +268,50 @@ def test_a_memory_is_bounded() -> None:
         assert memory.get(number) == number + 1
     known = [number for number in range(10) if memory.get(number) is not None]
     assert 1 <= len(known) <= 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        np.array([0.25]),
+        np.int64(np.float64(0.25).view(np.int64)),
+        np.float64(0.25).tobytes(),
+        bytearray(np.float64(0.25).tobytes()),
+    ],
+    ids=["array", "integer", "bytes", "bytearray"],
+)
+def test_equal_buffers_are_not_one_price(other: Any) -> None:
+    def asking(rho: Any) -> Written:
+        cost = {"user": {"rho": rho}, "day": {"rho": rho}}
+        mechanism = {"mechanism": "declared", "attributes": ["age"], "cost": cost}
+        return {"release": "r", "mechanisms": [mechanism]}
+
+    vocabulary = words()
+    first = read_and_price(asking(np.float64(0.25)), vocabulary)
+    assert read_and_price(asking(0.25), vocabulary) == first
+    alone = outcome(read_and_price, asking(other), words())
+    assert outcome(read_and_price, asking(other), vocabulary) == alone
+    assert alone != first
+
+
+def test_text_of_a_subclass_is_plain_text() -> None:
+    class Aim(StrEnum):
+        A = "a"
+
+    class Name(str):
+        __slots__ = ()
+
+    def asking(aim: str, name: str) -> Written:
+        cost = {"user": {"rho": 1}, "day": {"rho": 1}}
+        mechanism = {
+            "name": name,
+            "mechanism": "declared",
+            "attributes": [name],
+            "cost": cost,
+        }
+        return {"release": name, "aim": aim, "mechanisms": [mechanism]}
+
+    plain = read_and_price(asking("a", "age"), words())
+    found = read_and_price(asking(Aim.A, Name("age")), words())
+    assert found == plain
+    assert content_digest(found.release) == content_digest(plain.release)

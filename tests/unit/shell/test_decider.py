@@ -179,6 +179,24 @@ def test_a_batch_has_an_answer_for_each(decider: Decider, store: Gate) -> None:
     assert store.turns == turns + 1
 
 
+def test_what_is_asked_again_is_what_was_asked_at_first(
+    decider: Decider, tmp_path: Path
+) -> None:
+    """The caller may make another release of the same mapping meanwhile."""
+    decider.submit(counts("r-1"))
+    with Decider(SqliteStore(tmp_path / "ledger.db"), FixedClock(NOON)) as follower:
+        clerk, asked = follower._clerk, counts("first")
+        waiting = (
+            clerk.submission(asked, "", post=False, reserve_seconds=60),
+            clerk.past(asked, ""),
+        )
+        asked["release"] = "second"
+        for one in waiting:
+            assert one.again is not None
+            work: Any = one.again(follower.policy())
+            assert work.args[0].release.id == "first"
+
+
 def test_a_batch_may_be_longer_than_the_line(store: Gate) -> None:
     with serving(store, limits=Limits(batch=4, queue=5)) as decider:
         asked = [counts(f"r-{n}", rho="0.0001") for n in range(11)]

@@ -77,6 +77,31 @@ def test_an_encrypted_key_needs_its_passphrase(tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught:
             load_key(path, wrong)
         assert "passphrase" in caught.value.render()
+        assert "is not a private key" not in caught.value.render()
+    bare = tmp_path / "bare.pem"
+    make_key(bare)
+    with pytest.raises(InputError, match="is not encrypted"):
+        load_key(bare, b"correct horse")
+
+
+@pytest.mark.parametrize("name", ["key.pem.pub", "renamed"])
+def test_a_public_key_does_not_sign_and_is_no_secret(tmp_path: Path, name: str) -> None:
+    make_key(tmp_path / "key.pem")
+    (tmp_path / "key.pem.pub").rename(tmp_path / name)
+    for read in (load_key, needs_passphrase):
+        with pytest.raises(InputError, match="is a public key") as caught:
+            read(tmp_path / name)
+        assert "chmod" not in caught.value.render()
+
+
+def test_a_parser_is_not_heard_about_a_claim(tmp_path: Path) -> None:
+    for data in (b"junk\n", b"\xff\xfe", b""):
+        (tmp_path / "claim").write_bytes(data)
+        with pytest.raises(InputError, match="no checkpoint and no receipt") as caught:
+            load_claim(tmp_path / "claim")
+        told = caught.value.render()
+        assert "it is not JSON" in told
+        assert "line 1 column 1" not in told
 
 
 def test_what_is_no_key_is_refused(tmp_path: Path) -> None:

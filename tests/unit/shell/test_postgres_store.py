@@ -21,6 +21,7 @@ from modicum.core.errors import (
     VerificationError,
 )
 from modicum.shell.storage.fair_lock import FairLock
+from modicum.shell.storage.postgres_errors import meant
 from modicum.shell.storage.postgres_store import PostgresStore
 from modicum.shell.storage.postgres_url import parse_address
 from modicum.shell.storage.stores import open_store
@@ -314,8 +315,9 @@ def test_the_rights_that_the_manual_names_are_enough(
     assert (app.checkpoints(), app.load_snapshot()) == ([b"c"], b"s")
     auditor = PostgresStore(store.name.replace("postgres@", f"{reader}@"))
     assert list(auditor.read(0)) == list(app.read(0)) == numbered(1, 2)
-    with pytest.raises(UsageError, match="permission denied"):
+    with pytest.raises(UsageError, match="permission denied") as caught:
         append(auditor, numbered(3, 3))
+    assert "grant this role" in caught.value.problems[0].help
     for statement in (f"DELETE FROM {s}.events", f"UPDATE {s}.events SET hash = ''"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             postgres.execute(statement, postgres.url.replace("postgres@", f"{user}@"))
@@ -349,13 +351,37 @@ def test_a_dump_is_a_ledger_that_goes_on(
 
 
 def test_a_database_that_is_not_there_is_said_so(postgres: Cluster) -> None:
-    for url in (
-        postgres.url.replace("/postgres?", "/nowhere?"),
-        postgres.url.replace("postgres@", "nobody@"),
+    for url, remedy in (
+        (postgres.url.replace("/postgres?", "/nowhere?"), "createdb"),
+        (postgres.url.replace("postgres@", "nobody@"), "correct the user"),
     ):
         with pytest.raises(UsageError, match="does not exist") as caught:
             PostgresStore(url).exists()
         assert caught.value.code is Code.LEDGER_MISSING
+        assert remedy in caught.value.problems[0].help
+
+
+@pytest.mark.parametrize(
+    ("error", "committing", "remedy"),
+    [
+        (psycopg.OperationalError("it went away"), True, "modicum release show"),
+        (psycopg.OperationalError("it went away"), False, "nothing is acknowledged"),
+        (psycopg.errors.InsufficientPrivilege("verweigert"), False, "grant this role"),
+        (psycopg.errors.InvalidCatalogName("unbekannt"), False, "createdb"),
+        (psycopg.errors.InvalidPassword("falsch"), False, "~/.pgpass"),
+        (
+            psycopg.OperationalError('no pg_hba.conf entry, database "d"'),
+            False,
+            "let the server's pg_hba.conf",
+        ),
+    ],
+)
+def test_each_trouble_has_its_own_remedy(
+    error: psycopg.Error, committing: bool, remedy: str
+) -> None:
+    address = parse_address("postgresql://h/d")
+    (problem,) = meant(address, error, committing=committing).problems
+    assert remedy in problem.help
 
 
 # --- addresses and secrets ---
@@ -410,6 +436,24 @@ def test_a_url_that_is_malformed_is_not_repeated(url: str) -> None:
     with pytest.raises(UsageError) as caught:
         open_store(url)
     assert "s3cr" not in caught.value.render().lower()
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant_name"),
+    [
+        ("modicum_legder=a", "modicum_ledger"),
+        ("sslmode=prefer&conect_timeout=3", "connect_timeout"),
+    ],
+)
+def test_a_mistyped_parameter_is_told_by_the_one_that_is_meant(
+    typed: str, meant_name: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_address(f"postgresql://u:s3cret@h/d?{typed}")
+    told = caught.value.render()
+    assert f"`{meant_name}`" in told
+    assert typed not in told
+    assert "s3cret" not in told
 
 
 def test_what_the_driver_says_is_passed_on_without_secrets(

@@ -14,13 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples.audited import HOSTILE, bundle, checkpoint, key, log
 from samples.first_version import strange_log
+from samples.small import NOON, POLICY, compiled, counts
 
 from modicum.core.errors import VerificationError
+from modicum.shell.clock import FixedClock
 from modicum.shell.proofs.verification import Trust
 from modicum.shell.report.markup import bar, element, joined, table, visible
 from modicum.shell.report.page import SHOWN, page
-from modicum.shell.report.reading import opened_bundle, report_on
+from modicum.shell.report.reading import opened_bundle, opened_ledger, report_on
 from modicum.shell.report.statement import Statement
+from modicum.shell.storage.sqlite_store import SqliteStore
+from modicum.workspace import Workspace
 
 EMPTY_TAGS = {"meta"}
 
@@ -141,6 +145,58 @@ def test_a_statement_tells_everything_that_a_reader_must_know(
         assert words in said
 
 
+def test_what_was_accepted_is_told_beside_what_it_came_to(tmp_path: Path) -> None:
+    """What is recorded later may be more than anybody accepted, and in other cells."""
+    text = POLICY + "population: {partition_by: {region: {values: [A, B], "
+    text += "immutable: [user]}}}\n"
+    ledger = tmp_path / "ledger.db"
+
+    def office(policy: str | None = None) -> Workspace:
+        given = None if policy is None else compiled(policy)
+        store = SqliteStore(ledger, wait_seconds=20)
+        return Workspace(store, FixedClock(NOON), policy=given, actor="ana")
+
+    def told() -> tuple[dict[str, object], str]:
+        with opened_ledger(ledger) as source:
+            found = report_on(source, Trust())
+        (line,) = [
+            one
+            for one in _list(found.to_dict()["rules"])
+            if one["rule"] == "global @standard"
+        ]
+        return line, " ".join(read(page(found)).said)
+
+    office(text).init()
+    office().submit(counts("a", rho="0.002", where={"region": "A"}), post=True)
+    tight = compiled(text.replace("budget: 2.0}", "budget: 0.1}"))
+    office().governance.activate(tight, reason="less", accept=["global"])
+    first, said = told()
+    assert first["accepted"] is True
+    then = {
+        "entry": 5,
+        "scale": first["scale"],
+        "spent": first["spent"],
+        "cells_denying": 1,
+    }
+    assert first["accepted_at"] == then
+    assert "over in 1 cell; accepted at " in said
+    assert "in 1 cell (entry 5)" in said
+    office().record_past(counts("b", rho="0.2", where={"region": "B"}))
+    later, said = told()
+    assert later["accepted_at"] == then
+    assert later["cells_denying"] == 2
+    assert later["spent"] != then["spent"]
+    assert "over in 2 cells; accepted at " in said
+    assert "in the cells that are over" in said
+    for rule in _list(told_of(ledger)["rules"]):
+        assert (rule["accepted_at"] is None) == (not rule["accepted"])
+
+
+def told_of(ledger: Path) -> dict[str, object]:
+    with opened_ledger(ledger) as source:
+        return report_on(source, Trust()).to_dict()
+
+
 def _list(value: object) -> list[dict[str, object]]:
     assert isinstance(value, list)
     return value
@@ -191,7 +247,7 @@ def test_losses_that_are_believed_are_told(tmp_path: Path, many: int) -> None:
 
 @pytest.mark.spec("AUD-9")
 def test_of_losses_that_were_compared_nothing_is_told(statement: Statement) -> None:
-    assert "priced again" not in "".join(read(page(statement)).said)
+    assert "could not be priced again" not in "".join(read(page(statement)).said)
 
 
 @pytest.mark.spec("AUD-6")

@@ -18,6 +18,7 @@ from modicum.core.errors import (
     UsageError,
 )
 from modicum.ledger import event_of
+from modicum.ledger.deciding.approvals import Hearing
 from modicum.ledger.log.events import (
     Annotated,
     DisclosureRecorded,
@@ -152,6 +153,99 @@ def test_what_was_said_can_be_read(tmp_path: Path) -> None:
     (heard,) = office.hearings(PUBLIC)
     assert heard.left == ("pavel",)
     assert office.spoken("r-2") == ()
+
+
+def test_the_same_word_again_adds_nothing(tmp_path: Path) -> None:
+    of(tmp_path, "admin", APPROVED).init()
+    office = of(tmp_path, "olga").governance
+    first = office.approve(PUBLIC, reason="fine")
+    again = office.approve("r-1", reason=" fine ")
+    assert (first.repeated, again.repeated) == (False, True)
+    assert (again.seq, again.hearings) == (2, ())
+    assert office.approve(PUBLIC, reason="fine").hearings == first.hearings
+    assert len(bodies(tmp_path)) == 2
+    # Another reason, another person, another content and a change of mind are new.
+    assert not office.approve(PUBLIC, reason="finer").repeated
+    assert not of(tmp_path, "pavel").governance.approve("r-1", reason="finer").repeated
+    other = counts("r-1", rho="0.002", audience="public")
+    assert not office.approve(other, reason="finer").repeated
+    for verb in (office.reject, office.approve):
+        assert not verb(PUBLIC, reason="finer").repeated
+    assert len(bodies(tmp_path)) == 7
+
+
+# --- one person with two names ----------------------------------------------------
+
+TWO_NAMES = APPROVED.replace("[olga, pavel]", "[mia, Mia]")
+BOTH_NAMES = TWO_NAMES + "activation: {need: 2, from: [officer]}\n"
+
+
+def test_one_person_has_one_name_in_the_roles() -> None:
+    for roles in ("{officer: [mia, Mia]}", "{officer: [mia], steward: [ada, MIA]}"):
+        with pytest.raises(InputError, match="are one person") as caught:
+            compiled(f"{POLICY}roles: {roles}\n").refuse_mistakes()
+        assert caught.value.code is Code.DUPLICATE_NAME
+    compiled(f"{POLICY}roles: {{a: [mia, mio], b: [mia]}}\n").refuse_mistakes()
+
+
+@pytest.mark.spec("POL-11")
+def test_who_has_two_names_agrees_once(tmp_path: Path) -> None:
+    of(tmp_path, "admin", BOTH_NAMES).init()
+    of(tmp_path, "mia").governance.approve(PUBLIC, reason="fine")
+    with pytest.raises(ApprovalError, match="cannot approve") as caught:
+        of(tmp_path, "Mia").governance.approve(PUBLIC, reason="fine")
+    assert "differs in capitals only" in caught.value.render()
+    # By the id alone it cannot be told what is asked for: the word is kept.
+    of(tmp_path, "Mia").governance.approve("r-1", reason="fine")
+    with pytest.raises(ApprovalError, match="needs approval"):
+        of(tmp_path, "ann").submit(PUBLIC)
+    with pytest.raises(ApprovalError, match="needs approval"):
+        of(tmp_path, "ann").submit(PUBLIC, post=True)
+    new = compiled(POLICY)
+    of(tmp_path, "mia").governance.approve_policy(new, reason="fine")
+    with pytest.raises(ApprovalError, match="needs approval"):
+        of(tmp_path, "admin").governance.activate(new, reason="simpler")
+    assert of(tmp_path, "reader").verify().entries == 4
+
+
+@pytest.mark.spec("POL-11")
+def test_a_log_of_a_version_that_counted_names_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of(tmp_path, "admin", BOTH_NAMES).init()
+    new = compiled(POLICY)
+    with monkeypatch.context() as earlier:
+        by_names = property(lambda one: max(one.approval.need - len(one.agreed), 0))
+        earlier.setattr(Hearing, "missing", by_names)
+        earlier.setattr("modicum.ledger.deciding.approvals.meant_by", str)
+        for name in ("mia", "Mia"):
+            of(tmp_path, name).governance.approve(PUBLIC, reason="fine")
+            of(tmp_path, name).governance.approve_policy(new, reason="fine")
+        assert of(tmp_path, "ann").submit(PUBLIC, post=True).allowed
+        assert of(tmp_path, "ann").governance.activate(new, reason="simpler").changed
+    assert of(tmp_path, "reader").verify().decisions == 1
+    assert of(tmp_path, "ann").submit(counts("r-2")).allowed
+
+
+def test_who_asks_is_told_that_they_do_not_count(tmp_path: Path) -> None:
+    of(tmp_path, "admin", APPROVED).init()
+    for name in ("olga", "pavel"):
+        of(tmp_path, name).governance.approve(PUBLIC, reason="agreed")
+    with pytest.raises(ApprovalError) as caught:
+        of(tmp_path, "Olga").submit(PUBLIC)
+    told = caught.value.render()
+    assert "missing 1 more and nobody is left to ask" in told
+    assert "not counted: olga, who asks for it" in told
+    assert "help: let somebody else ask for it" in told
+    assert of(tmp_path, "ann").submit(PUBLIC).allowed
+
+
+def test_a_name_in_other_capitals_is_shown_as_it_is_written(tmp_path: Path) -> None:
+    of(tmp_path, "admin", APPROVED).init()
+    with pytest.raises(ApprovalError) as caught:
+        of(tmp_path, "OLGA").governance.approve(PUBLIC, reason="agreed")
+    assert "it names `olga`" in caught.value.render()
+    assert len(bodies(tmp_path)) == 1
 
 
 # --- another policy ---------------------------------------------------------------
@@ -307,6 +401,37 @@ def test_history_is_told_in_the_words_of_the_new_policy(tmp_path: Path) -> None:
     of(tmp_path, "reader").verify()
 
 
+@pytest.mark.spec("LED-10")
+def test_a_rule_over_its_limit_denies_in_the_cells_that_are_over(
+    tmp_path: Path,
+) -> None:
+    """So it is told, too: by the one who activates, and by what denies."""
+    of(tmp_path, "admin", POLICY + REGIONS).init()
+    of(tmp_path, "ann").submit(
+        counts("eu", rho="0.002", where={"region": "EU"}), post=True
+    )
+    office, tight = of(tmp_path, "admin").governance, compiled(TIGHT + REGIONS)
+    with pytest.raises(InputError) as caught:
+        office.activate(tight, reason="less")
+    told = caught.value.render()
+    assert "it then denies what it is about, in the cells that are over:" in told
+    office.activate(tight, reason="less", accept=["global"])
+    for region, allowed in (("EU", False), ("US", True)):
+        tiny = counts(f"tiny-{region}", rho="1e-9", where={"region": region})
+        assert of(tmp_path, "ann").submit(tiny).allowed == allowed
+    standing = {one.rule.id: one for one in of(tmp_path, "ann").standings()}
+    assert standing["global @standard"].denying == 1
+    assert not of(tmp_path, "ann").submit(counts("all", rho="1e-9")).allowed
+
+
+def test_where_a_rule_has_one_cell_no_cells_are_spoken_of(tmp_path: Path) -> None:
+    of(tmp_path, "admin", POLICY).init()
+    of(tmp_path, "ann").submit(counts("r-1", rho="0.002"), post=True)
+    with pytest.raises(InputError) as caught:
+        of(tmp_path, "admin").governance.activate(compiled(TIGHT), reason="less")
+    assert "it then denies what it is about:" in caught.value.render()
+
+
 # --- what is known of the past ----------------------------------------------------
 
 
@@ -433,6 +558,15 @@ def test_remarks_stand_in_the_log(tmp_path: Path) -> None:
         with pytest.raises(InputError):
             office.annotate("what?" if wrong else "  ", **wrong)
     assert of(tmp_path, "reader").state().annotations == 2
+
+
+def test_a_remark_may_be_about_a_disclosure(tmp_path: Path) -> None:
+    of(tmp_path, "admin", POLICY).init()
+    office = of(tmp_path, "eve").governance
+    office.disclose(DISCLOSED)
+    assert office.annotate("asked by the court", about="extract-2018") == 3
+    with pytest.raises(InputError, match="no release and no disclosure"):
+        office.annotate("what?", about="extract-2019")
 
 
 DISCLOSED: dict[str, Any] = {

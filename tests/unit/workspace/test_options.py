@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import date
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import parted
 from samples.parted import costs, mechanism, noise, policy, priced, release, trials
-from samples.small import workspace
+from samples.small import counts, workspace
 
 from modicum.core.errors import UnavailableError, UsageError
 from modicum.ledger import Balances, decide
@@ -205,3 +206,18 @@ def test_too_many_cells_are_said() -> None:
     assert "note: the cells of user-month are too many to be told apart" in said[0][1]
     assert said[1][0] == []
     assert "note:" not in said[1][1]
+
+
+def test_numbers_that_no_file_can_hold_are_explained_and_varied(tmp_path: Path) -> None:
+    """From Python, a number may be a third."""
+    third = counts("third")
+    third["mechanisms"][0]["cost"]["user"]["rho"] = Fraction(1000, 3)
+    ledger = workspace(tmp_path)
+    denied = ledger.submit(third)
+    assert not denied.allowed
+    assert "third" in str(denied)
+    assert denied.explain()
+    found = denied.largest_fit("rho")
+    assert found.release is not None
+    assert ledger.check(found.release).allowed
+    assert denied.options()

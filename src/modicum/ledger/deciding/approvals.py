@@ -15,6 +15,7 @@ from modicum.ledger.deciding.balances import facts_of
 from modicum.ledger.log.events import RecordedRelease
 from modicum.ledger.state.state import Agreement, State
 from modicum.policy import Policy
+from modicum.policy.declarations.people import meant_by
 from modicum.policy.model import Approval
 from modicum.policy.predicates import Facts, Scope, holds
 
@@ -28,22 +29,35 @@ class Hearing:
         agreed: The people who agree and count, in the order of their names.
         refused: The people who refuse, in the order of their names.
         left: The people who could still agree, in the order of their names.
+        asking: The people who could agree if they did not ask for it themselves, in
+            the order of their names.
     """
 
     approval: Approval
     agreed: tuple[str, ...]
     refused: tuple[str, ...]
     left: tuple[str, ...]
+    asking: tuple[str, ...] = ()
 
     @property
     def missing(self) -> int:
-        """How many more people must agree."""
-        return max(self.approval.need - len(self.agreed), 0)
+        """How many more people must agree. Who has two names is one of them."""
+        people = {meant_by(name) for name in self.agreed}
+        return max(self.approval.need - len(people), 0)
 
     @property
     def given(self) -> bool:
         """Whether enough people agree and nobody refuses."""
         return not self.missing and not self.refused
+
+    @property
+    def given_by_names(self) -> bool:
+        """Whether enough names agree and nobody refuses.
+
+        Earlier versions counted names, and took policies whose roles write one person
+        in two ways. What they let in stands, so an audit asks for no more than this.
+        """
+        return len(self.agreed) >= self.approval.need and not self.refused
 
 
 def approvals_asked(release: RecordedRelease, policy: Policy) -> tuple[Approval, ...]:
@@ -135,15 +149,10 @@ def hearings(
             where the approval allows it.
     """
     last = {one.by: one for one in said}
-    asking = {_plainly(one) for one in requesters}
+    asking = {meant_by(one) for one in requesters}
     people = {person for each in roles.values() for person in each}
-    own = frozenset(person for person in people if _plainly(person) in asking)
+    own = frozenset(person for person in people if meant_by(person) in asking)
     return tuple(_hearing(approval, last, roles, own) for approval in asked)
-
-
-def _plainly(person: str) -> str:
-    """Return a name as it is meant, however it is written."""
-    return person.strip().casefold()
 
 
 def _hearing(
@@ -168,8 +177,15 @@ def _hearing(
         approval,
         tuple(sorted(agreed)),
         tuple(sorted(refused)),
-        tuple(sorted(may - agreed - refused)),
+        _left(may - refused, agreed),
+        tuple(sorted(entitled - may)),
     )
+
+
+def _left(may: set[str], agreed: set[str]) -> tuple[str, ...]:
+    """Return whose word could still count: not who agreed under another name."""
+    known = {meant_by(name) for name in agreed}
+    return tuple(sorted(name for name in may if meant_by(name) not in known))
 
 
 def approved_by(heard: Iterable[Hearing]) -> tuple[str, ...]:

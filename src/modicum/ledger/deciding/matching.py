@@ -58,6 +58,8 @@ class Matching:
     def __init__(self, compiled: CompiledPolicy) -> None:
         self._stages = compiled.rules, compiled.release_rules
         self._vocabulary = compiled.policy.vocabulary
+        #: What may stand as open text: of an older policy it may be a label now.
+        self._texts = tuple(dict.fromkeys((*METADATA, *self._vocabulary.labels)))
         self._by_name = any(map(_looks_at_a_name, _predicates(self._stages)))
         self._found: dict[object, Matches] = {}
         #: What was asked last: the same release is mostly asked for again next.
@@ -83,7 +85,7 @@ class Matching:
 
     def _key(self, release: RecordedRelease) -> object:
         """Return all that predicates may look at, but names."""
-        texts = (release.metadata.get(name) for name in METADATA)
+        texts = (release.metadata.get(name) for name in self._texts)
         mechanisms = (
             (
                 one.attributes,

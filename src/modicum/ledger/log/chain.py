@@ -48,6 +48,20 @@ class ChainBreakError(VerificationError):
         super().__init__(problem)
 
 
+class LaterEntryError(ChainBreakError):
+    """A stored record is of a later version: it is not broken, it cannot be read."""
+
+    def __init__(self, seq: int, why: str) -> None:
+        super().__init__(seq, why)
+        problem = Problem(
+            Code.NOT_A_LEDGER,
+            f"entry {seq} was written by a later version of modicum: {why}",
+            notes=("the ledger is not broken; going back to a backup loses losses",),
+            help="use the version that wrote it, or a newer one",
+        )
+        self.problems = (problem,)
+
+
 def seal(event: Event, seq: int, previous: str) -> Record:
     """Return the record that chains an event to the one before it."""
     event_joined = event_format.to_joined(event)
@@ -111,5 +125,7 @@ def _contents(payload: bytes, seq: int) -> dict[str, Plain]:
 def _event(plain: dict[str, Plain], seq: int) -> Event:
     try:
         return event_format.from_plain(plain["event"])
+    except event_format.LaterVersionError as error:
+        raise LaterEntryError(seq, str(error)) from error
     except ValueError as error:
         raise ChainBreakError(seq, f"it cannot be read ({error})") from error

@@ -78,10 +78,15 @@ def to_joined(event: Event) -> dict[str, Joined]:
     return {**_heading(event), "body": joined}
 
 
+class LaterVersionError(ValueError):
+    """An event of a version that came after this version of modicum."""
+
+
 def from_plain(plain: Plain) -> Event:
     """Return the event that plain data encodes.
 
     Raises:
+        LaterVersionError: If it is of a later version.
         ValueError: If anything is missing, left over, or not of its form.
     """
     fields = read_mapping(plain)
@@ -89,7 +94,8 @@ def from_plain(plain: Plain) -> Event:
     version = fields["v"]
     if type(version) is not int or not 1 <= version <= EVENT_VERSION:
         message = f"event version {version} is not one of 1 to {EVENT_VERSION}"
-        raise ValueError(message)
+        is_later = type(version) is int and version > EVENT_VERSION
+        raise LaterVersionError(message) if is_later else ValueError(message)
     kind = read_text(fields["kind"])
     form = _BY_NAME[version].get(kind)
     if form is None:

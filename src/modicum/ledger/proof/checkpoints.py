@@ -161,6 +161,7 @@ def genuine(presented: Presented, verify: Verify, trusted: Collection[str]) -> N
             presented,
             f"it is signed by the key {signed.claim.key[:12]}…, which is not one of"
             " those named as trusted",
+            remedy="perhaps another key was meant; if not, keep it as evidence",
         )
 
 
@@ -187,12 +188,16 @@ def borne_out(
     return tuple(findings)
 
 
-def _refused(presented: Presented, why: str) -> VerificationError:
+def _refused(
+    presented: Presented,
+    why: str,
+    remedy: str = "keep both: what was signed and what is there now are evidence",
+) -> VerificationError:
     what = "receipt" if isinstance(presented.signed.claim, Receipt) else "checkpoint"
     return VerificationError(
         Problem(
             Code.LEDGER_BROKEN,
             f"the {what} of {presented.source} does not hold: {why}",
-            help="keep both: what was signed and what is there now are evidence",
+            help=remedy,
         )
     )

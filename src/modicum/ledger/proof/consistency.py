@@ -27,7 +27,10 @@ from modicum.ledger.state.state import State
 from modicum.policy import Policy
 from modicum.release import EVERYTHING, Vocabulary
 from modicum.release.parts import part_to_plain
+from modicum.release.vocabulary import METADATA, PAST_METADATA
 
+#: What releases carry besides labels.
+_OPEN_TEXT = frozenset({*METADATA, *PAST_METADATA})
 #: No reservation is written for longer.
 RESERVATION_MAX = timedelta(days=90)
 
@@ -46,6 +49,10 @@ def contradiction(release: RecordedRelease, vocabulary: Vocabulary) -> str:
         return "it has no mechanism"
     if not _are_completed(release.labels, {}, vocabulary):
         return "its labels are not those of the policy"
+    for key in release.metadata:
+        # A later policy may have a label of that name, and would read it.
+        if key not in _OPEN_TEXT or key in vocabulary.labels:
+            return f"it says `{key}`, which is no open text of a release"
     names = set()
     for one in release.mechanisms:
         name, kind = one.description.get("name"), one.description.get("kind")
@@ -171,7 +178,7 @@ def _ill_reserved(
 ) -> str:
     heard = hearings_of_release(body.release, policy, state, event.actor)
     called = f"release `{body.release.id}`"
-    if not all(one.given for one in heard):
+    if not all(one.given_by_names for one in heard):
         return f"{called} was reserved without approval"
     if approved_by(heard) != body.approved_by:
         return f"{called} names others than those who agreed"
@@ -185,7 +192,7 @@ def _ill_activated(
     body: PolicyActivated, event: Event, policy: Policy, state: State
 ) -> str:
     heard = hearings_of_policy(body.digest, policy, state, event.actor)
-    if not all(one.given for one in heard):
+    if not all(one.given_by_names for one in heard):
         return f"policy `{body.name}` was activated without approval"
     if event.version > 1 and not body.reason.strip():
         return f"policy `{body.name}` replaced another without a reason"

@@ -174,6 +174,8 @@ class Repricing:
             _WrongError: If it states too little, or has no price and must have one.
         """
         _refuse_misplaced(one, vocabulary)
+        if version >= _PRICED_SINCE:
+            _refuse_missing(one, vocabulary)
         try:
             priced = self._prices.losses(one.description, one.attributes, one.part)
         except InputError as error:
@@ -226,6 +228,17 @@ def _refuse_misplaced(one: RecordedMechanism, vocabulary: Vocabulary) -> None:
                 f"it states a loss for `{unit}` under {stated} neighbors; its"
                 f" description is priced under {proven} neighbors"
             )
+            raise _WrongError(why)
+
+
+def _refuse_missing(one: RecordedMechanism, vocabulary: Vocabulary) -> None:
+    """Refuse a mechanism that states no loss for a unit: every price has one.
+
+    It would be charged what covers the unit, which is sound, but not what was decided.
+    """
+    for unit in vocabulary.units:
+        if unit not in one.losses:
+            why = f"it states no loss for `{unit}`"
             raise _WrongError(why)
 
 

@@ -82,18 +82,32 @@ def next_status(standing: Standing, body: Body, at: str) -> ReleaseStatus:
     if status is not None and over == isinstance(body, ReleaseExpired):
         return status
     step = event_name(body).removeprefix("release-")
-    remedy = ""
-    if standing.status in (ReleaseStatus.STARTED, ReleaseStatus.POSTED):
-        remedy = "once started, a release stays spent: rows may have been read"
-    if standing.status is ReleaseStatus.RESERVED:
-        remedy = "start it first; starting is what makes reading rows accounted for"
     raise ConflictError(
         Problem(
             Code.RELEASE_STATE,
             f"release `{standing.id}` is {standing.status.value} and cannot be {step}",
-            help=remedy,
+            help=_REMEDIES[standing.status],
         )
     )
+
+
+_ANEW = (
+    "its loss was taken back, and its id is not used again: submit it under a new id"
+)
+#: What one can do with a release that is not where a step begins, by where it is.
+_REMEDIES: Mapping[ReleaseStatus, str] = MappingProxyType(
+    {
+        ReleaseStatus.RESERVED: "start it first; starting is what makes reading rows"
+        " accounted for",
+        ReleaseStatus.STARTED: "it stays spent: rows may have been read; if your own"
+        " start gave no answer and nobody else runs it, go on, and post it at the end",
+        ReleaseStatus.POSTED: "it is out, and stays spent: nothing is left to do",
+        ReleaseStatus.VOIDED: _ANEW,
+        ReleaseStatus.EXPIRED: _ANEW,
+        ReleaseStatus.RECORDED: "it happened before, and is counted: nothing is left to"
+        " do",
+    }
+)
 
 
 def unknown_release(identifier: str) -> InputError:
@@ -102,7 +116,7 @@ def unknown_release(identifier: str) -> InputError:
         Problem(
             Code.RELEASE_UNKNOWN,
             f"the ledger knows no release `{identifier[:200]}`",
-            help="list them with  modicum ledger list",
+            help="list them with  modicum release list",
         )
     )
 
@@ -116,6 +130,9 @@ def id_taken(standing: Standing, mark: Mark | None = None) -> ConflictError:
             f" ({standing.status.value}, entry {standing.seq})",
             mark,
             notes=("the same id with the same contents is one release",),
-            help="give the new release an id of its own",
+            help="it stays counted, and a new id adds to it: give one to another"
+            " release only"
+            if standing.status.counts
+            else "give the new release an id of its own",
         )
     )

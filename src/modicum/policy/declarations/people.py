@@ -32,6 +32,17 @@ APPROVERS_MAX = 100
 Roles: TypeAlias = "Mapping[str, tuple[str, ...]] | None"
 
 
+def meant_by(name: str) -> str:
+    """Return a person's name as it is meant, however it is written.
+
+    Capitals and blanks tell nobody apart, wherever people are compared.
+
+    Args:
+        name: The name, as it stands in a policy or as an actor gave it.
+    """
+    return name.strip().casefold()
+
+
 def read_roles(node: Node | None) -> Roles:
     """Return who has which role.
 

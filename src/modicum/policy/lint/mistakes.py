@@ -12,6 +12,7 @@ from modicum.core.errors import Code, Mark, Problem
 from modicum.core.reading import Problems
 from modicum.policy.implication.search import satisfiable
 from modicum.policy.lint.label_defaults import refuse_loose_defaults
+from modicum.policy.lint.same_people import written_twice
 from modicum.policy.model import CategoryPolicy, CustomPolicy, Policy
 from modicum.policy.predicates import Predicate
 from modicum.policy.rules import RuleSet
@@ -27,8 +28,8 @@ def refuse_mistakes(policy: Policy, rules: RuleSet, release_rules: RuleSet) -> N
 
     Raises:
         InputError: If there is no rule at all, a predicate can never hold, a budget
-            lets nothing pass, or the default of a label is not its strictest
-            reading.
+            lets nothing pass, the default of a label is not its strictest
+            reading, or one person stands in the roles under two names.
     """
     found = Problems()
     if not rules and not release_rules:
@@ -44,6 +45,8 @@ def refuse_mistakes(policy: Policy, rules: RuleSet, release_rules: RuleSet) -> N
         if _nothing_fits(*filters_alone([budget])):
             found.add(_too_small(budget, rule_id, mark))
     refuse_loose_defaults(policy, rules, release_rules, found)
+    for problem in written_twice(policy):
+        found.add(problem)
     found.raise_any()
 
 

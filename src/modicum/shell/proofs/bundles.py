@@ -154,6 +154,19 @@ def _refuse_other_files(file: IO[bytes], path: str | Path) -> None:
         )
 
 
+def is_bundle(path: str | Path) -> bool:
+    """Return whether a file begins like a bundle.
+
+    Args:
+        path: The file; if there is none that can be read, it is none.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            return begins_like(file.read(_START), MANIFEST)
+    except (OSError, ValueError):
+        return False
+
+
 def bundle_store(path: str | Path) -> StillStore:
     """Return a bundle, which was verified before, as a ledger that can be asked.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
+from json import JSONDecodeError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -128,15 +129,28 @@ def load_key(path: str | Path, passphrase: bytes | None = None) -> SigningKey:
     try:
         private = load_pem_private_key(data, passphrase)
     except (TypeError, ValueError, UnsupportedAlgorithm) as error:
-        remedy = (
-            "the passphrase is missing or wrong"
-            if is_encrypted(data)
-            else "make one with  modicum ledger key new"
-        )
+        if is_encrypted(data):
+            raise _locked(path, passphrase) from error
+        if passphrase is not None and isinstance(error, TypeError):
+            problem = f"{path} is not encrypted, and a passphrase was given"
+            raise InputError(
+                Problem(Code.FILE_UNREADABLE, problem, help="leave it out")
+            ) from error
+        remedy = "make one with  modicum ledger key new"
         raise _no_key(path, "a private key", remedy) from error
     if not isinstance(private, Ed25519PrivateKey):
         raise _no_key(path, "an Ed25519 key", "make one with  modicum ledger key new")
     return SigningKey(private)
+
+
+def _locked(path: str | Path, passphrase: bytes | None) -> InputError:
+    """Return the mistake of a key that its passphrase does not open."""
+    if passphrase is None:
+        problem = f"{path} is encrypted, and no passphrase was given"
+    else:
+        problem = f"the passphrase does not open {path}, or the file is damaged"
+    remedy = "give the right one, at a terminal or with  --passphrase-file FILE"
+    return InputError(Problem(Code.FILE_UNREADABLE, problem, help=remedy))
 
 
 def is_encrypted(data: bytes) -> bool:
@@ -198,10 +212,23 @@ def load_claim(path: str | Path) -> Signed:
         raise InputError(
             Problem(
                 Code.FILE_UNREADABLE,
-                f"{path} is no checkpoint and no receipt ({error})",
-                help="make one with  modicum ledger checkpoint",
+                f"{path} is no checkpoint and no receipt{told_wrong(error)}",
+                help="name a file as  modicum ledger checkpoint  or  modicum ledger"
+                " receipt  wrote it",
             )
         ) from error
+
+
+def told_wrong(error: ValueError) -> str:
+    """Return what is wrong with a claim, in brackets, for people.
+
+    Args:
+        error: What reading it said. Of what is no JSON it tells a parser's words,
+            which say nothing to a reader.
+    """
+    if isinstance(error, JSONDecodeError | UnicodeDecodeError):
+        return " (it is not JSON)"
+    return f" ({error})"
 
 
 # --- files -------------------------------------------------------------------
@@ -223,7 +250,8 @@ def _read_secret(path: Path) -> bytes:
             data = file.read(_KEY_BYTES_MAX)
     except OSError as error:
         raise _unreadable(path, error) from error
-    if stat.S_IMODE(mode) & 0o077:
+    _refuse_public(path, data)
+    if stat.S_IMODE(mode) & 0o077 and b"PRIVATE KEY-----" in data:
         raise UsageError(
             Problem(
                 Code.FILE_UNREADABLE,
@@ -234,6 +262,19 @@ def _read_secret(path: Path) -> bytes:
             )
         )
     return data
+
+
+def _refuse_public(path: Path, data: bytes) -> None:
+    """Refuse the public half of a key: nothing about it is secret."""
+    if b"-----BEGIN PUBLIC KEY-----" in data:
+        own = f", such as {path.with_suffix('')}" if path.suffix == ".pub" else ""
+        raise InputError(
+            Problem(
+                Code.FILE_UNREADABLE,
+                f"{path} is a public key: it verifies, and cannot sign",
+                help=f"name the private key{own}",
+            )
+        )
 
 
 def _write_new(path: Path, data: bytes, mode: int) -> None:

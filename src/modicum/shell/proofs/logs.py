@@ -7,7 +7,8 @@ from pathlib import Path
 
 from modicum.core.errors import Code, Problem, UsageError, VerificationError
 from modicum.ledger.proof.claims import Signed, read_signed
-from modicum.shell.proofs.keys import Signing
+from modicum.shell.proofs.bundles import is_bundle
+from modicum.shell.proofs.keys import Signing, told_wrong
 from modicum.shell.proofs.verification import Trust, Verified, verify_log
 from modicum.shell.storage.stores import open_store
 from modicum.workspace.ports import CheckpointStore, Store
@@ -20,7 +21,7 @@ def open_log(ledger: str | Path) -> Store:
         ledger: Its path or URL.
 
     Raises:
-        UsageError: If there is none, or it is a folder.
+        UsageError: If there is none, or it is a folder or a bundle.
     """
     store = open_store(ledger)
     if not store.exists():
@@ -34,6 +35,10 @@ def open_log(ledger: str | Path) -> Store:
     if Path(store.name).is_dir():
         problem = f"{store.name} is a folder, not a ledger"
         raise UsageError(Problem(Code.LEDGER_MISSING, problem))
+    if is_bundle(store.name):
+        problem = f"{ledger} is an audit bundle, not a ledger"
+        remedy = f"check it with  modicum audit verify {ledger}"
+        raise UsageError(Problem(Code.LEDGER_MISSING, problem, help=remedy))
     return store
 
 
@@ -73,7 +78,8 @@ def stored_checkpoints(store: CheckpointStore) -> list[Signed]:
         try:
             found.append(read_signed(data))
         except ValueError as error:
-            problem = f"checkpoint {place} beside the ledger is damaged ({error})"
+            wrong = told_wrong(error)
+            problem = f"checkpoint {place} beside the ledger is damaged{wrong}"
             raise VerificationError(Problem(Code.LEDGER_BROKEN, problem)) from error
     return found
 

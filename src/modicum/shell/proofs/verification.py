@@ -18,6 +18,9 @@ from modicum.ledger.proof.checkpoints import (
 from modicum.ledger.proof.claims import Checkpoint, Signed, key_id
 from modicum.shell.proofs.keys import load_claim, load_public_key, verify_signature
 
+#: So many keys are named in a remedy.
+_KEYS_SHOWN = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Trust:
@@ -166,9 +169,19 @@ def require_pinned(verified: Verified) -> None:
                 Code.LEDGER_BROKEN,
                 "no checkpoint is signed by a key that was named as trusted",
                 notes=("without one, nothing shows that the log was not written anew",),
-                help="name the key with  --public-key, or bring  --checkpoint",
+                help=_pinning_remedy(verified),
             )
         )
+
+
+def _pinning_remedy(verified: Verified) -> str:
+    if not verified.keys_named:
+        return "name the key with  --public-key, or bring  --checkpoint"
+    others = sorted({one.claim.key for one in verified.findings})
+    if not others:
+        return "bring one that you held, with  --checkpoint; none lies beside the log"
+    named = ", ".join(f"{key[:12]}…" for key in others[:_KEYS_SHOWN])
+    return f"perhaps another key was meant: what there is was signed by {named}"
 
 
 def _refuse_other_state(finding: Finding, report: AuditReport) -> None:

@@ -12,6 +12,7 @@ from modicum.shell.report.markup import Child, Markup, bar, element, joined, tab
 from modicum.shell.report.statement import RuleLine, Statement
 from modicum.shell.report.story import ReleaseStory, Told
 from modicum.shell.report.style import STYLE
+from modicum.workspace.policies.rule_standing import in_cells
 
 T = TypeVar("T")
 
@@ -81,8 +82,8 @@ def _over(rules: Sequence[RuleLine]) -> Iterator[Markup]:
         element("p", f"{count} over the limit: ", names, more, class_="over"),
         element(
             "p",
-            "What was released already exceeds them. They deny whatever falls under"
-            " them from here on.",
+            "What was released already exceeds them. From here on they deny what falls"
+            " under them: of a rule with several cells, in the cells that are over.",
         ),
         class_="box",
         role="note",
@@ -136,8 +137,7 @@ def _rule_cells(rule: RuleLine) -> Sequence[Child]:
     percent = min(int(rule.share * 100), 100)
     words = "over the limit" if rule.state == "over" else f"{percent} % of the limit"
     drawn = "" if rule.state == "not limited" else bar(rule.share, words)
-    accepted = ", accepted at activation" if rule.accepted else ""
-    state: Child = f"{rule.state}{accepted}"
+    state: Child = f"{_state(rule)}{_accepted(rule)}"
     if rule.state in ("over", "near"):
         state = element("span", state, class_=rule.state)
     cell = f", most of it in: {rule.cell}" if rule.cell else ""
@@ -150,6 +150,20 @@ def _rule_cells(rule: RuleLine) -> Sequence[Child]:
         state,
         element("code", rule.about),
     )
+
+
+def _state(rule: RuleLine) -> str:
+    over = rule.state == "over" and rule.cell
+    return f"{rule.state}{in_cells(rule.denying)}" if over else rule.state
+
+
+def _accepted(rule: RuleLine) -> str:
+    """Return at what a rule was accepted: what is spent now may be more."""
+    then = rule.accepted
+    if then is None:
+        return ""
+    cells = in_cells(then.denying) if rule.cell else ""
+    return f"; accepted at {then.spent} {then.scale}{cells} (entry {then.seq})"
 
 
 def _policies(statement: Statement) -> Iterator[Markup]:

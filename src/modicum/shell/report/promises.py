@@ -25,8 +25,10 @@ LIMITS = (
     " disclosures outside differential privacy, which no rule can count. Where the list"
     " of such disclosures is not empty, every promise here is one given what they"
     " told.",
-    "That a rule over its limit protects as its budget says. It denies whatever falls"
-    " under it, so that it gets no worse; what was spent stands in the table.",
+    "That a rule over its limit protects as its budget says. It denies what falls"
+    " under it, in the cells that are over, so that no decision makes it worse; what"
+    " was spent stands in the table. A past release that is recorded is counted all"
+    " the same.",
     "That nothing is learned about people. What holds for a group is learned whether or"
     " not one of them takes part.",
     "That several instances together are protected as well as one: what bounds one"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from modicum.ledger import Record
+from modicum.ledger import Record, RuleLoss
 from modicum.ledger.proof.claims import Signed
 from modicum.shell.clock import FixedClock
 from modicum.shell.proofs.bundles import bundle_store, open_bundle
@@ -92,4 +92,17 @@ def report_on(
     store = up_to(source.store, verified.report.entries)
     workspace = Workspace(store, clock, actor="auditor")
     policy = workspace.policy()
-    return statement_of(source.name, verified, story, policy, workspace.standings())
+    accepted = list(_accepted(source, story))
+    standings = workspace.standings()
+    return statement_of(source.name, verified, story, policy, standings, accepted)
+
+
+def _accepted(source: Source, story: Story) -> Iterator[RuleLoss]:
+    """Yield where the rules stood that were accepted, when that was written."""
+    if not story.policies or not story.policies[-1][1].accepted:
+        return  # Mostly so: then the log is not read once more.
+    told, policy = story.policies[-1]
+    store = up_to(source.store, told.seq)
+    for loss in Workspace(store, FixedClock(told.at), actor="auditor").standings():
+        if loss.rule.id in policy.accepted:
+            yield loss

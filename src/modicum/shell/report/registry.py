@@ -22,7 +22,7 @@ from modicum.ledger import Record, RecordedRelease, event_of
 from modicum.ledger.deciding.charged import charged
 from modicum.ledger.log.events import PastRecorded, ReleaseReserved
 from modicum.policy import CompiledPolicy
-from modicum.release.parts import part_to_plain
+from modicum.shell.report.part_texts import part_text
 from modicum.shell.report.statement import Statement
 from modicum.shell.report.story import ReleaseStory
 
@@ -240,11 +240,10 @@ def _shown(parameters: Mapping[str, Value]) -> str:
 
 
 def _parts(release: RecordedRelease) -> str:
-    said = []
-    for one in release.mechanisms:
-        part = {key: value for key, value in part_to_plain(one.part).items() if value}
-        said.append(f"{one.description.get('name', '?')}: {part or 'all of it'}")
-    return "; ".join(said)
+    return "; ".join(
+        f"{one.description.get('name', '?')}: {part_text(one.part)}"
+        for one in release.mechanisms
+    )
 
 
 def _model() -> dict[str, Value]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -21,6 +21,27 @@ NEAR = Fraction(4, 5)
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """By how much a rule was over its limit when that was accepted.
+
+    What is recorded later may be more, so this is told beside what is spent now.
+
+    Attributes:
+        seq: The entry that activated the policy.
+        scale: The scale that `spent` is on.
+        spent: What was spent then in the fullest cell, for people.
+        number: The same as a JSON number.
+        denying: How many cells were over the limit.
+    """
+
+    seq: int
+    scale: str
+    spent: str
+    number: float | str
+    denying: int
+
+
+@dataclass(frozen=True, slots=True)
 class RuleLine:
     """Where one rule stands.
 
@@ -35,7 +56,8 @@ class RuleLine:
         numbers: The same two as JSON numbers, in the order of the exact ones.
         share: Which part of the limit is spent, 0 to 1; 2 if it is over.
         state: `over`, `near`, `ok` or `not limited`.
-        accepted: Whether it was accepted, at an activation, that history exceeds it.
+        accepted: What was accepted when the policy was activated though history
+            exceeds it; None if nothing was.
         cell: The part of the data where most of it is spent, in words; empty if the
             rule has one sum for all.
         denying: How many such parts are over the limit.
@@ -51,7 +73,7 @@ class RuleLine:
     numbers: tuple[float | str, float | str]
     share: Fraction
     state: str
-    accepted: bool
+    accepted: Accepted | None
     cell: str = ""
     denying: int = 0
 
@@ -115,6 +137,7 @@ def statement_of(
     story: Story,
     policy: CompiledPolicy,
     standings: Iterable[RuleLoss],
+    accepted: Iterable[RuleLoss] = (),
 ) -> Statement:
     """Return the statement about a log.
 
@@ -124,14 +147,24 @@ def statement_of(
         story: What happened in it.
         policy: Its active policy.
         standings: Where every rule of that policy stands.
+        accepted: Where the rules stood, when the policy was activated, that were
+            accepted as they were.
     """
-    accepted = story.policies[-1][1].accepted if story.policies else ()
-    lines = [_line(loss, accepted) for loss in standings]
+    seq = story.policies[-1][0].seq if story.policies else 0
+    then = {loss.rule.id: _accepted(loss, seq) for loss in accepted}
+    lines = [_line(loss, then.get(loss.rule.id)) for loss in standings]
     lines.sort(key=lambda line: (-line.share, line.id))
     return Statement(source, verified, story, policy, tuple(lines))
 
 
-def _line(loss: RuleLoss, accepted: Sequence[str]) -> RuleLine:
+def _accepted(loss: RuleLoss, seq: int) -> Accepted:
+    found = amounts(loss)
+    spent = amount_text(found.together, found.scale)
+    number, _ = ordered(found.together, found.limit, found.scale)
+    return Accepted(seq, _scale(loss, found.measure), spent, number, loss.denying)
+
+
+def _line(loss: RuleLoss, accepted: Accepted | None) -> RuleLine:
     found, share = amounts(loss), filled(loss)
     return RuleLine(
         id=loss.rule.id,
@@ -144,7 +177,7 @@ def _line(loss: RuleLoss, accepted: Sequence[str]) -> RuleLine:
         numbers=ordered(found.together, found.limit, found.scale),
         share=share,
         state=_state(loss, share),
-        accepted=loss.rule.id in accepted,
+        accepted=accepted,
         cell=loss.cell,
         denying=loss.denying,
     )
@@ -195,9 +228,21 @@ def _rule(rule: RuleLine) -> dict[str, object]:
         "spent": spent,
         "limit": limit,
         "state": rule.state,
-        "accepted": rule.accepted,
+        "accepted": rule.accepted is not None,
+        "accepted_at": _accepted_to_dict(rule.accepted),
         "cell": rule.cell or None,
         "cells_denying": rule.denying,
+    }
+
+
+def _accepted_to_dict(accepted: Accepted | None) -> dict[str, object] | None:
+    if accepted is None:
+        return None
+    return {
+        "entry": accepted.seq,
+        "scale": accepted.scale,
+        "spent": accepted.number,
+        "cells_denying": accepted.denying,
     }
 
 

@@ -7,6 +7,7 @@ nobody else.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
 from typing import TypedDict, Unpack
 
@@ -82,9 +83,10 @@ class Clerk:
         Raises:
             InputError: If the release is malformed.
         """
+        own = self._kept(release)
 
         def work(compiled: CompiledPolicy) -> Work:
-            return partial(self._bringing_in.answer, prepared(release, compiled, **how))
+            return partial(self._bringing_in.answer, prepared(own, compiled, **how))
 
         return self._waiting(work, actor)
 
@@ -94,11 +96,19 @@ class Clerk:
         Raises:
             InputError: If the release is malformed.
         """
+        own = self._kept(release)
 
         def work(compiled: CompiledPolicy) -> Work:
-            return partial(self._bringing_in.count, prepared_past(release, compiled))
+            return partial(self._bringing_in.count, prepared_past(own, compiled))
 
         return self._waiting(work, actor)
+
+    def _kept(self, release: Description) -> Description:
+        """Return a release that is read again should the policy be replaced.
+
+        By then the caller may have made another one of the same mapping.
+        """
+        return deepcopy(release) if self._means_active else release
 
     def _waiting(self, work: Callable[[CompiledPolicy], Work], actor: str) -> Waiting:
         """Return who waits for work that depends on the policy."""

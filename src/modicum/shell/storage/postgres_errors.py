@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 
 import psycopg
 
@@ -32,11 +33,30 @@ _REFUSALS = (
     "permission denied",
 )
 _TRY_AGAIN = (
-    "nothing is acknowledged that was not stored; try again, the same id is one release"
+    "nothing is acknowledged that was not stored; try again: submitted with the same"
+    " id, it is one release"
 )
 _UNKNOWN_OUTCOME = (
-    "it may or may not have been stored; try again with the same id, it is one release"
+    "it may or may not have been stored; submit again with the same id, it is one"
+    " release; after a start or a post, look first:  modicum release show ID"
 )
+_NO_RIGHT = (
+    "let the ledger's owner grant this role what it needs; a role that may only read"
+    " cannot submit, start or post"
+)
+_NO_ROLE = "correct the user in the URL, and the password in ~/.pgpass"
+_NO_DATABASE = "correct the database in the URL, or make it with  createdb"
+#: What helps where the server refuses names or rights: by its words, the most telling
+#: first; and by SQLSTATE, since it may speak another language.
+_BY_WORDS = (
+    ("no pg_hba.conf entry", "let the server's pg_hba.conf admit this user"),
+    ("permission denied", _NO_RIGHT),
+    ("authentication failed", _NO_ROLE),
+    ("no password supplied", _NO_ROLE),
+    ('role "', _NO_ROLE),
+    ('database "', _NO_DATABASE),
+)
+_BY_STATE = (("28", _NO_ROLE), ("3D000", _NO_DATABASE), ("42501", _NO_RIGHT))
 
 
 @contextmanager
@@ -69,7 +89,11 @@ def meant(
         not state and any(words in reason for words in _REFUSALS)
     ):
         return UsageError(
-            Problem(Code.LEDGER_MISSING, f"cannot use {address.name}: {reason}")
+            Problem(
+                Code.LEDGER_MISSING,
+                f"cannot use {address.name}: {reason}",
+                help=_remedy(state, reason),
+            )
         )
     if is_outside(error):
         return UnavailableError(
@@ -84,6 +108,18 @@ def meant(
             Problem(Code.NOT_A_LEDGER, f"{address.name} is not a modicum ledger")
         )
     return broken(address, reason)
+
+
+def _remedy(state: str, reason: str) -> str:
+    """Return what helps where the server refuses a name or a right.
+
+    Args:
+        state: The SQLSTATE; empty if the server gave none.
+        reason: What the server says.
+    """
+    by_words = (remedy for words, remedy in _BY_WORDS if words in reason)
+    by_state = (remedy for begin, remedy in _BY_STATE if state.startswith(begin))
+    return next(chain(by_words, by_state), "")
 
 
 def is_outside(error: psycopg.Error) -> bool:

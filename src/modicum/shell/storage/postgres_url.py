@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import chain
 from urllib.parse import urlsplit
 
 import psycopg
+from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict
 
 from modicum.core.errors import Code, Problem, UsageError
@@ -16,6 +19,8 @@ _SCHEMA = "modicum"
 _PARAMETER = "modicum_ledger"
 _LEDGER_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]@]*)(:[0-9]{0,5})?")
+#: A parameter is meant if so much of it is the same.
+_CLOSE = 0.8
 #: The parameters that people may see.
 _SHOWN = ("host", "hostaddr", "port", "dbname", "user", "service", _PARAMETER)
 #: Used unless the URL says otherwise: a dead peer is noticed within a minute.
@@ -25,6 +30,7 @@ _DEFAULTS = {
     "keepalives_idle": "20",
     "keepalives_interval": "10",
     "keepalives_count": "3",
+    "tcp_user_timeout": "30000",  # Milliseconds.
 }
 
 
@@ -79,7 +85,7 @@ def parse_address(url: str) -> Address:
     try:
         given = {key: str(value) for key, value in conninfo_to_dict(plain).items()}
     except psycopg.Error:
-        raise _malformed() from None  # Its text may repeat the password.
+        raise _malformed(_meant(rest)) from None  # Its text may repeat the password.
     schema = f"{_SCHEMA}_{ledger}" if ledger else _SCHEMA
     return Address(
         name=f"postgresql://{target}{'?' if shown else ''}{'&'.join(shown)}",
@@ -103,6 +109,18 @@ def _ledger(pieces: list[str]) -> str:
     return names[0]
 
 
+def _meant(pieces: list[str]) -> str:
+    """Return the parameter that a mistyped one is close to; empty if there is none.
+
+    What was typed is not repeated: it may be part of a password.
+    """
+    known = [one.keyword.decode() for one in pq.Conninfo.get_defaults()]
+    known.append(_PARAMETER)
+    keys = [key for key in map(_key, pieces) if key not in known]
+    near = (get_close_matches(key, known, 1, _CLOSE) for key in keys)
+    return next(chain.from_iterable(near), "")
+
+
 def _without_password(netloc: str) -> str:
     """Return the user and the hosts; refuse hosts that may be part of a password."""
     credentials, at, hosts = netloc.rpartition("@")
@@ -117,11 +135,12 @@ def _lock_key(schema: str) -> int:
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
-def _malformed() -> UsageError:
+def _malformed(meant: str = "") -> UsageError:
     return UsageError(
         Problem(
             Code.LEDGER_MISSING,
             "the ledger's URL is not one that PostgreSQL understands",
+            label=f"did you mean its parameter `{meant}`?" if meant else "",
             help="write postgresql://user@host:5432/database; in a password, write"
             " special characters as %40 and the like, or keep it in ~/.pgpass",
         )

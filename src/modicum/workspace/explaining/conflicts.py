@@ -31,7 +31,7 @@ from modicum.workspace.explaining.fitting import readable, smallest_budget
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A rule that history exceeds, so that it denies whatever matches it.
+    """A rule that history exceeds: it denies what matches it, in the cells over it.
 
     Attributes:
         loss: What the rule was charged in its fullest cell, and what it admits.

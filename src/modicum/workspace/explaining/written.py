@@ -44,6 +44,8 @@ def _value(node: Node) -> Any:
             return [_value(item) for item in items]
         case Entries(entries=entries):
             return {_value(key): _value(value) for key, value in entries}
+        case Scalar(kind=Kind.NUMBER, text=text) if "/" in text:
+            return Fraction(text)
         case Scalar(kind=Kind.NUMBER, text=text):
             number = Decimal(text)
             return int(number) if text.isdecimal() else number
@@ -59,7 +61,8 @@ def release_text(release: Mapping[str, object]) -> str:
     """Return the text of a file that describes a release.
 
     Args:
-        release: The release, in plain values.
+        release: The release, in plain values. A fraction that no file can hold, such
+            as a third, is written as `1/3`: such a release is submitted from Python.
     """
     return formatted(from_python(release)).lstrip("\n")
 

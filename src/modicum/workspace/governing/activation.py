@@ -179,10 +179,15 @@ def refuse_unready(weighed: Weighed) -> None:
 def _to_accept(conflict: Conflict) -> Problem:
     problem = conflict.problem
     note = (
-        "or let it stay over its limit, where it denies all that it is about:"
+        "or let it stay over its limit; it then denies what it is about"
+        f"{_where(conflict)}:"
         f"  --accept-conflict '{conflict.rule.id}'"
     )
     return replace(problem, notes=(*problem.notes, note))
+
+
+def _where(conflict: Conflict) -> str:
+    return ", in the cells that are over" if conflict.loss.cell else ""
 
 
 def activate(

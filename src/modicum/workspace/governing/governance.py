@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from modicum.core.document import from_python
 from modicum.core.errors import (
@@ -15,10 +16,11 @@ from modicum.core.errors import (
     UsageError,
 )
 from modicum.core.reading import place, text
-from modicum.ledger import State
+from modicum.ledger import State, event_of
 from modicum.ledger.deciding.approvals import Hearing, roles_of
 from modicum.ledger.log.events import ApprovalGiven
 from modicum.policy import CompiledPolicy, Policy
+from modicum.policy.declarations.people import meant_by
 from modicum.policy.model import Approval
 from modicum.workspace.book import Book, Entry
 from modicum.workspace.decision import approval_text
@@ -36,6 +38,7 @@ class Said:
         roles: The roles in which they spoke.
         hearings: Where each approval stands, as far as it is known.
         seq: The number of the entry.
+        repeated: Whether it is what they said last, so that nothing was added.
     """
 
     topic: Topic
@@ -44,10 +47,11 @@ class Said:
     roles: tuple[str, ...]
     hearings: tuple[Hearing, ...]
     seq: int
+    repeated: bool = False
 
 
 def say(entry: Entry, topic: Topic, *, approves: bool, reason: str) -> Said:
-    """Record what somebody says.
+    """Record what somebody says, unless it is what they said last.
 
     Args:
         entry: The turn; its actor speaks.
@@ -67,11 +71,28 @@ def say(entry: Entry, topic: Topic, *, approves: bool, reason: str) -> Said:
     if topic.subject == "release":
         _refuse_standing(topic, state)
     roles = _roles(entry.actor, topic, policy, state, approves=approves)
-    entry.add(
-        ApprovalGiven(topic.subject, topic.id, topic.content, approves, roles, why)
-    )
-    heard = topic.hearings(state) if topic.hearings else ()
-    return Said(topic, entry.actor, approves, roles, heard, state.seq)
+    body = ApprovalGiven(topic.subject, topic.id, topic.content, approves, roles, why)
+    before = _said_before(entry, body)
+    if before is None:
+        entry.add(body)
+    heard = topic.hearings_in(state)
+    seq = state.seq if before is None else before
+    return Said(topic, entry.actor, approves, roles, heard, seq, before is not None)
+
+
+def _said_before(entry: Entry, body: ApprovalGiven) -> int | None:
+    """Return the entry of somebody's last word if it is the same; else None.
+
+    What was said of a policy before the active one came was about another change.
+    """
+    state = entry.book.state
+    said = state.approvals.get((body.subject, body.content), ())
+    last = next((one for one in reversed(said) if one.by == entry.actor), None)
+    since = state.policy.seq if state.policy and body.subject == "policy" else 0
+    if last is None or last.seq <= since:
+        return None
+    (record,) = islice(entry.read(last.seq - 1), 1)
+    return last.seq if event_of(record, last.seq).body == body else None
 
 
 def _refuse_standing(topic: Topic, state: State) -> None:
@@ -100,23 +121,33 @@ def _roles(
         raise _refused(
             f"`{person}` cannot speak about {topic.called}",
             f"the active policy does not give them {wanted}",
+            *_written_otherwise(person, policy),
         )
-    own = {name for one in heard or () for name in (*one.agreed, *one.left)}
-    if (
-        approves
-        and heard is not None
-        and person not in own
-        and not _refuses(person, heard)
-    ):
-        raise _refused(
-            f"`{person}` cannot approve {topic.called}",
-            "who asks for it does not approve it",
-        )
+    if approves and heard is not None:
+        _refuse_worthless(person, topic, heard)
     return roles
 
 
-def _refuses(person: str, heard: Sequence[Hearing]) -> bool:
-    return any(person in one.refused for one in heard)
+def _written_otherwise(person: str, policy: Policy) -> Iterator[str]:
+    """Yield a remark if the roles name somebody, but for capitals."""
+    for name in dict.fromkeys(
+        one for each in (policy.roles or {}).values() for one in each
+    ):
+        if name != person and meant_by(name) == meant_by(person):
+            yield f"it names `{name}`; the name is to be given as it stands there"
+
+
+def _refuse_worthless(person: str, topic: Topic, heard: Sequence[Hearing]) -> None:
+    """Refuse an agreement that would not count."""
+    if any(person in (*one.agreed, *one.left, *one.refused) for one in heard):
+        return
+    asks = any(person in one.asking for one in heard)
+    raise _refused(
+        f"`{person}` cannot approve {topic.called}",
+        "who asks for it does not approve it"
+        if asks
+        else "they agreed already under a name that differs in capitals only",
+    )
 
 
 def _refused(message: str, *notes: str) -> ApprovalError:
@@ -189,11 +220,18 @@ def needs_approval(
             notes=tuple(
                 f"{hearing_text(one)} ({place(one.approval.mark)})" for one in missing
             ),
-            help=f"they agree with  {command} FILE --reason …"
-            if any(one.left or one.refused for one in missing)
-            else "name people in `roles` of the policy",
+            help=_remedy(missing, command),
         )
     )
+
+
+def _remedy(missing: Sequence[Hearing], command: str) -> str:
+    stuck = [one for one in missing if one.missing > len(one.left) and not one.refused]
+    if not stuck:
+        return f"they agree with  {command} FILE --reason …"
+    if all(one.missing <= len(one.left) + len(one.asking) for one in stuck):
+        return "let somebody else ask for it, who is not needed to approve it"
+    return "name people in `roles` of the policy"
 
 
 def hearing_text(one: Hearing) -> str:
@@ -207,6 +245,9 @@ def hearing_text(one: Hearing) -> str:
         more = f"{one.missing} more" if one.agreed else str(one.missing)
         could = f"of {_names(one.left)}" if one.left else "and nobody is left to ask"
         said.append(f"missing {more} {could}")
+        if one.asking:
+            verb = "asks" if len(one.asking) == 1 else "ask"
+            said.append(f"not counted: {_names(one.asking)}, who {verb} for it")
     return "; ".join(said)
 
 
@@ -224,6 +265,7 @@ def hearing_to_dict(one: Hearing) -> dict[str, object]:
         "approved_by": list(one.agreed),
         "rejected_by": list(one.refused),
         "left": list(one.left),
+        "asking": list(one.asking),
     }
 
 

@@ -129,6 +129,20 @@ class Governance:
         recorded = price_release(release, compiled)
         return hearings_of_release(recorded, compiled.policy, book.state)
 
+    def policy_hearings(self, successor: CompiledPolicy) -> tuple[Hearing, ...]:
+        """Return where the approval stands that another policy needs. Writes nothing.
+
+        Args:
+            successor: The policy.
+
+        Raises:
+            UsageError: If there is no ledger with a policy.
+        """
+        book, _, _ = self._ledger.look()
+        return about_policy(successor, active_policy(book).policy).hearings_in(
+            book.state
+        )
+
     def spoken(self, identifier: str) -> tuple[Spoken, ...]:
         """Return what people said to a release or a policy, oldest first.
 
@@ -209,13 +223,14 @@ class Governance:
 
         Args:
             remark: The remark, 1 to 2000 characters.
-            about: The id of a release; empty for the ledger as a whole.
+            about: The id of a release or a disclosure; empty for the ledger as a whole.
 
         Returns:
             The number of the entry.
 
         Raises:
-            InputError: If there is no remark, or the ledger knows no such release.
+            InputError: If there is no remark, or the ledger knows no such release or
+                disclosure.
             UsageError: If there is no ledger.
         """
         return self._ledger.turn(lambda entry: annotate(entry, remark, about=about))

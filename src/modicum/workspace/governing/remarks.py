@@ -18,7 +18,6 @@ from modicum.core.reading import (
     text,
 )
 from modicum.ledger.log.events import Annotated, DisclosureRecorded
-from modicum.ledger.state.life import unknown_release
 from modicum.release import EVERYTHING, Vocabulary
 from modicum.release.read_part import read_part
 from modicum.workspace.book import Entry
@@ -39,22 +38,33 @@ def annotate(entry: Entry, remark: str, *, about: str = "") -> int:
     Args:
         entry: The turn.
         remark: The remark, 1 to 2000 characters.
-        about: The id of a release; empty for the ledger as a whole.
+        about: The id of a release or a disclosure; empty for the ledger as a whole.
 
     Returns:
         The number of the entry.
 
     Raises:
-        InputError: If there is no remark, or the ledger knows no such release.
+        InputError: If there is no remark, or the ledger knows no such release or
+            disclosure.
     """
     said = text(from_python(remark), "the remark").strip()
     if not said:
         raise InputError(Problem(Code.MISSING_KEY, "a remark needs a text"))
     state = entry.book.state
-    if about and about not in state.releases:
-        raise unknown_release(about)
+    if about and about not in state.releases and about not in state.disclosures:
+        raise _unknown(about)
     entry.add(Annotated(about, said))
     return state.seq
+
+
+def _unknown(about: str) -> InputError:
+    return InputError(
+        Problem(
+            Code.RELEASE_UNKNOWN,
+            f"the ledger knows no release and no disclosure `{about[:200]}`",
+            help="list them with  modicum ledger list",
+        )
+    )
 
 
 def disclose(entry: Entry, disclosure: Disclosure) -> tuple[DisclosureRecorded, int]:

@@ -36,6 +36,10 @@ class Topic:
     called: str
     hearings: Callable[[State], tuple[Hearing, ...]] | None = None
 
+    def hearings_in(self, state: State) -> tuple[Hearing, ...]:
+        """Return where each approval stands; none where the contents are not known."""
+        return self.hearings(state) if self.hearings else ()
+
 
 def about_release(release: RecordedRelease, policy: Policy) -> Topic:
     """Return a release that is there to be read, as something to speak about.

@@ -40,6 +40,17 @@ class RuleStanding:
         return max(self.spent.limit - self.spent.together, 0)
 
 
+def in_cells(count: int) -> str:
+    """Return ``in 3 cells`` with a blank before it, to stand behind ``over``.
+
+    A rule over its limit denies what falls under it in these cells, and elsewhere not.
+
+    Args:
+        count: How many cells are over.
+    """
+    return " in 1 cell" if count == 1 else f" in {count} cells"
+
+
 def rule_standing(
     rule: Rule, history: History, compiled: CompiledPolicy
 ) -> RuleStanding:

@@ -1,0 +1,203 @@
+"""`modicum release show`: a release as the ledger remembers it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
+from modicum.cli.output import print_json, reporting, seconds
+from modicum.core.errors import printable
+
+if TYPE_CHECKING:
+    from modicum.ledger import RecordedRelease, Standing
+    from modicum.ledger.log.events import RecordedMechanism
+    from modicum.workspace.release_story import Happened
+
+Id = Annotated[str, typer.Argument(help="The release's id.", metavar="ID")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to those about releases."""
+    app.command("show")(show)
+
+
+def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
+    """Show a release that stands: what it reads and costs, and who did what when.
+
+    Of one that was denied, it is said when; exits 4 then.
+    """
+    from modicum.cli.opening import open_view
+    from modicum.workspace.release_story import denied_release, story_of
+
+    with reporting(as_json=as_json):
+        view = open_view(ledger)
+        book, read, now = view.look()
+        standing = book.standing_at(release, now)
+        if standing is None:
+            raise denied_release(release, read(0))
+        story = story_of(release, read(0))
+        if as_json:
+            happened = [_happened_to_dict(one) for one in story]
+            told = release_to_dict(standing, view.release_of(standing))
+            print_json({**told, "story": happened})
+            return
+        print_standing(standing)
+        for line in _shown(standing, view.release_of(standing), story):
+            print(printable(f"  {line}"))
+
+
+def print_standing(standing: Standing) -> None:
+    """Print where a release stands, in one line.
+
+    Args:
+        standing: Where it stands.
+    """
+    status = standing.status.value
+    print(printable(f"{standing.id}: {status} (came in with entry {standing.seq})"))
+
+
+def _shown(
+    standing: Standing, release: RecordedRelease, story: Iterable[Happened]
+) -> Iterator[str]:
+    if standing.expires_at:
+        yield (
+            f"reserved until {standing.expires_at}; next:"
+            f"  modicum release start {standing.id}"
+        )
+    for one in story:
+        yield f"entry {one.seq}  {seconds(one.event.at)}  {_happened(one)}"
+    for key, value in {**release.metadata, **release.labels}.items():
+        yield f"{key}: {value}"
+    for mechanism in release.mechanisms:
+        yield from _mechanism(mechanism)
+
+
+def _happened(one: Happened) -> str:
+    from modicum.ledger.log.events import event_name
+
+    body = one.event.body
+    more = [
+        f"{words} {value if isinstance(value, str) else ', '.join(value)}"
+        for words, value in (
+            ("approved by", getattr(body, "approved_by", ())),
+            ("denied by", getattr(body, "blocking", ())),
+            ("reason:", getattr(body, "reason", "")),
+            ("remark:", getattr(body, "text", "")),
+        )
+        if value
+    ]
+    return "; ".join((f"{event_name(body)} by {one.event.actor}", *more))
+
+
+def _mechanism(mechanism: RecordedMechanism) -> Iterator[str]:
+    described: Mapping[str, Any] = mechanism.description
+    yield f"mechanism {described.get('name')} ({described.get('kind')})"
+    yield f"  reads {', '.join(mechanism.attributes) or 'no attribute'}"
+    yield from (f"  {line}" for line in _part(mechanism))
+    for key in ("parameters", "sensitivity", "contribution_bound"):
+        values = described.get(key) or {}
+        if values:
+            told = ", ".join(f"{name} {value}" for name, value in values.items())
+            yield f"  {told}" if key == "parameters" else f"  {_words(key)} {told}"
+    for unit, cost in (described.get("cost") or {}).items():
+        told = json.dumps(cost, ensure_ascii=False)
+        yield f"  declared cost per {unit}: {told}"
+    for unit, loss in mechanism.losses.items():
+        yield f"  per {unit}: {_loss_text(loss.coordinates)}"
+
+
+def _words(key: str) -> str:
+    return key.replace("_", " ")
+
+
+def _part(mechanism: RecordedMechanism) -> Iterator[str]:
+    """Yield whose rows a mechanism reads, and of when; nothing if it is all of them."""
+    from modicum.workspace.alternatives.part_words import box_words, days_words
+
+    part = mechanism.part
+    if part.where is not None:
+        yield f"where {'; or '.join(map(box_words, part.where))}"
+    if part.periods is not None:
+        yield f"periods {', '.join(days_words(*span) for span in part.periods)}"
+    if part.groups is not None:
+        spans = (dict.fromkeys(map(str, span)) for span in part.groups)
+        yield f"groups {', '.join(map('..'.join, spans))}"
+
+
+def _loss_text(coordinates: tuple[int, ...]) -> str:
+    from modicum.accounting.grid import DELTA, EPS, MU2, RHO, coordinate_name
+    from modicum.core.exact import DELTA_UNIT
+    from modicum.workspace.explaining.explain import amount_text
+
+    called = {MU2: "mu2 (mu squared)"}
+    parts = [
+        f"{called.get(index, coordinate_name(index))} {amount_text(coordinates[index])}"
+        for index in (EPS, RHO, MU2)
+    ]
+    if coordinates[DELTA]:
+        parts.append(f"delta {amount_text(coordinates[DELTA], DELTA_UNIT)}")
+    return ", ".join(parts)
+
+
+# --- JSON -----------------------------------------------------------------------
+
+
+def _happened_to_dict(one: Happened) -> dict[str, object]:
+    from modicum.ledger.log.events import event_name
+
+    body = one.event.body
+    return {
+        "entry": one.seq,
+        "at": one.event.at,
+        "actor": one.event.actor,
+        "kind": event_name(body),
+        "approved_by": list(getattr(body, "approved_by", ())),
+        "blocking": list(getattr(body, "blocking", ())),
+        "reason": getattr(body, "reason", "") or getattr(body, "text", "") or None,
+    }
+
+
+def release_to_dict(standing: Standing, release: RecordedRelease) -> dict[str, object]:
+    """Return a release as plain JSON (docs/reference/json.md).
+
+    Args:
+        standing: Where it stands.
+        release: What it is and costs.
+    """
+    return {
+        "release": release.id,
+        "status": standing.status.value,
+        "entry": standing.seq,
+        "expires_at": standing.expires_at or None,
+        "labels": dict(release.labels),
+        "metadata": dict(release.metadata),
+        "content": release.content,
+        "mechanisms": [_mechanism_to_dict(one) for one in release.mechanisms],
+    }
+
+
+def _mechanism_to_dict(one: RecordedMechanism) -> dict[str, object]:
+    from modicum.accounting.grid import DELTA, coordinate_name
+    from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
+    from modicum.release.parts import part_to_plain
+    from modicum.workspace.explaining.explain import json_number
+
+    losses = {
+        unit: {
+            coordinate_name(index): json_number(
+                units, DELTA_UNIT if index == DELTA else LOSS_UNIT
+            )
+            for index, units in enumerate(loss.coordinates)
+        }
+        for unit, loss in one.losses.items()
+    }
+    return {
+        **one.description,
+        "labels": dict(one.labels),
+        **part_to_plain(one.part),
+        "losses": losses,
+    }

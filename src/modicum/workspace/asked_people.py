@@ -1,0 +1,112 @@
+"""Who is asked about a release, and what they said: from its file, or by its id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modicum.ledger import RecordedRelease, Standing
+from modicum.ledger.deciding.approvals import (
+    Hearing,
+    hearings,
+    hearings_of_release,
+)
+from modicum.ledger.log.events import ReleaseDenied
+from modicum.workspace.answers import Description, price_release
+from modicum.workspace.book import Book, Reader
+from modicum.workspace.governing.governance import active_policy
+from modicum.workspace.governing.topics import Spoken, about_known_release, spoken
+from modicum.workspace.ledger_view import LedgerView
+from modicum.workspace.release_story import story_of
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPeople:
+    """Where the approvals of a release stand.
+
+    Attributes:
+        release: Its id.
+        content: SHA-256 of the contents that are weighed.
+        hearings: Where each approval stands; empty if it stands already.
+        spoken: What people said about releases of this id, oldest first.
+        standing: Where it stands already, with whatever contents; None if it does not.
+        exact: Whether its contents are known. If not, every approval of the policy is
+            weighed, and it may need fewer.
+    """
+
+    release: str
+    content: str
+    hearings: tuple[Hearing, ...]
+    spoken: tuple[Spoken, ...]
+    standing: Standing | None = None
+    exact: bool = True
+
+    @property
+    def complete(self) -> bool:
+        """Whether nobody is missing, and nobody refuses."""
+        return all(one.given for one in self.hearings)
+
+
+def asked_people(release: Description, view: LedgerView) -> AskedPeople:
+    """Return who is asked about a release that is there to be read. Writes nothing.
+
+    Args:
+        release: The release.
+        view: The ledger.
+
+    Raises:
+        InputError: If the release is malformed.
+        UsageError: If there is no ledger with a policy.
+    """
+    book, read, _ = view.look()
+    recorded = price_release(release, active_policy(book))
+    return AskedPeople(
+        recorded.id,
+        recorded.content,
+        _hearings(recorded, book),
+        spoken(recorded.id, read(0)),
+    )
+
+
+def asked_people_of(release: str, view: LedgerView) -> AskedPeople:
+    """Return who is asked about a release that people spoke about. Writes nothing.
+
+    Args:
+        release: Its id.
+        view: The ledger.
+
+    Raises:
+        InputError: If it does not stand and nobody spoke about it, or they spoke about
+            several that have this id.
+        UsageError: If there is no ledger with a policy.
+    """
+    book, read, now = view.look()
+    said = spoken(release, read(0))
+    standing = book.standing_at(release, now)
+    if standing is not None:
+        return AskedPeople(release, standing.content, (), said, standing)
+    content = about_known_release(release, read(0)).content
+    described = _described(release, content, read)
+    if described is not None:
+        return AskedPeople(release, content, _hearings(described, book), said)
+    heard = _hearings_at_most(content, book)
+    return AskedPeople(release, content, heard, said, exact=False)
+
+
+def _hearings(release: RecordedRelease, book: Book) -> tuple[Hearing, ...]:
+    return hearings_of_release(release, active_policy(book).policy, book.state)
+
+
+def _hearings_at_most(content: str, book: Book) -> tuple[Hearing, ...]:
+    """Return where every approval of the policy would stand that could be asked for."""
+    policy = active_policy(book).policy
+    said = book.state.approvals.get(("release", content), ())
+    return hearings(policy.approvals, said, policy.roles or {}, ())
+
+
+def _described(release: str, content: str, read: Reader) -> RecordedRelease | None:
+    """Return what an id stands for, if it was denied with these contents."""
+    for one in story_of(release, read(0)):
+        body = one.event.body
+        if isinstance(body, ReleaseDenied) and body.release.content == content:
+            return body.release
+    return None
