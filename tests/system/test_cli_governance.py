@@ -63,10 +63,21 @@ def test_people_agree_and_the_release_goes_on() -> None:
     reject = ("release", "reject", "r-1", "--reason", "no", "--actor", "pavel")
     assert "rejected by pavel" in run(*reject)
     run(*submit, code=Exit.NEEDS_APPROVAL)
+    assert "\n  approves: false\n" in run("ledger", "show", "4")
     run("release", "approve", "r-1", "--reason", "yes", "--actor", "pavel")
     assert "olga approved as officer: fine" in run("release", "approvals", "r-1")
     run("release", "approvals", "public.yaml")
     run(*submit)
+    # It stands: nobody is asked any more, by its file or by its id, come what may.
+    Path("more.yaml").write_text(ASKING.replace("need: 1", "need: 2", 1))
+    agree = ("--reason", "more eyes", "--actor")
+    run("policy", "approve", "more.yaml", *agree, "olga")
+    run("policy", "activate", "more.yaml", *agree, "ann")
+    run("release", "reject", "public.yaml", *agree, "pavel", code=Exit.INVALID)
+    for named in ("r-1", "public.yaml"):
+        told = run("release", "approvals", named)
+        assert told.startswith("r-1 is reserved (entry ")
+        assert "nobody is asked any more" in told
     (entry,) = [
         one
         for one in document("ledger", "list")["entries"]
@@ -143,6 +154,43 @@ def test_who_agrees_to_a_policy_sees_what_history_exceeds() -> None:
     assert "olga approved as officer: yes" in output
     found = document("policy", "approvals", "tight.yaml")
     assert found["approvals"][0]["approved_by"] == ["olga"]
+    assert [one["current"] for one in found["spoken"]] == [True]
+
+
+@pytest.mark.usefixtures("folder")
+def test_words_under_an_earlier_policy_are_shown_as_such() -> None:
+    run("policy", "activate", "asking.yaml", "--reason", "two eyes")
+    why = ("--reason", "yes", "--actor", "olga")
+    later = Path("later.yaml")
+    later.write_text(ASKING.replace("name: small", "name: later"))
+    run("policy", "approve", "later.yaml", *why)
+    run("policy", "approve", "policy.yaml", *why)
+    activate = ("policy", "activate", "later.yaml", "--reason", "so", "--actor", "ann")
+    assert "  ok       approval by 1 of officer" in run(*activate)
+    # It is active: nobody is asked about it any more.
+    told = run("policy", "approvals", "later.yaml")
+    assert told.startswith("no approval is needed\n")
+    assert document("policy", "approvals", "later.yaml")["approvals"] == []
+    # What was said of another one before does not count for the next change.
+    asked = ("policy", "approvals", "policy.yaml")
+    told = run(*asked, code=Exit.NEEDS_APPROVAL)
+    assert "MISSING" in told
+    assert "olga approved (under an earlier policy) as officer: yes" in told
+    run("policy", "approve", "policy.yaml", *why)
+    found = document(*asked)
+    assert [one["current"] for one in found["spoken"]] == [False, True]
+    assert found["approvals"][0]["approved_by"] == ["olga"]
+
+
+@pytest.mark.parametrize("identifier", ["r" * 5000, "a\0b"], ids=["long", "zero"])
+@pytest.mark.usefixtures("folder")
+def test_what_can_be_no_path_is_an_id(identifier: str) -> None:
+    run("policy", "activate", "asking.yaml", "--reason", "two eyes")
+    who = ("--reason", "yes", "--actor", "olga")
+    for command in (("approve", *who), ("reject", *who), ("approvals",)):
+        name, *rest = command
+        told = run("release", name, identifier, *rest, code=Exit.INVALID)
+        assert "nobody spoke about a release" in told
 
 
 @pytest.mark.usefixtures("folder")

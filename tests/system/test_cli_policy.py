@@ -66,6 +66,9 @@ def test_lint_tells_of_all_files_and_fails_if_one_is_wrong(folder: Path) -> None
     assert "policy.yaml: ok" in told
     assert "--> broken.yaml:" in told
     assert "cannot read none.yaml" in told
+    assert "   = help: correct the path, or make the file\n" in told
+    (folder / "inside").mkdir()
+    assert "name a file in this folder" in run("lint", "inside", exit_code=4)
     (folder / "near.yaml").write_text(POLICY.replace("unit: user,", "unit: usr,", 1))
     near = document("lint", "near.yaml", exit_code=4)["error"]
     assert near["label"] == 'did you mean "user"?'

@@ -118,6 +118,7 @@ def test_every_option_can_be_taken(folder: Path) -> None:
     # What passes needs no option.
     assert run("release", "options", "taken.yaml").startswith("ALLOW asked")
     assert document("release", "options", "taken.yaml")["options"] == []
+    run("release", "options", "taken.yaml", "--take", "1", exit_code=2)
 
 
 def test_a_release_that_no_change_helps_leaves_with_3(folder: Path) -> None:
@@ -136,6 +137,7 @@ def test_a_release_that_no_change_helps_leaves_with_3(folder: Path) -> None:
     args = ("release", "options", "asked.yaml", "--policy", "strict.yaml", *other)
     assert "no single change" in run(*args, exit_code=3)
     assert document(*args, exit_code=3)["options"] == []
+    assert "no single change" in run(*args, "--take", "1", exit_code=3)
 
 
 def test_a_balance_shows_the_fullest_cell_and_who_filled_it(folder: Path) -> None:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from modicum.cli.exits import Exit
-from modicum.cli.governance import Subject, hearing_lines
+from modicum.cli.governance import Subject
+from modicum.cli.hearings import (
+    hearing_lines,
+    hearings_to_list,
+    spoken_line,
+    spoken_to_dict,
+)
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
 from modicum.cli.output import print_json, reporting
+from modicum.cli.release_files import named_releases
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.workspace.asked_people import AskedPeople
-    from modicum.workspace.governing.topics import Spoken
     from modicum.workspace.ledger_view import LedgerView
-
-#: A word that ends so is the name of a file, whether or not there is one.
-_FILES = (".yaml", ".yml", ".json")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -51,25 +52,13 @@ def approvals(
 
 
 def _asked(subject: str, view: LedgerView) -> Iterator[AskedPeople]:
-    from modicum.shell.files import load_release, releases_of, standard_input
     from modicum.workspace.asked_people import asked_people, asked_people_of
 
-    if subject == "-":
-        nodes = releases_of(standard_input(sys.stdin.buffer))
-    elif subject.endswith(_FILES) or _is_file(subject):
-        nodes = releases_of(load_release(subject))
-    else:
-        yield asked_people_of(subject, view)
-        return
-    for node in nodes:
-        yield asked_people(node, view)
-
-
-def _is_file(subject: str) -> bool:
-    try:
-        return Path(subject).is_file()
-    except (OSError, ValueError):  # It is too long for a path, or has a zero in it.
-        return False
+    for one in named_releases(subject):
+        if isinstance(one, str):
+            yield asked_people_of(one, view)
+        else:
+            yield asked_people(one, view)
 
 
 def _lines(found: Iterable[AskedPeople]) -> Iterator[str]:
@@ -87,33 +76,16 @@ def _lines(found: Iterable[AskedPeople]) -> Iterator[str]:
             )
         yield from hearing_lines(people.hearings)
         for said in people.spoken:
-            yield _said(said, people.content)
-
-
-def _said(one: Spoken, content: str) -> str:
-    verb = "approved" if one.approves else "rejected"
-    about = verb if one.content == content else f"{verb} (another content)"
-    roles = " and ".join(one.roles)
-    return f"entry {one.seq}  {one.at[:10]}  {one.by} {about} as {roles}: {one.reason}"
+            other = said.content != people.content
+            yield spoken_line(said, "another content" if other else "")
 
 
 def _to_dict(found: Iterable[AskedPeople]) -> dict[str, object]:
-    from modicum.workspace.governing.governance import hearing_to_dict
-
     return {
-        "approvals": [hearing_to_dict(one) for each in found for one in each.hearings],
+        "approvals": hearings_to_list(one for each in found for one in each.hearings),
         "exact": all(one.exact for one in found),
         "spoken": [
-            {
-                "entry": one.seq,
-                "at": one.at,
-                "by": one.by,
-                "approves": one.approves,
-                "roles": list(one.roles),
-                "reason": one.reason,
-                "content": one.content,
-                "current": one.content == each.content,
-            }
+            spoken_to_dict(one, current=one.content == each.content)
             for each in found
             for one in each.spoken
         ],

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from modicum.cli.hearings import hearing_lines, hearings_to_list
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
 from modicum.cli.output import print_json, reporting
+from modicum.cli.release_files import named_releases, read_release
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.core.document import Node
-    from modicum.ledger.deciding.approvals import Hearing
     from modicum.workspace.governing.governance import Said
     from modicum.workspace.governing.governing import Governance
 
@@ -28,9 +28,6 @@ Subject = Annotated[
     ),
 ]
 Reason = Annotated[str, typer.Option("--reason", help="Why, for the record.")]
-
-#: A word that ends so is the name of a file, whether or not there is one.
-_FILES = (".yaml", ".yml", ".json")
 
 
 def add_to_ledger(app: typer.Typer) -> None:
@@ -86,24 +83,12 @@ def _say(
 ) -> None:
     with reporting(as_json=as_json):
         office = office_of(ledger, actor)
-        said = [verb(office, one) for one in _subjects(subject)]
+        said = [verb(office, one) for one in named_releases(subject)]
         if as_json:
             print_json({"said": [said_to_dict(one) for one in said]})
             return
         for one in said:
             print_said(one)
-
-
-def _subjects(subject: str) -> Iterator[Node | str]:
-    """Yield the releases of a file, or an id."""
-    from modicum.shell.files import load_release, releases_of, standard_input
-
-    if subject == "-":
-        yield from releases_of(standard_input(sys.stdin.buffer))
-    elif subject.endswith(_FILES) or Path(subject).is_file():
-        yield from releases_of(load_release(subject))
-    else:
-        yield subject
 
 
 def print_said(said: Said) -> None:
@@ -116,20 +101,8 @@ def print_said(said: Said) -> None:
         print(f"  {line}")
 
 
-def hearing_lines(heard: Iterable[Hearing]) -> Iterator[str]:
-    """Yield where each approval stands, and whether it is given."""
-    from modicum.workspace.governing.governance import hearing_text
-
-    return (
-        printable(f"{'ok     ' if one.given else 'MISSING'}  {hearing_text(one)}")
-        for one in heard
-    )
-
-
 def said_to_dict(said: Said) -> dict[str, object]:
     """Return what somebody said, as plain JSON (docs/reference/json.md)."""
-    from modicum.workspace.governing.governance import hearing_to_dict
-
     return {
         "subject": said.topic.subject,
         "id": said.topic.id,
@@ -139,7 +112,7 @@ def said_to_dict(said: Said) -> dict[str, object]:
         "roles": list(said.roles),
         "entry": said.seq,
         "repeated": said.repeated,
-        "approvals": [hearing_to_dict(one) for one in said.hearings],
+        "approvals": hearings_to_list(said.hearings),
     }
 
 
@@ -186,13 +159,8 @@ def disclose(
     as_json: Json = False,
 ) -> None:
     """Record what was disclosed outside differential privacy: no rule counts it."""
-    from modicum.shell.files import load_release, standard_input
-
     with reporting(as_json=as_json):
-        node = (
-            standard_input(sys.stdin.buffer) if str(file) == "-" else load_release(file)
-        )
-        body, seq = office_of(ledger, actor).disclose(node)
+        body, seq = office_of(ledger, actor).disclose(read_release(file))
         if as_json:
             print_json(
                 {

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,10 +14,6 @@ from modicum.cli.ledger_checkpoints import add_to
 from modicum.cli.ledger_verify import verify
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
 from modicum.cli.output import print_json, reporting
-
-if TYPE_CHECKING:
-    from modicum.ledger import State
-    from modicum.workspace import Workspace
 
 app = typer.Typer(help="List and verify the ledger.", no_args_is_help=True)
 
@@ -40,7 +35,7 @@ def init(
     with reporting(as_json=as_json):
         workspace = open_or_begin(ledger, policy=policy, actor=actor)
         before = workspace.state().seq
-        state = _begun(workspace)
+        state = workspace.init()
         compiled = workspace.policy()
         changed = state.policy is not None and state.policy.seq > before
         if as_json:
@@ -65,23 +60,6 @@ def init(
             f" ({compiled.policy.digest[:12]}) {active},"
             f" {rules} rule{'' if rules == 1 else 's'}"
         )
-
-
-def _begun(workspace: Workspace) -> State:
-    """Return the state of a ledger in which the policy is active now.
-
-    Raises:
-        UsageError: If another one is; a second ledger would have budgets of its own.
-    """
-    from modicum.core.errors import Code, UsageError
-
-    try:
-        return workspace.init()
-    except UsageError as error:
-        if error.code is not Code.ALREADY_EXISTS:
-            raise
-        remedy = "to change its policy:  modicum policy activate FILE --reason …"
-        raise UsageError(replace(error.problems[0], help=remedy)) from error
 
 
 ledger_entries.add_to(app)

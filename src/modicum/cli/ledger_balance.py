@@ -84,7 +84,7 @@ def print_balance(found: CellBalance, top: int) -> None:
     if not loss.own_filter.enforced:
         print("  limit  none: it is tracked, nothing is denied")
     else:
-        over = "" if loss.allowed else ", OVER: it denies everything here"
+        over = "" if loss.allowed else ", OVER: it denies what falls under it here"
         print(f"  limit  {spent.measure} {amount_text(spent.limit, spent.scale)}{over}")
     if found.rho_left is not None:
         print(f"  left   Gaussian noise may still cost rho {room_text(found.rho_left)}")

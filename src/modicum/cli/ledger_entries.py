@@ -151,5 +151,7 @@ def _shown(body: Mapping[str, Plain]) -> Iterator[tuple[str, object]]:
         elif isinstance(value, list | dict):
             if value:
                 yield key, json.dumps(value, ensure_ascii=False)
+        elif isinstance(value, bool):
+            yield key, "true" if value else "false"
         elif value not in ("", None):
             yield key, value

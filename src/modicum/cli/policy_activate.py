@@ -10,6 +10,7 @@ import typer
 from modicum.cli import policy_approvals
 from modicum.cli.exits import exit_for
 from modicum.cli.governance import Reason, office_of
+from modicum.cli.hearings import hearing_lines, hearings_to_list
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
 from modicum.cli.output import print_json, reporting
 from modicum.cli.policy_approvals import (
@@ -103,8 +104,6 @@ def _print(
 def _lines(
     weighed: Weighed, done: tuple[int, str] | None, ledger: str
 ) -> Iterator[str]:
-    from modicum.workspace.governing.governance import hearing_text
-
     new, old = weighed.successor, weighed.replaced.policy
     called = f"policy `{new.policy.name}` ({new.policy.digest[:12]})"
     if weighed.holds_already:
@@ -117,13 +116,11 @@ def _lines(
     entry = f", entry {done[0]}" if done else ""
     yield f"  {rules} rule{'' if rules == 1 else 's'}{entry}"
     yield from conflict_lines(weighed)
-    for one in weighed.hearings:
-        yield f"  {'ok' if one.given else 'MISSING'}  {hearing_text(one)}"
+    for line in hearing_lines(weighed.hearings):
+        yield f"  {line}"
 
 
 def _to_dict(weighed: Weighed, done: tuple[int, str] | None) -> dict[str, object]:
-    from modicum.workspace.governing.governance import hearing_to_dict
-
     new, old = weighed.successor, weighed.replaced.policy
     return {
         "policy": {
@@ -135,5 +132,5 @@ def _to_dict(weighed: Weighed, done: tuple[int, str] | None) -> dict[str, object
         "changed": done is not None,
         "ledger": None if done is None else {"seq": done[0], "head": done[1]},
         "conflicts": conflicts_to_list(weighed),
-        "approvals": [hearing_to_dict(one) for one in weighed.hearings],
+        "approvals": hearings_to_list(weighed.hearings),
     }

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from modicum.cli.exits import Exit
-from modicum.cli.governance import (
-    Reason,
+from modicum.cli.governance import Reason, office_of, print_said, said_to_dict
+from modicum.cli.hearings import (
     hearing_lines,
-    office_of,
-    print_said,
-    said_to_dict,
+    hearings_to_list,
+    spoken_line,
+    spoken_to_dict,
 )
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
 from modicum.cli.output import print_json, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.ledger.deciding.approvals import Hearing
     from modicum.policy import CompiledPolicy
     from modicum.workspace.governing.activation import Weighed
-    from modicum.workspace.governing.topics import Spoken
 
 PolicyFile = Annotated[Path, typer.Argument(help="The policy file.", metavar="FILE")]
+
+#: Why a word does not count that was said before the active policy came.
+_EARLIER = "under an earlier policy"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -81,55 +82,28 @@ def reject(
 def approvals(
     file: PolicyFile, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False
 ) -> None:
-    """Show who agreed to a policy and who is missing. Exits 5 if somebody is."""
+    """Show who agreed to a policy and who is missing. Exits 5 if somebody is.
+
+    What was said before the active policy came was about another change.
+    """
     from modicum.workspace.governing.governance import missing_approvals
 
     with reporting(as_json=as_json):
         office, successor = office_of(ledger, None), load(file)
         heard = office.policy_hearings(successor)
         spoken = office.spoken(successor.policy.digest)
+        counting = frozenset(office.counting_words(successor))
         if as_json:
-            print_json(_approvals_to_dict(heard, spoken))
+            said = [spoken_to_dict(one, current=one in counting) for one in spoken]
+            approvals = hearings_to_list(heard)
+            print_json({"approvals": approvals, "exact": True, "spoken": said})
         else:
-            for line in _approval_lines(heard, spoken):
-                print(printable(line))
+            for line in hearing_lines(heard) if heard else ["no approval is needed"]:
+                print(line)
+            for one in spoken:
+                print(spoken_line(one, "" if one in counting else _EARLIER))
         if missing_approvals(heard):
             raise typer.Exit(Exit.NEEDS_APPROVAL)
-
-
-def _approval_lines(
-    heard: Sequence[Hearing], spoken: Iterable[Spoken]
-) -> Iterator[str]:
-    yield from hearing_lines(heard) if heard else ["no approval is needed"]
-    for one in spoken:
-        said = (
-            f"{'approved' if one.approves else 'rejected'} as {' and '.join(one.roles)}"
-        )
-        yield f"entry {one.seq}  {one.at[:10]}  {one.by} {said}: {one.reason}"
-
-
-def _approvals_to_dict(
-    heard: Iterable[Hearing], spoken: Iterable[Spoken]
-) -> dict[str, object]:
-    from modicum.workspace.governing.governance import hearing_to_dict
-
-    return {
-        "approvals": [hearing_to_dict(one) for one in heard],
-        "exact": True,
-        "spoken": [
-            {
-                "entry": one.seq,
-                "at": one.at,
-                "by": one.by,
-                "approves": one.approves,
-                "roles": list(one.roles),
-                "reason": one.reason,
-                "content": one.content,
-                "current": True,
-            }
-            for one in spoken
-        ],
-    }
 
 
 def load(file: Path) -> CompiledPolicy:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,10 +11,10 @@ import typer
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, Policy
 from modicum.cli.output import print_json, reporting
 from modicum.cli.policy_changes import progress
+from modicum.cli.release_files import read_releases
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.core.document import Node
     from modicum.workspace import Decision, Workspace
     from modicum.workspace.bringing_in import Submission
 
@@ -81,19 +80,11 @@ def _prepared(workspace: Workspace, files: Sequence[Path]) -> list[Submission]:
     prepared: list[Submission] = []
     for file in files:
         with found.guard():
-            for node in _releases(file):
+            for node in read_releases(file):
                 with found.guard():
                     prepared.append(workspace.prepare_past(node))
     found.raise_any()
     return prepared
-
-
-def _releases(file: Path) -> tuple[Node, ...]:
-    from modicum.shell.files import load_release, releases_of, standard_input
-
-    if str(file) == "-":
-        return releases_of(standard_input(sys.stdin.buffer))
-    return releases_of(load_release(file))
 
 
 def _recorded(

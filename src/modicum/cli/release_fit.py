@@ -87,7 +87,7 @@ def options(
         found = decision.options()
         if as_json:
             print_json(_to_dict(decision, found))
-        elif take is not None:
+        elif take is not None and (found or decision.allowed):
             print(_taken(found, take).text, end="")
         else:
             _print_options(decision, found)

@@ -15,9 +15,18 @@ from modicum.policy import CompiledPolicy, compile_policy, parse_policy
 from modicum.policy.document.canonical_form import formatted, reformatted
 from modicum.policy.document.include import check_part, has_include, merged
 
+#: What helps where a file cannot be written anew.
+_AS_IT_WAS = "the file is as it was; make room for the new text"
 
-def read_bytes(path: str | Path) -> bytes:
+
+def read_bytes(
+    path: str | Path, remedy: str = "correct the path, or make the file"
+) -> bytes:
     """Return a file's bytes, at most a little over the limit for texts.
+
+    Args:
+        path: The file.
+        remedy: What helps if it is not there.
 
     Raises:
         InputError: If it cannot be read.
@@ -26,12 +35,18 @@ def read_bytes(path: str | Path) -> bytes:
         with Path(path).open("rb") as file:
             return file.read(TEXT_BYTES_MAX + 1)
     except OSError as error:
-        raise InputError(_cannot("read", path, error)) from error
+        raise InputError(_cannot("read", path, error, remedy)) from error
 
 
-def _cannot(what: str, path: str | Path, error: OSError) -> Problem:
-    reason = error.strerror or f"it cannot be {what}"
-    return Problem(Code.FILE_UNREADABLE, f"cannot {what} {path}: {reason.lower()}")
+def _cannot(what: str, path: str | Path, error: OSError, remedy: str) -> Problem:
+    reason = error.strerror or f"the system refuses to {what} it"
+    if isinstance(error, IsADirectoryError):
+        remedy = "name a file in this folder"
+    elif isinstance(error, PermissionError):
+        remedy = f"have its owner let you {what} it, with  chmod"
+    return Problem(
+        Code.FILE_UNREADABLE, f"cannot {what} {path}: {reason.lower()}", help=remedy
+    )
 
 
 # --- policies ----------------------------------------------------------------
@@ -106,7 +121,8 @@ def _with_parts(node: Node, path: str | Path) -> Node:
         _refuse_outside(target, own.parent)
         if target.exists() and not target.is_file():
             raise fail(Code.INCLUDE, f"`{part}` is not a file")
-        return read_document(read_bytes(target), str(target))
+        # What includes it says how its path is read.
+        return read_document(read_bytes(target, remedy=""), str(target))
 
     return merged(node, own.name, read)
 
@@ -144,7 +160,7 @@ def _replace(path: Path, data: bytes) -> None:
         mode = target.stat().st_mode & 0o7777
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
-        raise InputError(_cannot("write", path, error)) from error
+        raise InputError(_cannot("write", path, error, _AS_IT_WAS)) from error
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -154,7 +170,7 @@ def _replace(path: Path, data: bytes) -> None:
         Path(name).replace(target)
     except OSError as error:
         Path(name).unlink(missing_ok=True)
-        raise InputError(_cannot("write", path, error)) from error
+        raise InputError(_cannot("write", path, error, _AS_IT_WAS)) from error
 
 
 # --- releases ----------------------------------------------------------------

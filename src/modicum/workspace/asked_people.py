@@ -57,13 +57,15 @@ def asked_people(release: Description, view: LedgerView) -> AskedPeople:
         InputError: If the release is malformed.
         UsageError: If there is no ledger with a policy.
     """
-    book, read, _ = view.look()
+    book, read, now = view.look()
     recorded = price_release(release, active_policy(book))
+    standing = book.standing_at(recorded.id, now)
     return AskedPeople(
         recorded.id,
         recorded.content,
-        _hearings(recorded, book),
+        () if standing else _hearings(recorded, book),
         spoken(recorded.id, read(0)),
+        standing,
     )
 
 

@@ -230,7 +230,8 @@ class Workspace(LedgerView):
             The state.
 
         Raises:
-            UsageError: If no policy was given, or another one is active.
+            UsageError: If no policy was given, or another one is active; a second
+                ledger would have budgets of its own.
         """
         compiled = self._policy
         if compiled is None:
@@ -244,7 +245,8 @@ class Workspace(LedgerView):
                         Code.ALREADY_EXISTS,
                         f"{self._store.name} exists, with the policy `{active.name}`"
                         f" ({active.digest[:12]})",
-                        help="choose another path with  --ledger",
+                        help="to change its policy:  modicum policy activate FILE"
+                        " --reason …",
                     )
                 )
             entry.activate(compiled)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from samples.small import NOON, compiled, counts, workspace
 
 from modicum.core.errors import (
     Code,
+    InputError,
     ModicumError,
     Problem,
     StaleError,
@@ -285,3 +287,18 @@ def test_a_promise_knows_no_second_end() -> None:
     assert promise.result(0) == 1
     with pytest.raises(InvalidStateError):
         Future.set_result(promise, 3)
+
+
+def test_what_cannot_be_copied_is_read_or_refused_as_ever(tmp_path: Path) -> None:
+    """Under the active policy, a decider keeps a copy of what it may read again."""
+    workspace(tmp_path).init()
+    store = SqliteStore(tmp_path / "ledger.db", keep_open=True)
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with Decider(store, FixedClock(NOON), actor="desk") as decider:
+        still = MappingProxyType(counts("still", rho=TINY))
+        assert decider.submit(still).status == "reserved"
+        for odd in (deep, threading.Lock(), (one for one in TINY)):
+            with pytest.raises(InputError):
+                decider.submit({**counts("odd", rho=TINY), "purpose": odd})

@@ -25,6 +25,8 @@ REST = "bob:s3cret@h/db"
         f"pgsql://{REST}",
         f"PgSQL:/{REST}",
         f"postgres:{REST}",
+        f"postgresql//{REST}",
+        f"postgres/{REST}",
         f"./mysql://{REST}",
         "host=localhost user=bob password=s3cret dbname=x",
         "host=localhost PASSWORD = s3cret",

@@ -176,12 +176,13 @@ def test_a_refusal_says_why() -> None:
     none = largest_fit(full, "scale")
     assert "no mechanism has" in none.why[0]
     assert "the mechanism has not" in largest_fit(full, "scale", "counts").why[0]
-    sampled = largest_fit(full, "sampling_rate")
-    assert "not priced yet" in sampled.why[0]
-    assert sampled.to_dict()["release"] is None
+    assert none.to_dict()["release"] is None
     with pytest.raises(InputError) as caught:
         largest_fit(full, "nois")
     assert 'did you mean "noise"' in caught.value.render()
+    with pytest.raises(InputError) as caught:
+        largest_fit(full, "sampling_rate")  # It is not priced: there is no such choice.
+    assert "sampling_rate" not in caught.value.problems[0].help
 
 
 def test_what_nothing_limits_has_no_closest_variant() -> None:

@@ -49,6 +49,7 @@ def test_another_policy_may_check_but_not_submit(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as exists:
         other.init()
     assert exists.value.code is Code.ALREADY_EXISTS
+    assert "modicum policy activate" in exists.value.problems[0].help
     assert workspace(tmp_path, policy=None).state().seq == 1
 
 

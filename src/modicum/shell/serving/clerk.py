@@ -7,12 +7,14 @@ nobody else.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
+from copy import Error, deepcopy
 from functools import partial
 from typing import TypedDict, Unpack
 
+from modicum.core.document import from_python
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.policy import CompiledPolicy
+from modicum.release import ReleaseDraft
 from modicum.shell.serving.desk import Desk
 from modicum.shell.serving.waiting_line import Waiting, Work
 from modicum.shell.wiring import printable_actor
@@ -107,8 +109,19 @@ class Clerk:
         """Return a release that is read again should the policy be replaced.
 
         By then the caller may have made another one of the same mapping.
+
+        Raises:
+            InputError: If it holds what is no data.
         """
-        return deepcopy(release) if self._means_active else release
+        if not self._means_active:
+            return release
+        try:
+            return deepcopy(release)
+        except (Error, RecursionError, TypeError):
+            # Not all that can be read can be copied, and not all is data.
+            if isinstance(release, ReleaseDraft):
+                return release.to_node()
+            return from_python(release)
 
     def _waiting(self, work: Callable[[CompiledPolicy], Work], actor: str) -> Waiting:
         """Return who waits for work that depends on the policy."""

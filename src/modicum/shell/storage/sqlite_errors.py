@@ -30,8 +30,10 @@ _OUTSIDE = (
     "SQLITE_PERM",
     "SQLITE_READONLY",
 )
+#: Whoever was answered can rely on it; whoever was not cannot tell.
 _TRY_AGAIN = (
-    "nothing is acknowledged that was not stored; try again, the same id is one release"
+    "nothing is acknowledged that was not stored; submit again with the same id, it is"
+    " one release; after a start or a post, look first:  modicum release show ID"
 )
 
 
@@ -125,13 +127,14 @@ class SqliteTroubles:
     def unwritable(self, error: Exception, what: str = "write") -> UnavailableError:
         """Return the mistake of a disk that refuses."""
         reason = str(getattr(error, "strerror", None) or error).lower()
+        remedy = "try again" if what == "read" else _TRY_AGAIN
+        if isinstance(error, FileNotFoundError):
+            remedy = "make its folder first"
         return UnavailableError(
             Problem(
                 Code.LEDGER_UNWRITABLE,
                 f"cannot {what} {self._path}: {reason}",
-                help="make its folder first"
-                if isinstance(error, FileNotFoundError)
-                else _TRY_AGAIN,
+                help=remedy,
             )
         )
 

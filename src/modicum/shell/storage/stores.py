@@ -13,7 +13,8 @@ from modicum.workspace.ports import Store
 _POSTGRES = re.compile(r"\s*(postgresql|postgres)://?", re.IGNORECASE)
 #: What no path looks like, and may hold a password: it is not shown.
 _NO_PATH = re.compile(
-    r"://|^\s*[a-z][a-z0-9+.-]+:[a-z0-9+.:-]*/|^\s*postgres\w*[:+]|password\s*=",
+    r"://|^\s*[a-z][a-z0-9+.-]+:[a-z0-9+.:-]*/|^\s*postgres\w*[:+]|password\s*="
+    r"|^\s*postgres\w*/+[^/]*:[^/]*@",
     re.IGNORECASE,
 )
 

@@ -41,7 +41,6 @@ VARIED = {
     "epsilon": "the `eps` of declared costs",
     "rho": "the `rho` of declared costs",
     "mu": "the `mu` of declared costs",
-    "sampling_rate": "the rate of a sample",
     "where": "the part of the population",
     "periods": "the periods",
 }
@@ -83,11 +82,6 @@ def largest_fit(trials: Trials, vary: str, mechanism: str | None = None) -> Fit:
             )
         )
     chosen = _chosen(trials.base["mechanisms"], mechanism)
-    if vary == "sampling_rate":
-        return trials.nothing(
-            vary,
-            "a sampling rate is not priced yet: amplification by sampling comes later",
-        )
     if vary in ("where", "periods"):
         return larger_part(trials, vary, chosen)
     slots = tuple(_slots(trials.base["mechanisms"], vary, chosen))

@@ -133,15 +133,16 @@ class Governance:
         """Return where the approval stands that another policy needs. Writes nothing.
 
         Args:
-            successor: The policy.
+            successor: The policy; if it is active already, nobody is asked.
 
         Raises:
             UsageError: If there is no ledger with a policy.
         """
         book, _, _ = self._ledger.look()
-        return about_policy(successor, active_policy(book).policy).hearings_in(
-            book.state
-        )
+        active = active_policy(book).policy
+        if book.is_active(successor):
+            return ()
+        return about_policy(successor, active).hearings_in(book.state)
 
     def spoken(self, identifier: str) -> tuple[Spoken, ...]:
         """Return what people said to a release or a policy, oldest first.
@@ -154,6 +155,21 @@ class Governance:
         """
         _, read, _ = self._ledger.look()
         return spoken(identifier, read(0))
+
+    def counting_words(self, successor: CompiledPolicy) -> tuple[Spoken, ...]:
+        """Return what people said to a policy since the active one came, oldest first.
+
+        What was said before that was about another change, and does not count.
+
+        Args:
+            successor: The policy.
+
+        Raises:
+            UsageError: If there is no ledger.
+        """
+        book, read, _ = self._ledger.look()
+        since = book.state.policy.seq if book.state.policy else 0
+        return spoken(successor.policy.digest, read(since))
 
     # --- policies ---
 

@@ -1,0 +1,74 @@
+"""What commands print of approvals: where each stands, and what people said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from modicum.core.errors import printable
+
+if TYPE_CHECKING:
+    from modicum.ledger.deciding.approvals import Hearing
+    from modicum.workspace.governing.topics import Spoken
+
+
+def hearing_lines(heard: Iterable[Hearing]) -> Iterator[str]:
+    """Yield where each approval stands, and whether it is given.
+
+    Args:
+        heard: The approvals.
+    """
+    from modicum.workspace.governing.governance import hearing_text
+
+    return (
+        printable(f"{'ok     ' if one.given else 'MISSING'}  {hearing_text(one)}")
+        for one in heard
+    )
+
+
+def spoken_line(one: Spoken, besides: str = "") -> str:
+    """Return what somebody said once.
+
+    Args:
+        one: What they said.
+        besides: Why it does not count here; empty if it does.
+    """
+    verb = "approved" if one.approves else "rejected"
+    about = f"{verb} ({besides})" if besides else verb
+    roles = " and ".join(one.roles)
+    return printable(
+        f"entry {one.seq}  {one.at[:10]}  {one.by} {about} as {roles}: {one.reason}"
+    )
+
+
+# --- JSON -----------------------------------------------------------------------
+
+
+def hearings_to_list(heard: Iterable[Hearing]) -> list[dict[str, object]]:
+    """Return where approvals stand, as plain JSON (docs/reference/json.md).
+
+    Args:
+        heard: The approvals.
+    """
+    from modicum.workspace.governing.governance import hearing_to_dict
+
+    return [hearing_to_dict(one) for one in heard]
+
+
+def spoken_to_dict(one: Spoken, *, current: bool) -> dict[str, object]:
+    """Return what somebody said once, as plain JSON (docs/reference/json.md).
+
+    Args:
+        one: What they said.
+        current: Whether it is about what is weighed here.
+    """
+    return {
+        "entry": one.seq,
+        "at": one.at,
+        "by": one.by,
+        "approves": one.approves,
+        "roles": list(one.roles),
+        "reason": one.reason,
+        "content": one.content,
+        "current": current,
+    }
