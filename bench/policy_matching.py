@@ -26,7 +26,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from modicum.accounting import Loss, mechanisms
-from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
 from modicum.ledger.quick import Asked, QuickBalances, numba_engine
 from modicum.ledger.quick.layout import Booleans, Integers, Layout, Rows, layout_of
 from modicum.policy import CompiledPolicy

@@ -21,7 +21,7 @@ from modicum.accounting.losses import total_of
 from modicum.core.exact import DELTA_UNIT, floor_units
 from modicum.ledger.deciding.charged import charged
 from modicum.ledger.deciding.matching import facts_of
-from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.predicates import Facts, holds
 from modicum.policy.rules import Stage

@@ -22,7 +22,7 @@ from modicum.accounting.grid import RHO
 from modicum.ledger import Balances, RuleLoss, decide
 from modicum.ledger.cells import segments
 from modicum.ledger.deciding.balances import Brought
-from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
 from modicum.release import Part, Relation

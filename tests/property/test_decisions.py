@@ -15,7 +15,7 @@ from samples.small import workspace
 
 from modicum.core.document import from_python
 from modicum.core.errors import ConflictError
-from modicum.ledger.log.events import record_release
+from modicum.ledger.log.recorded import record_release
 from modicum.release import parse_release, price
 from modicum.workspace import Workspace
 

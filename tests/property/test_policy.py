@@ -29,7 +29,7 @@ from modicum.core.document import Kind, Scalar, from_python
 from modicum.core.errors import Code, InputError, Mark
 from modicum.core.yaml_reader import read_document
 from modicum.ledger.deciding.balances import facts_of
-from modicum.ledger.log.events import record_release
+from modicum.ledger.log.recorded import record_release
 from modicum.policy import CompiledPolicy, parse_policy
 from modicum.policy.budget_maps import apply_map, parse_map
 from modicum.policy.cel.lowering import parse_predicate

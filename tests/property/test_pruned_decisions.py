@@ -22,7 +22,7 @@ from modicum.accounting.grid import EPS
 from modicum.ledger import Balances, Verdict, decide
 from modicum.ledger.deciding.balances import charges
 from modicum.ledger.deciding.decide import allows
-from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy, Rule
 from modicum.release import Relation
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from modicum.core.document import from_python
 from modicum.ledger.log.events import (
     Body,
-    RecordedRelease,
     ReleaseExpired,
     ReleasePosted,
     ReleaseReserved,
     ReleaseStarted,
     ReleaseVoided,
-    record_release,
 )
+from modicum.ledger.log.recorded import RecordedRelease, record_release
 from modicum.release import parse_release, price
 from samples.small import NOON, compiled, counts
 

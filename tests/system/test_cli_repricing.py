@@ -27,12 +27,8 @@ from modicum.accounting import Loss
 from modicum.accounting.grid import RHO
 from modicum.cli.main import app
 from modicum.ledger import Record
-from modicum.ledger.log.events import (
-    PastRecorded,
-    RecordedRelease,
-    ReleaseDenied,
-    ReleaseReserved,
-)
+from modicum.ledger.log.events import PastRecorded, ReleaseDenied, ReleaseReserved
+from modicum.ledger.log.recorded import RecordedRelease
 from modicum.shell.storage.sqlite_store import SqliteStore
 
 RUNNER = CliRunner()

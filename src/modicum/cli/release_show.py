@@ -14,7 +14,7 @@ from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.ledger import RecordedRelease, Standing
-    from modicum.ledger.log.events import RecordedMechanism
+    from modicum.ledger.log.recorded import RecordedMechanism
     from modicum.workspace.release_story import Happened
 
 Id = Annotated[str, typer.Argument(help="The release's id.", metavar="ID")]

@@ -14,7 +14,8 @@ from modicum.ledger.log.chain import (
     read_record,
     seal,
 )
-from modicum.ledger.log.events import Event, RecordedRelease, record_release
+from modicum.ledger.log.events import Event
+from modicum.ledger.log.recorded import RecordedRelease, record_release
 from modicum.ledger.proof.audit import AuditReport, audit
 from modicum.ledger.state.life import ReleaseStatus, Standing
 from modicum.ledger.state.state import LossChange, State

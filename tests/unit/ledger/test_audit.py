@@ -27,7 +27,6 @@ from modicum.ledger.log.events import (
     PastRecorded,
     PlanCommitted,
     PolicyActivated,
-    RecordedMechanism,
     ReleaseDenied,
     ReleaseExpired,
     ReleaseReserved,
@@ -35,8 +34,8 @@ from modicum.ledger.log.events import (
     ReleaseVoided,
     RoundOpened,
     day_of,
-    record_release,
 )
+from modicum.ledger.log.recorded import RecordedMechanism, record_release
 from modicum.ledger.proof.consistency import RESERVATION_MAX
 from modicum.policy import CompiledPolicy
 from modicum.release import EVERYTHING, Part, parse_release, price

@@ -18,7 +18,6 @@ from modicum.ledger.log.events import (
     Body,
     PastRecorded,
     PolicyActivated,
-    RecordedRelease,
     ReleaseDenied,
     ReleaseExpired,
     ReleasePosted,
@@ -26,8 +25,8 @@ from modicum.ledger.log.events import (
     ReleaseStarted,
     ReleaseVoided,
     event_name,
-    record_release,
 )
+from modicum.ledger.log.recorded import RecordedRelease, record_release
 from modicum.release import parse_release, price
 
 VOCABULARY = compiled().policy.vocabulary

@@ -18,9 +18,8 @@ from modicum.core.document import from_python
 from modicum.core.exact import DELTA_UNIT
 from modicum.ledger.deciding.charged import UNKNOWN, charged, charged_by_unit, doubled
 from modicum.ledger.log.event_format import from_plain, to_plain
-from modicum.ledger.log.events import (
-    Event,
-    PastRecorded,
+from modicum.ledger.log.events import Event, PastRecorded
+from modicum.ledger.log.recorded import (
     RecordedMechanism,
     RecordedRelease,
     record_release,

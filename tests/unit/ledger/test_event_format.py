@@ -30,8 +30,6 @@ from modicum.ledger.log.events import (
     PastRecorded,
     PlanCommitted,
     PolicyActivated,
-    RecordedMechanism,
-    RecordedRelease,
     ReleaseDenied,
     ReleaseExpired,
     ReleasePosted,
@@ -42,6 +40,10 @@ from modicum.ledger.log.events import (
     day_of,
     day_of_release,
     event_name,
+)
+from modicum.ledger.log.recorded import (
+    RecordedMechanism,
+    RecordedRelease,
     record_release,
 )
 from modicum.ledger.proof.repricing import Unpriced

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from modicum.ledger.deciding.balances import facts_of
 from modicum.ledger.deciding.matching import Matching
-from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
 from modicum.policy.compile import compile_text
 from modicum.policy.predicates import Scope
 from modicum.release import Label, Vocabulary

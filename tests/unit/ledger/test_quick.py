@@ -24,7 +24,7 @@ from modicum.core.errors import InvariantError
 from modicum.ledger import Balances, decide
 from modicum.ledger.deciding.balances import brought
 from modicum.ledger.deciding.decide import allows
-from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
 from modicum.ledger.quick import EngineOf, QuickBalances, numba_engine
 from modicum.ledger.quick.layout import ALWAYS, NEVER, layout_of
 from modicum.policy import CompiledPolicy

@@ -26,16 +26,15 @@ from modicum.ledger.log import chain, quick_reading
 from modicum.ledger.log.event_format import from_plain, to_plain
 from modicum.ledger.log.events import (
     PastRecorded,
-    RecordedRelease,
     ReleaseDenied,
     ReleaseExpired,
     ReleasePosted,
     ReleaseReserved,
     ReleaseStarted,
     ReleaseVoided,
-    record_release,
 )
 from modicum.ledger.log.quick_reading import read_release_entry
+from modicum.ledger.log.recorded import RecordedRelease, record_release
 from modicum.release import Label, Partition, Population, Unit, Vocabulary
 from modicum.release.remembered import read_and_price
 

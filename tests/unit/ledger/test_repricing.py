@@ -37,11 +37,11 @@ from modicum.ledger.log.events import (
     Body,
     PastRecorded,
     PolicyActivated,
-    RecordedMechanism,
     ReleaseDenied,
     ReleaseReserved,
     day_of,
 )
+from modicum.ledger.log.recorded import RecordedMechanism
 from modicum.ledger.proof import repricing
 from modicum.ledger.proof.repricing import (
     Repricing,

@@ -16,7 +16,7 @@ import modicum
 from modicum.accounting import ApproxBudget, Budget, ZcdpBudget
 from modicum.core.document import from_python
 from modicum.ledger.deciding.balances import facts_of
-from modicum.ledger.log.events import record_release
+from modicum.ledger.log.recorded import record_release
 from modicum.policy import CompiledPolicy
 from modicum.release import parse_release, price
 

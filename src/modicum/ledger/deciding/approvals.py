@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from modicum.ledger.deciding.balances import facts_of
-from modicum.ledger.log.events import RecordedRelease
+from modicum.ledger.log.recorded import RecordedRelease
 from modicum.ledger.state.state import Agreement, State
 from modicum.policy import Policy
 from modicum.policy.declarations.people import meant_by

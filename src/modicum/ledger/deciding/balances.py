@@ -17,7 +17,7 @@ from modicum.ledger.cells.segments import SEGMENTS_MAX
 from modicum.ledger.deciding.charged import charged, moved
 from modicum.ledger.deciding.limits import Limits
 from modicum.ledger.deciding.matching import Matched, Matching, facts_of, uncovered
-from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy, Rule, RuleSet
 from modicum.release import Part, Vocabulary
 

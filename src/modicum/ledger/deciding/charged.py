@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from modicum.accounting import COORDINATES, INFINITE, ORDERS, Loss
 from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, MU2, RHO
-from modicum.ledger.log.events import RecordedMechanism
+from modicum.ledger.log.recorded import RecordedMechanism
 from modicum.release import Vocabulary
 from modicum.release.complete import better, nowhere_more
 from modicum.release.units import INSIDE, MOVING, SAME, Reach, Relation, changes

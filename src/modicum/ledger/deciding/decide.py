@@ -23,7 +23,7 @@ from modicum.ledger.cells.family import Charge, Family, Inquiry
 from modicum.ledger.cells.segments import Overlay, SegmentsThen
 from modicum.ledger.cells.sums import Amounts, saturated
 from modicum.ledger.deciding.balances import REMEMBERED_MAX, Balances, Charges
-from modicum.ledger.log.events import RecordedRelease
+from modicum.ledger.log.recorded import RecordedRelease
 from modicum.policy import CompiledPolicy, Rule
 
 

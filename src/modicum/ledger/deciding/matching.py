@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy, RuleSet
 from modicum.policy.predicates import (
     Facts,

@@ -8,7 +8,8 @@ from modicum.core.errors import ModicumError
 from modicum.ledger.deciding.balances import Balances
 from modicum.ledger.following.retelling import Retelling
 from modicum.ledger.log.chain import ChainBreakError, Record, read_record
-from modicum.ledger.log.events import Event, RecordedRelease
+from modicum.ledger.log.events import Event
+from modicum.ledger.log.recorded import RecordedRelease
 from modicum.ledger.state.state import ActivePolicy, LossChange, State
 from modicum.policy import CompiledPolicy
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
 from modicum.policy.past_populations import population_of
 from modicum.release import EVERYTHING, Part, Partition, Population
 from modicum.release.parts import merged

@@ -21,14 +21,13 @@ from modicum.ledger.log.events import (
     NAMES,
     Event,
     PastRecorded,
-    RecordedMechanism,
-    RecordedRelease,
     ReleaseDenied,
     ReleaseExpired,
     ReleasePosted,
     ReleaseReserved,
     ReleaseStarted,
 )
+from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
 from modicum.ledger.log.release_format import (
     mechanism_from_plain,
     read_losses,

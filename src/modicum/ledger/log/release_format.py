@@ -12,7 +12,8 @@ from typing import Any, cast
 
 from modicum.accounting import COORDINATES, GRID_VERSION, INFINITE, Loss
 from modicum.core.canonical import Joined, Plain, Written, encode
-from modicum.ledger.log.events import EVENT_VERSION, RecordedMechanism, RecordedRelease
+from modicum.ledger.log.events import EVENT_VERSION
+from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
 from modicum.ledger.log.stored_fields import (
     exactly,
     read_digest,

@@ -20,11 +20,11 @@ from modicum.ledger.log.events import (
     Event,
     PastRecorded,
     PolicyActivated,
-    RecordedRelease,
     ReleaseDenied,
     ReleaseReserved,
     day_of,
 )
+from modicum.ledger.log.recorded import RecordedRelease
 from modicum.ledger.proof.consistency import contradiction, is_described, unfounded
 from modicum.ledger.proof.repricing import Repricing, Unpriced
 from modicum.ledger.state.state import LossChange, State

@@ -17,12 +17,11 @@ from modicum.ledger.log.events import (
     Event,
     PlanCommitted,
     PolicyActivated,
-    RecordedMechanism,
-    RecordedRelease,
     ReleaseDenied,
     ReleaseReserved,
     RoundOpened,
 )
+from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
 from modicum.ledger.state.state import State
 from modicum.policy import Policy
 from modicum.release import EVERYTHING, Vocabulary

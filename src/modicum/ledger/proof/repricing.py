@@ -17,7 +17,7 @@ from modicum.accounting.grid import DELTA, coordinate_name
 from modicum.core.errors import InputError
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT, number_text
 from modicum.ledger.log.chain import ChainBreakError
-from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
 from modicum.release import Vocabulary
 from modicum.release.described import PriceList, Unfamiliar
 from modicum.release.memory import Memory

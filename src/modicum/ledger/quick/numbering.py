@@ -12,7 +12,7 @@ import numpy as np
 from modicum.accounting import Loss
 from modicum.ledger.deciding.charged import UNKNOWN, charged_by_unit
 from modicum.ledger.deciding.matching import facts_of
-from modicum.ledger.log.events import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
 from modicum.ledger.quick.layout import (
     EVERYTHING,
     Asked,

@@ -18,7 +18,6 @@ from modicum.ledger.log.events import (
     PastRecorded,
     PlanCommitted,
     PolicyActivated,
-    RecordedRelease,
     ReleaseDenied,
     ReleaseExpired,
     ReleasePosted,
@@ -28,6 +27,7 @@ from modicum.ledger.log.events import (
     RoundOpened,
     day_of_release,
 )
+from modicum.ledger.log.recorded import RecordedRelease
 from modicum.ledger.state.life import (
     ReleaseStatus,
     Standing,

@@ -19,7 +19,7 @@ from modicum.ledger.cells.family import Charge, Family, Inquiry
 from modicum.ledger.cells.sums import nothing
 from modicum.ledger.deciding.balances import Brought, facts_of
 from modicum.ledger.deciding.charged import charged, moved
-from modicum.ledger.log.events import RecordedMechanism
+from modicum.ledger.log.recorded import RecordedMechanism
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.predicates import holds
 from modicum.release import EVERYTHING, Part
