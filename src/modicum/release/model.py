@@ -20,7 +20,7 @@ from modicum.accounting.budgets import (
 from modicum.core.canonical import Joined, Plain, Written, digest, encode, join
 from modicum.core.errors import Mark
 from modicum.core.exact import number_text
-from modicum.release.parts import EVERYTHING, Part, part_written
+from modicum.release.parts import EVERYTHING, Part, WrittenPart, part_written
 
 
 @dataclass(frozen=True)  # Without slots, so that `over` can take all fields at once.
@@ -69,9 +69,11 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         elsewhere = _to_plain(self)
-        object.__setattr__(self, "elsewhere", elsewhere)
-        object.__setattr__(self, "pieces", _Pieces.of(elsewhere))
-        _describe(self)
+        pieces = _Pieces.of(elsewhere)
+        plain, encoded = _described(elsewhere, pieces, self.part)
+        vars(self).update(
+            elsewhere=elsewhere, pieces=pieces, plain=plain, encoded=encoded
+        )
 
     def over(self, part: Part) -> Mechanism:
         """Return the same mechanism over another part of the data.
@@ -81,9 +83,9 @@ class Mechanism:
         Args:
             part: The part.
         """
+        plain, encoded = _described(self.elsewhere, self.pieces, part)
         moved = object.__new__(Mechanism)
-        vars(moved).update(vars(self), part=part)
-        _describe(moved)
+        vars(moved).update(vars(self), part=part, plain=plain, encoded=encoded)
         return moved
 
 
@@ -106,11 +108,13 @@ class _Pieces(NamedTuple):
         cut = keys[:groups], keys[groups:periods], keys[periods:]
         return cls(*(encode({key: plain[key] for key in each})[1:-1] for each in cut))
 
-    def whole(self, part: Part) -> bytes:
+    def whole(self) -> bytes:
+        """Return the canonical bytes of the mechanism over all of the data."""
+        return b"{%b,%b,%b}" % self
+
+    def over(self, part: WrittenPart) -> bytes:
         """Return the canonical bytes of the mechanism over a part."""
-        if part == EVERYTHING:
-            return b"{%b,%b,%b}" % self
-        _, where, periods, groups = part_written(part)
+        _, where, periods, groups = part
         first, second, third = self
         return b'{%b,"groups":%b,%b,"periods":%b,%b,"where":%b}' % (
             first,
@@ -122,13 +126,14 @@ class _Pieces(NamedTuple):
         )
 
 
-def _describe(mechanism: Mechanism) -> None:
-    """Fill in what follows from the part of a mechanism and all the rest."""
-    plain, part = mechanism.elsewhere, mechanism.part
-    if part != EVERYTHING:  # Left out, so that older digests stay true.
-        plain = {**plain, **part_written(part).plain}
-    object.__setattr__(mechanism, "plain", plain)
-    object.__setattr__(mechanism, "encoded", mechanism.pieces.whole(part))
+def _described(
+    elsewhere: Mapping[str, Plain], pieces: _Pieces, part: Part
+) -> tuple[Mapping[str, Plain], bytes]:
+    """Return a mechanism over a part as plain data, and the canonical bytes of that."""
+    if part == EVERYTHING:  # Left out, so that older digests stay true.
+        return elsewhere, pieces.whole()
+    written = part_written(part)
+    return {**elsewhere, **written.plain}, pieces.over(written)
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,18 +175,21 @@ def refuse_hidden(
     Raises:
         InputError: If one is missing.
     """
-    named = {name for box in part.where or () for name, _ in box}
-    hidden = sorted(named & vocabulary.attributes - set(attributes))
+    hidden: list[str] = []
+    for box in part.where or ():
+        for looked_at, _ in box:
+            if looked_at in vocabulary.attributes and looked_at not in attributes:
+                hidden.append(looked_at)
     if hidden:
         raise fail(
             Code.MISSING_KEY,
-            f"`where` looks at `{hidden[0]}`, which is not among the `attributes`",
+            f"`where` looks at `{min(hidden)}`, which is not among the `attributes`",
             node,
             notes=(
                 "the answer depends on what rows are chosen by; an attribute that is"
                 " left out would escape its rules",
             ),
-            help=f"add {hidden[0]} to `attributes`",
+            help=f"add {min(hidden)} to `attributes`",
         )
 
 

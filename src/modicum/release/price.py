@@ -32,7 +32,7 @@ def price(release: Release, vocabulary: Vocabulary) -> PricedRelease:
     priced: list[PricedMechanism] = []
     for mechanism in release.mechanisms:
         with found.guard():
-            priced.append(_priced(mechanism, vocabulary))
+            priced.append(price_mechanism(mechanism, vocabulary))
     found.raise_any()
     return PricedRelease(
         release, with_defaults(release.labels, vocabulary), tuple(priced)
@@ -61,7 +61,16 @@ def steps_of(mechanism: Mechanism, vocabulary: Vocabulary) -> Steps:
     return vocabulary.steps.keep(within, all_steps(units, within))
 
 
-def _priced(mechanism: Mechanism, vocabulary: Vocabulary) -> PricedMechanism:
+def price_mechanism(mechanism: Mechanism, vocabulary: Vocabulary) -> PricedMechanism:
+    """Return a mechanism with its loss for each unit.
+
+    Args:
+        mechanism: The description.
+        vocabulary: As for `price`.
+
+    Raises:
+        InputError: As `price` does.
+    """
     refuse_halves(mechanism)
     steps = steps_of(mechanism, vocabulary)
     found = Problems()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from modicum.accounting import Loss
-from modicum.core.canonical import Written
 from modicum.release.memory import Once
 from modicum.release.model import Mechanism, Release
 from modicum.release.parts import Part
@@ -19,15 +18,21 @@ class Elsewhere(NamedTuple):
 
     Attributes:
         attributes: The attributes that it reads, sorted.
+        losses: Its loss by privacy unit; a view that cannot be changed.
         neighbors: By unit, the relation that its loss is proven under, where that is
             not `add-remove`.
-        written: The canonical bytes of all stored fields, by name, that the part does
-            not change.
+        first: The canonical bytes of the stored field `attributes`.
+        later: Those of `labels`, of `losses` and, if there are any, of `neighbors`.
+            As these stand together between other fields, they have no braces.
+        alike: The canonical bytes of all stored fields but the part.
     """
 
     attributes: tuple[str, ...]
+    losses: Mapping[str, Loss]
     neighbors: Mapping[str, Relation]
-    written: Mapping[str, Written]
+    first: bytes
+    later: bytes
+    alike: bytes
 
 
 @dataclass(frozen=True)  # Without slots, so that `over` can take all fields at once.

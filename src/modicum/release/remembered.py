@@ -12,8 +12,7 @@ from __future__ import annotations
 import marshal
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from modicum.core.document import Entries, Items, Node, Scalar, from_python
 from modicum.core.errors import InputError
@@ -21,12 +20,12 @@ from modicum.core.reading import Fields, Problems, release_id
 from modicum.release.describe import ReleaseDraft
 from modicum.release.heading import Heading
 from modicum.release.model import Release
-from modicum.release.parse import parse_heading, parse_release
-from modicum.release.parse_mechanism import refuse_hidden
+from modicum.release.parse import MECHANISMS_MAX, parse_heading, parse_release
+from modicum.release.parse_mechanism import parse_mechanism, refuse_hidden
 from modicum.release.parts import Part
-from modicum.release.price import price, steps_of, with_defaults
+from modicum.release.price import price, price_mechanism, steps_of, with_defaults
 from modicum.release.priced import PricedMechanism, PricedRelease
-from modicum.release.vocabulary import Described, Vocabulary
+from modicum.release.vocabulary import Vocabulary
 
 #: A release in any form: a draft, plain data as in a file, or a tree with places.
 Description: TypeAlias = "ReleaseDraft | Mapping[str, object] | Node"
@@ -40,8 +39,6 @@ _BYTES_MAX = 10_000
 _FORMAT = 2
 #: An id of plain letters: `release_id` would take it as it is.
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]{0,199}")
-#: Types whose values are no more than they look like.
-_USUAL = frozenset({str, int, float, bool, type(None)})
 #: What a mechanism may say itself, or the release for all that do not.
 _PART = frozenset({"where", "periods", "groups"})
 #: What is not part of a heading that others may share.
@@ -62,91 +59,83 @@ def read_and_price(release: Description, vocabulary: Vocabulary) -> PricedReleas
         return price(parse_release(release, vocabulary), vocabulary)
     if isinstance(release, ReleaseDraft):
         release = release.to_dict()
-    plain = _Plain.of(release, vocabulary)
-    if plain is None:
-        return price(parse_release(from_python(release), vocabulary), vocabulary)
-    found = plain.remembered()
+    found = _by_mechanism(release, vocabulary)
     if found is None:
         found = price(parse_release(from_python(release), vocabulary), vocabulary)
-        if _is_usual(release["mechanisms"]):
-            for key, one in zip(plain.keys, found.mechanisms, strict=True):
-                vocabulary.priced.keep(key, one)
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Plain:
-    """A release of plain data whose heading has no mistakes.
+def _by_mechanism(
+    release: Mapping[str, object], vocabulary: Vocabulary
+) -> PricedRelease | None:
+    """Return a release whose heading and mechanisms were looked up, one by one.
 
-    Attributes:
-        heading: Its heading.
-        keys: What its mechanisms are known by.
-        vocabulary: The words it may use.
+    Returns:
+        None if something is wrong or unusual: who looks at the whole says what.
     """
-
-    heading: Heading
-    keys: list[Described]
-    vocabulary: Vocabulary
-
-    @classmethod
-    def of(cls, release: Mapping[str, object], vocabulary: Vocabulary) -> _Plain | None:
-        """Return a release as it is known; None if it is not."""
-        mechanisms = release.get("mechanisms") if type(release) is dict else None
-        if not isinstance(mechanisms, _LISTS):
-            return None
-        try:
-            written = [marshal.dumps(one, _FORMAT) for one in mechanisms]
-            heading = _heading(release, vocabulary)
-        except (ValueError, InputError):
-            return None
+    mechanisms = release.get("mechanisms") if type(release) is dict else None
+    if not isinstance(mechanisms, _LISTS) or not 1 <= len(mechanisms) <= MECHANISMS_MAX:
+        return None
+    try:
+        written = [marshal.dumps(one, _FORMAT) for one in mechanisms]
         if sum(map(len, written)) > _BYTES_MAX:
             return None
+        heading = _heading(release, vocabulary)
         labels = tuple(heading.labels.items())
-        keys = [
-            (number, labels, _inherited(one, heading.part), text)
-            for number, (one, text) in enumerate(
-                zip(mechanisms, written, strict=True), 1
-            )
-        ]
-        return cls(heading, keys, vocabulary)
-
-    def remembered(self) -> PricedRelease | None:
-        """Return the priced release, if each of its mechanisms is known."""
         priced: list[PricedMechanism] = []
-        for key in self.keys:
-            known = self.vocabulary.priced.get(key)
-            if known is not None and key[2] is None:
-                known = _over(self.heading.part, known, self.vocabulary)
-            if known is None:
-                return None
-            priced.append(known)
-        if not priced or len({one.mechanism.name for one in priced}) < len(priced):
-            return None
-        heading = self.heading
-        described = tuple(one.mechanism for one in priced)
-        whole = Release(heading.id, heading.labels, heading.metadata, described)
-        labels = with_defaults(whole.labels, self.vocabulary)
-        return PricedRelease(whole, labels, tuple(priced))
+        for number, (one, text) in enumerate(zip(mechanisms, written, strict=True), 1):
+            # What names some of its part itself inherits the rest: both tell the price.
+            part = heading.part if _names_a_part(one) else None
+            known = vocabulary.priced.get((number, labels, part, text))
+            if known is not None and part is None:
+                known = _over(heading.part, known, vocabulary)
+            priced.append(known or _anew(text, number, heading, vocabulary))
+    except (ValueError, InputError):
+        return None
+    described = tuple([one.mechanism for one in priced])
+    if len({one.name for one in described}) < len(described):
+        return None
+    whole = Release(heading.id, heading.labels, heading.metadata, described)
+    labeled = with_defaults(heading.labels, vocabulary)
+    return PricedRelease(whole, labeled, tuple(priced))
 
 
-def _is_usual(value: object) -> bool:
-    """Return whether a value is made of the very types that have bytes of their own.
+def _anew(
+    written: bytes, number: int, heading: Heading, vocabulary: Vocabulary
+) -> PricedMechanism:
+    """Return a mechanism that was read and priced just now; it is remembered.
 
-    Anything with a buffer, such as a number of NumPy, has the bytes of its buffer: so
-    may another one that means something else.
+    Args:
+        written: What is said about it, as bytes.
+        number: Which one of the release it is.
+        heading: What the release says besides.
+        vocabulary: The words it may use.
+
+    Raises:
+        InputError: If it has a mistake.
     """
-    kind = type(value)
-    if kind is dict:
-        return all(map(_is_usual, value)) and all(map(_is_usual, value.values()))  # type: ignore[attr-defined, call-overload]
-    if kind is list or kind is tuple:
-        return all(map(_is_usual, value))  # type: ignore[call-overload]
-    return kind in _USUAL
+    said, labels = _read(written), heading.labels
+    node, inherited = from_python(said), (labels, heading.part)
+    described = parse_mechanism(node, number, inherited, vocabulary)
+    # By what was read: whoever asks may have changed it since it was written.
+    part = heading.part if _names_a_part(said) else None
+    key = number, tuple(labels.items()), part, written
+    return vocabulary.priced.keep(key, price_mechanism(described, vocabulary))
 
 
-def _inherited(mechanism: object, part: Part) -> Part | None:
-    """Return what a mechanism inherits, if it names some of its part itself."""
-    names = isinstance(mechanism, dict) and not mechanism.keys().isdisjoint(_PART)
-    return part if names else None
+def _read(written: bytes) -> object:
+    """Return what our own bytes say; what they were made of may have changed since.
+
+    What has a buffer, such as a number of NumPy, has the bytes of its buffer: so may
+    another one that means something else. It comes back as bytes, which say nothing.
+    """
+    found: object = marshal.loads(written)  # noqa: S302 - nobody else wrote them
+    return found
+
+
+def _names_a_part(mechanism: object) -> bool:
+    """Return whether a mechanism names some of the part of the data that it reads."""
+    return isinstance(mechanism, dict) and not mechanism.keys().isdisjoint(_PART)
 
 
 def _heading(release: Mapping[str, object], vocabulary: Vocabulary) -> Heading:
@@ -160,19 +149,20 @@ def _heading(release: Mapping[str, object], vocabulary: Vocabulary) -> Heading:
         ValueError: If it holds a value that has no bytes.
     """
     rest = {key: value for key, value in release.items() if key not in _OWN}
+    own = _release_id(release.get("release"))
     written = marshal.dumps(rest, _FORMAT)
     known = vocabulary.headings.get(written)
     if known is not None:
-        own = _release_id(release.get("release"))
         return Heading(own, known.labels, known.metadata, known.part)
     found = Problems()
-    whole = {**rest, "release": release.get("release")}
+    whole: dict[str, object] = {"release": own}
+    whole |= cast("dict[str, object]", _read(written))
     fields = Fields(from_python(whole), "the release")
     heading = parse_heading(fields, vocabulary, found)
     with found.guard():
         fields.finish()
     found.raise_any()
-    if len(written) <= _BYTES_MAX and _is_usual(rest):
+    if len(written) <= _BYTES_MAX:
         vocabulary.headings.keep(written, heading)
     return heading
 

@@ -19,6 +19,7 @@ from modicum.ledger import (
     RecordedRelease,
     ReleaseStatus,
     Standing,
+    Verdict,
     decide,
     record_release,
 )
@@ -119,8 +120,30 @@ def first_answer(
         recorded: The release.
         day: The day on which it is decided, as an ordinal.
     """
-    compiled, book, state = balances.compiled, asking.book, asking.book.state
     verdict = decide(balances, recorded, day)
+    return answer_to(asking, balances.compiled, recorded, verdict)
+
+
+def answer_to(
+    asking: Asking,
+    compiled: CompiledPolicy,
+    recorded: RecordedRelease,
+    verdict: Verdict,
+    status: str = "checked",
+    expires_at: str = "",
+) -> Decision:
+    """Return the answer to a release that was decided on the ledger as it is now.
+
+    Args:
+        asking: Who asks, and of which ledger.
+        compiled: The policy that it was decided by.
+        recorded: The release.
+        verdict: What the rules say.
+        status: Where it will stand.
+        expires_at: When its reservation will run out; empty if there will be none.
+    """
+    book, state = asking.book, asking.book.state
+    is_active = book.is_active(compiled)
     notices = [
         f"no rule is about mechanism `{name}`: nothing limits it"
         for name in verdict.uncovered
@@ -129,7 +152,7 @@ def first_answer(
         notices.append(
             f"{asking.ledger} holds nothing yet: this is decided on an empty ledger"
         )
-    elif not book.is_active(compiled):
+    elif not is_active:
         notices.append(
             "decided under another policy than the active one"
             f" (`{state.policy.name}`, {state.policy.digest[:12]})"
@@ -137,12 +160,13 @@ def first_answer(
     return Decision(
         release=recorded.id,
         verdict=verdict,
-        status="checked",
+        status=status,
         policy_name=compiled.policy.name,
         policy_digest=compiled.policy.digest,
-        policy_active=book.is_active(compiled),
+        policy_active=is_active,
         seq=state.seq,
         head=state.head,
+        expires_at=expires_at,
         notices=tuple(notices),
         approvals=tuple(
             one.approval

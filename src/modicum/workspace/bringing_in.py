@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from modicum.core.errors import Code, InputError, Mark, ModicumError, Problem
-from modicum.ledger import Balances, RecordedRelease
+from modicum.ledger import Balances, RecordedRelease, decide
 from modicum.ledger.deciding.approvals import approved_by, hearings_of_release
 from modicum.ledger.log.events import (
     PastRecorded,
@@ -21,6 +21,7 @@ from modicum.policy import CompiledPolicy
 from modicum.workspace.answers import (
     Asking,
     Description,
+    answer_to,
     first_answer,
     place_of,
     price_release,
@@ -211,22 +212,24 @@ class BringingIn:
         return _carried_out(entry, answer) if is_out else answer
 
     def _decide(self, entry: Entry, balances: Balances, one: Submission) -> Decision:
-        release = one.release
-        decision = first_answer(self._asking(entry), balances, release, entry.day)
-        digest = decision.policy_digest
-        if not decision.allowed:
-            entry.add(ReleaseDenied(release, digest, decision.blocking))
-            return standing_as(decision, "denied")
+        release, compiled = one.release, balances.compiled
+        digest = compiled.policy.digest
+        verdict = decide(balances, release, entry.day)
+        answer = partial(answer_to, self._asking(entry), compiled, release, verdict)
+        if not verdict.allowed:
+            denied = answer("denied")
+            entry.add(ReleaseDenied(release, digest, verdict.blocking))
+            return denied
         heard = hearings_of_release(
-            release, balances.compiled.policy, entry.book.state, entry.actor
+            release, compiled.policy, entry.book.state, entry.actor
         )
         missing = missing_approvals(heard)
         if missing:
             called = f"release `{release.id}`"
             raise needs_approval(called, missing, "modicum release approve")
         expires_at = self.clock.after(entry.now, one.reserve_seconds)
+        reserved = answer("reserved", expires_at)
         entry.add(ReleaseReserved(release, digest, expires_at, approved_by(heard)))
-        reserved = standing_as(decision, "reserved", expires_at)
         return _carried_out(entry, reserved) if one.post else reserved
 
     def _record(self, entry: Entry, balances: Balances, one: Submission) -> Decision:

@@ -143,8 +143,10 @@ class LiveLedger:
         try:
             with self._store.turn() as turn:
                 self._follow(turn.read, deciding=deciding)
-                self._refuse_wrong_clock()
-                entry = Entry(self.book, turn, self.now, self._actor)
+                now = self._clock.now()
+                self._refuse_wrong_clock(now)
+                now = max(now, self.book.state.at)
+                entry = Entry(self.book, turn, now, self._actor)
                 entry.expire_due()
                 result = work(entry)
                 entry.commit()
@@ -234,9 +236,9 @@ class LiveLedger:
         if next(iter(read(seq - 1)), None) is None:
             raise self._lost(f"there is a snapshot of entry {seq}, which is missing")
 
-    def _refuse_wrong_clock(self) -> None:
+    def _refuse_wrong_clock(self, now: str) -> None:
         """Refuse to write a time that would stay, since times never fall."""
-        now, last = self._clock.now(), self.book.state.at
+        last = self.book.state.at
         if last and int(now[:4]) - int(last[:4]) > YEARS_MAX:
             raise UnavailableError(
                 Problem(

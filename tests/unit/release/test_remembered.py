@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import marshal
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,6 +34,7 @@ from modicum.release import (
     parse_release,
     price,
     read_and_price,
+    remembered,
 )
 from modicum.release.memory import Memory
 from modicum.release.model import Mechanism, to_plain
@@ -315,3 +318,47 @@ def test_text_of_a_subclass_is_plain_text() -> None:
     found = read_and_price(asking(Aim.A, Name("age")), words())
     assert found == plain
     assert content_digest(found.release) == content_digest(plain.release)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"cost": {"user": {"rho": 2}, "day": {"rho": 2}}}, {"where": {"country": "CH"}}],
+)
+@pytest.mark.parametrize("backwards", [False, True])
+def test_what_changes_while_it_is_read_is_known_by_what_was_read(
+    monkeypatch: pytest.MonkeyPatch, change: Written, backwards: bool
+) -> None:
+    vocabulary, before = words(), release_of(name="a", attributes=["country"])
+    after = copy.deepcopy(before)
+    after["mechanisms"][0].update(change)
+    if backwards:
+        before, after = after, before
+    changing = copy.deepcopy(before)
+    described: Written = changing["mechanisms"][0]
+
+    def dumped(value: Any, version: int) -> bytes:
+        written = marshal.dumps(value, version)
+        if value is described:  # Somebody else is quick.
+            described.clear()
+            described.update(after["mechanisms"][0])
+        return written
+
+    with monkeypatch.context() as patched:
+        own = SimpleNamespace(dumps=dumped, loads=marshal.loads)
+        patched.setattr(remembered, "marshal", own)
+        found = read_and_price(changing, vocabulary)
+    assert found == slowly(before, vocabulary)
+    for one in (before, after, {**before, "where": {"country": "DE"}}):
+        assert outcome(read_and_price, one, vocabulary) == outcome(slowly, one, words())
+
+
+def test_of_many_mechanisms_only_new_ones_are_priced() -> None:
+    vocabulary = words()
+    known = release_of(name="a")["mechanisms"]
+    first = read_and_price({"release": "r-1", "mechanisms": known}, vocabulary)
+    several = [*known, *release_of(name="b")["mechanisms"]]
+    second = read_and_price({"release": "r-2", "mechanisms": several}, vocabulary)
+    assert second.mechanisms[0] is first.mechanisms[0]
+    assert second.mechanisms[1] == replace(
+        first.mechanisms[0], mechanism=second.release.mechanisms[1]
+    )

@@ -9,7 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -480,6 +480,57 @@ def test_a_ledger_with_more_or_less_than_its_tables_is_refused(
         with pytest.raises(VerificationError) as caught:
             attempt()
         assert caught.value.code is Code.LEDGER_BROKEN
+    store.close()
+
+
+@pytest.mark.spec("LED-19")
+def test_what_is_kept_open_is_looked_at_whenever_another_changed_it(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.db"
+    store = SqliteStore(path, keep_open=True)
+    for seq in (1, 2, 3):
+        append(store, numbered(seq, seq))
+    append(SqliteStore(path), numbered(4, 4))
+    append(store, numbered(5, 5))
+    meddle(path, SWALLOW)
+    for _ in range(3):  # Once refused, it is not approved by being the same.
+        with pytest.raises(VerificationError, match="other tables, views or triggers"):
+            append(store, numbered(6, 6))
+    meddle(path, "DROP TRIGGER gone")
+    append(store, numbered(6, 6))
+    assert look(path) == [1, 2, 3, 4, 5, 6]
+    store.close()
+
+
+def test_tables_whose_making_was_taken_back_are_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    store = SqliteStore(path, keep_open=True)
+    for _ in range(2):
+        with suppress(KeyboardInterrupt), store.turn() as turn:
+            turn.append(numbered(1, 1))
+            raise KeyboardInterrupt
+    append(store, numbered(1, 1))
+    append(store, numbered(2, 2))
+    assert look(path) == [1, 2]
+    store.close()
+
+
+def test_a_turn_knows_the_last_number_whatever_it_reads(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    store = SqliteStore(path, keep_open=True)
+    append(store, numbered(1, 5))
+    with store.turn() as turn:
+        assert [one.seq for one in turn.read(3)] == [4, 5]
+        turn.append(numbered(6, 7))
+        assert [one.seq for one in turn.read(4)] == [5, 6, 7]
+        assert not list(turn.read(9))
+        turn.append([])
+        turn.append(numbered(8, 8))
+        for wrong in (numbered(8, 8), numbered(10, 10)):
+            with pytest.raises(VerificationError, match="does not follow"):
+                turn.append(wrong)
+    assert look(path) == [*range(1, 9)]
     store.close()
 
 

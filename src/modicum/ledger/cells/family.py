@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,36 +18,41 @@ from modicum.ledger.cells.sums import Amounts, Sums, added, nothing, of_loss
 REMEMBERED_MAX = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Cost:
+    """What a mechanism costs a unit. Two are the same only if they are one object.
+
+    Args:
+        loss: The loss within the part it reads.
+        moved: The loss where only one of a pair of points lies in it.
+
+    Attributes:
+        loss: The first, as one line.
+        moved: The second.
+        greater: The greater of the two.
+    """
+
+    __slots__ = ("greater", "loss", "moved")
+
+    def __init__(self, loss: Loss, moved: Loss) -> None:
+        self.loss = self.moved = self.greater = of_loss(loss)
+        if moved is not loss:
+            self.moved = of_loss(moved)
+            most = tuple(map(max, loss.coordinates, moved.coordinates))
+            self.greater = of_loss(Loss(most))
+
+
+class Reading(NamedTuple):
     """What a mechanism costs a unit, and where.
 
     Attributes:
         regions: One region; two, if points are pairs.
-        loss: The loss within the part it reads, as one line.
-        moved: The loss where only one of a pair lies in it, as one line.
-        greater: The greater of the two.
+        cost: What it costs.
+        everywhere: Whether it reads everything.
     """
 
     regions: tuple[Region, ...]
-    loss: Amounts
-    moved: Amounts
-    greater: Amounts
-
-
-def reading(regions: tuple[Region, ...], loss: Loss, moved: Loss) -> Reading:
-    """Return what a mechanism costs a unit, and where.
-
-    Args:
-        regions: One region; two, if points are pairs.
-        loss: The loss within the part it reads.
-        moved: The loss where only one of a pair lies in it.
-    """
-    inside = of_loss(loss)
-    if moved is loss:
-        return Reading(regions, inside, inside, inside)
-    greater = Loss(tuple(map(max, loss.coordinates, moved.coordinates)))
-    return Reading(regions, inside, of_loss(moved), of_loss(greater))
+    cost: Cost
+    everywhere: bool
 
 
 class Charge(NamedTuple):
@@ -116,7 +120,7 @@ class Spent(NamedTuple):
         """Return, by rule, what one of its pieces was charged in all."""
         lines = self.lines
         if lines.shape[1] == 1:
-            found = self.sums[lines[:, 0]]
+            found = self.sums[lines.ravel()]
         else:
             found = self.sums[lines[np.arange(len(lines)), pieces]]
         if self.everywhere is None:
@@ -209,9 +213,7 @@ class Family:
         charges = []
         for about, numbers in asked:
             places, alone = _alone(overlay, readings, about)
-            everywhere = all(
-                region is None for one in about for region in readings[one].regions
-            )
+            everywhere = False not in [readings[one].everywhere for one in about]
             charges.append(
                 Charge(numbers, self.rows(numbers), places, alone, everywhere)
             )
@@ -253,7 +255,7 @@ class Family:
     def _begun(self, table: Integers, place: Any) -> Integers:
         """Return the lines at a place of a table; new ones where there was none."""
         lines: Integers = table[place]
-        if not lines.all():
+        if np.count_nonzero(lines) < lines.size:
             empty = lines == 0
             lines[empty] = self.sums.begin(int(np.count_nonzero(empty)))
             table[place] = lines
@@ -317,23 +319,24 @@ def _alone(
     """Return the pieces in which some mechanisms cost something, and how much."""
     sides = len(readings[0].regions)
     if len(about) == 1 and sides == 1:
-        places = np.flatnonzero(overlay.inside[:, about[0]])
-        loss = readings[about[0]].loss
+        places = overlay.inside_any(about)
+        loss = readings[about[0]].cost.loss
         return places, loss if len(places) == 1 else loss.taken(np.zeros_like(places))
     columns = [sides * one + side for one in about for side in range(sides)]
-    places = np.flatnonzero(overlay.inside[:, columns].any(axis=1))
+    places = overlay.inside_any(tuple(columns))
     alone = nothing(len(places))
     for one in about:
         within = overlay.inside[places, sides * one : sides * (one + 1)]
-        alone = added(alone, _by_side(within, readings[one], rounded=overlay.rounded))
+        cost = readings[one].cost
+        alone = added(alone, _by_side(within, cost, rounded=overlay.rounded))
     return places, alone
 
 
-def _by_side(within: Booleans, reading: Reading, *, rounded: bool) -> Amounts:
+def _by_side(within: Booleans, cost: Cost, *, rounded: bool) -> Amounts:
     """Return what a mechanism costs pieces that lie in it wholly, half or not."""
     none = nothing(1)
     # A side may only have been rounded in: the greater of both is due.
-    loss = reading.greater if rounded else reading.loss
-    table = Amounts(np.concatenate([none.table, reading.moved.table, loss.table]))
+    loss = cost.greater if rounded else cost.loss
+    table = Amounts(np.concatenate([none.table, cost.moved.table, loss.table]))
     kinds = np.where(within.all(axis=1), 2, np.where(within.any(axis=1), 1, 0))
     return table.taken(kinds)

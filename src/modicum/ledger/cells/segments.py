@@ -8,7 +8,7 @@ points: they were charged alike.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -17,6 +17,7 @@ from modicum.core.canonical import Plain
 from modicum.ledger.cells.axes import Box, Region
 from modicum.ledger.cells.cutting import Booleans, Integers, cut, ends_of, simplified
 from modicum.release import Span
+from modicum.release.memory import Memory
 from modicum.release.parts import merged
 
 #: Once there would be more segments, or more boxes that make them up, no segment is
@@ -26,6 +27,8 @@ BOXES_MAX = 4 * SEGMENTS_MAX
 #: So many overlays are remembered until the next cut, if they have few pieces.
 OVERLAYS_MAX = 1_000
 OVERLAY_PIECES_MAX = 1_000
+#: So many choices of regions are remembered with each overlay.
+_FOUND_MAX = 16
 
 #: A box, and for each region whether it lies inside.
 _Piece: TypeAlias = tuple[Box, tuple[bool, ...]]
@@ -44,6 +47,7 @@ class Overlay:
         whole: Whether no segment may be cut, so that one which a region covers in
             part counts as covered.
         rounded: Whether there is such a segment.
+        found: Remembers which pieces lie inside some regions.
     """
 
     segments: Integers
@@ -52,6 +56,24 @@ class Overlay:
     pieces: Mapping[int, Sequence[_Piece]]
     whole: bool = False
     rounded: bool = False
+    found: Memory[tuple[int, ...], Integers] = field(
+        init=False,
+        repr=False,
+        compare=False,
+        default_factory=lambda: Memory(_FOUND_MAX),
+    )
+
+    def inside_any(self, regions: tuple[int, ...]) -> Integers:
+        """Return the pieces that lie inside at least one of some regions.
+
+        Args:
+            regions: The numbers of the regions.
+        """
+        known = self.found.get(regions)
+        if known is not None:
+            return known
+        places = np.flatnonzero(self.inside[:, regions].any(axis=1))
+        return self.found.keep(regions, places)
 
 
 @dataclass(frozen=True, slots=True)

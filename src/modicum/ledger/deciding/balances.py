@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,14 +11,16 @@ from modicum.accounting import Loss, Total
 from modicum.ledger.cells.axes import Box, Region, Space, space_of
 from modicum.ledger.cells.cutting import Integers
 from modicum.ledger.cells.dumps import dump, restore
-from modicum.ledger.cells.family import Family, Inquiry, Reading, reading
+from modicum.ledger.cells.family import Cost, Family, Inquiry, Reading
 from modicum.ledger.cells.segments import SEGMENTS_MAX
 from modicum.ledger.deciding.charged import charged, moved
 from modicum.ledger.deciding.limits import Limits
-from modicum.ledger.deciding.matching import Matched, Matching, facts_of, uncovered
+from modicum.ledger.deciding.matching import Matched, Matching, facts_of
 from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.release_format import likeness
 from modicum.policy import CompiledPolicy, Rule, RuleSet
 from modicum.release import Part, Vocabulary
+from modicum.release.memory import Memory
 
 __all__ = ["Balances", "Brought", "Charges", "brought", "charges", "facts_of"]
 
@@ -92,7 +93,10 @@ class Balances:
         }
         #: What rules for single releases said; `decide` remembers it.
         self.alone: dict[tuple[int, ...], Any] = {}
-        self._readings: dict[object, Reading] = {}
+        self._readings: Memory[object, Reading] = Memory(REMEMBERED_MAX)
+        self._costs: Memory[object, Cost] = Memory(REMEMBERED_MAX)
+        #: What mechanisms cost, by their bytes; much less is looked at for these.
+        self._known: Memory[object, tuple[Cost, bool]] = Memory(REMEMBERED_MAX)
         self._regions: dict[object, tuple[Region, ...]] = {}
         #: What was asked last: who is decided is mostly charged next.
         self._last: tuple[RecordedRelease, int, tuple[Charges, ...]] | None = None
@@ -180,7 +184,10 @@ class Balances:
 
     def uncovered(self, release: RecordedRelease) -> tuple[str, ...]:
         """Return the names of the mechanisms that no rule is about."""
-        return uncovered(release, chain(*self._matching.of(release)))
+        return tuple(
+            str(release.mechanisms[place].description.get("name", "?"))
+            for place in self._matching.of(release).uncovered
+        )
 
     def reading_alone(self, release: RecordedRelease, day: int) -> tuple[object, ...]:
         """Return all that rules for single releases look at, as objects.
@@ -188,10 +195,9 @@ class Balances:
         Equal releases give the same objects, as long as they are remembered.
         """
         matched = self._matching.of(release).alone
-        units = dict.fromkeys(one.unit for one in matched)
         readings = [
             self._reading(one, unit, day)
-            for unit in units
+            for unit, _ in matched
             for one in release.mechanisms
         ]
         return matched, *readings
@@ -234,7 +240,7 @@ class Balances:
         """
         self._last = None
         matched = self._matching.of(release).over_history
-        for unit in {one.unit: None for one in matched}:
+        for unit, _ in matched:
             family = self._families[unit]
             readings = [self._reading(one, unit, day) for one in release.mechanisms]
             family.note([region for one in readings for region in one.regions])
@@ -246,50 +252,45 @@ class Balances:
         release: RecordedRelease,
         day: int,
     ) -> tuple[Charges, ...]:
-        by_unit: dict[str, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
-        for unit, about, numbers in matched:
-            by_unit.setdefault(unit, []).append((about, numbers))
-        return tuple(
-            Charges(
-                families[unit],
-                families[unit].inquiry(
-                    [self._reading(one, unit, day) for one in release.mechanisms], asked
-                ),
-            )
-            for unit, asked in by_unit.items()
-        )
+        found = []
+        for unit, asked in matched:
+            readings = [self._reading(one, unit, day) for one in release.mechanisms]
+            family = families[unit]
+            found.append(Charges(family, family.inquiry(readings, asked)))
+        return tuple(found)
 
     def _reading(self, mechanism: RecordedMechanism, unit: str, day: int) -> Reading:
         """Return what a mechanism costs a unit, and where."""
         space = self._families[unit].space
-        timeless = not self._vocabulary.population.static.isdisjoint(
-            mechanism.attributes
-        )
-        key = (
-            unit,
-            mechanism.part,
-            timeless,
-            day if space.detail is not None else 0,
-            tuple((name, one.coordinates) for name, one in mechanism.losses.items()),
-            tuple(mechanism.neighbors.items()),
-        )
+        alike = unit, likeness(mechanism)
+        known = self._known.get(alike)
+        if known is None:
+            known = self._known.keep(alike, self._cost(mechanism, space))
+        cost, timeless = known
+        part, today = mechanism.part, 0 if space.detail is None else day
+        key = unit, part, cost, timeless, today
         found = self._readings.get(key)
         if found is None:
-            if len(self._readings) >= REMEMBERED_MAX:
-                self._readings.clear()
-            found = self._readings[key] = self._read(
-                mechanism, space, day, timeless=timeless
-            )
+            regions = self._regions_of(part, space, day, timeless=timeless)
+            everywhere = all(region is None for region in regions)
+            found = self._readings.keep(key, Reading(regions, cost, everywhere))
         return found
 
-    def _read(
-        self, mechanism: RecordedMechanism, space: Space, day: int, *, timeless: bool
-    ) -> Reading:
-        regions = self._regions_of(mechanism.part, space, day, timeless=timeless)
-        loss = charged(mechanism, space.unit, self._vocabulary)
-        if not space.pairs:
-            return reading(regions, loss, loss)
-        return reading(regions, loss, moved(mechanism, space.unit, self._vocabulary))
+    def _cost(self, mechanism: RecordedMechanism, space: Space) -> tuple[Cost, bool]:
+        """Return what a mechanism costs a unit, and whether it tells of all of time.
+
+        Mechanisms of many kinds cost the same: they share one cost.
+        """
+        vocabulary = self._vocabulary
+        timeless = not vocabulary.population.static.isdisjoint(mechanism.attributes)
+        loss = there = charged(mechanism, space.unit, vocabulary)
+        if space.pairs:
+            there = moved(mechanism, space.unit, vocabulary)
+        key = loss.coordinates, there.coordinates
+        known = self._costs.get(key)
+        if known is None:
+            known = self._costs.keep(key, Cost(loss, there))
+        return known, timeless
 
     def _regions_of(
         self, part: Part, space: Space, day: int, *, timeless: bool

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import chain
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,12 +19,17 @@ from modicum.accounting.grid import DELTA, INFINITE
 from modicum.core.exact import DELTA_UNIT, floor_units
 from modicum.ledger.cells.axes import Space
 from modicum.ledger.cells.cutting import Integers
-from modicum.ledger.cells.family import Charge, Family, Inquiry
+from modicum.ledger.cells.family import Charge, Family, Inquiry, Spent
 from modicum.ledger.cells.segments import Overlay, SegmentsThen
 from modicum.ledger.cells.sums import Amounts, saturated
 from modicum.ledger.deciding.balances import REMEMBERED_MAX, Balances, Charges
+from modicum.ledger.deciding.limits import Limits
 from modicum.ledger.log.recorded import RecordedRelease
 from modicum.policy import CompiledPolicy, Rule
+
+#: The sums of so many rules are compared as whole lines; those of more, column by
+#: column.
+_FEW = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,10 @@ class _Findings(NamedTuple):
             )
 
 
+#: The fields of `_Findings` from `allowed` to `before`.
+_Said: TypeAlias = tuple[bool, Integers, Integers, Amounts]
+
+
 class Verdict:
     """What the rules of a policy say to a release.
 
@@ -132,9 +141,7 @@ class Verdict:
         self.uncovered = uncovered
         self._alone = alone
         self._findings = findings
-        self.allowed = all(one.allowed for one in alone.losses) and all(
-            one.allowed for one in findings
-        )
+        self.allowed = alone.allowed and all(one.allowed for one in findings)
 
     @cached_property
     def losses(self) -> tuple[RuleLoss, ...]:
@@ -191,27 +198,45 @@ def _findings(
     balances: Balances, family: Family, inquiry: Inquiry, charge: Charge
 ) -> _Findings:
     """Return what some rules of one unit say, in the cells that a release touches."""
-    limits, spent = balances.limits, family.spent(inquiry, charge)
-    filters, alone = balances.filters(charge.numbers), saturated(charge.alone)
+    spent, filters = family.spent(inquiry, charge), balances.filters(charge.numbers)
+    said = _at_a_glance(balances.limits, filters, spent, charge)
+    if said is None:
+        said = _closely(balances.limits, filters, spent, charge)
+    return _Findings(
+        charge, *said, family.space, inquiry.overlay, family.segments.then()
+    )
+
+
+def _at_a_glance(
+    limits: Limits, filters: Integers, spent: Spent, charge: Charge
+) -> _Said | None:
+    """Return what rules say that plainly let a release pass; None if a look tells less.
+
+    Most releases touch one cell of few rules, and all of these let them pass.
+    """
+    if len(charge.places) != 1 or len(filters) > _FEW:
+        return None
+    none: Integers = np.zeros(len(filters), dtype=np.int64)
+    before = spent.at(none)
+    if not limits.admit_at_a_glance(filters, before.table + charge.alone.table):
+        return None
+    return True, none, none, before
+
+
+def _closely(limits: Limits, filters: Integers, spent: Spent, charge: Charge) -> _Said:
+    """Return what rules say, in every cell that a release touches."""
+    alone = saturated(charge.alone)
     admitted = limits.admit(filters, spent, alone)
     allowed = bool(admitted.all())
     none: Integers = np.zeros(len(filters), dtype=np.int64)
     worst = none
     if len(charge.places) > 1:
         columns = limits.first_column(filters)
-        found = family.sums.units(spent.lines, columns[:, None])
+        found = spent.sums.units(spent.lines, columns[:, None])
         fullness = found // 2 + alone.T[columns] // 2
         worst = np.where(admitted, fullness - INFINITE - 1, fullness).argmax(axis=1)
-    return _Findings(
-        charge=charge,
-        allowed=allowed,
-        denying=none if allowed else (~admitted).sum(axis=1),
-        worst=worst,
-        before=spent.at(worst),
-        space=family.space,
-        overlay=inquiry.overlay,
-        segments=family.segments.then(),
-    )
+    denying = none if allowed else (~admitted).sum(axis=1)
+    return allowed, denying, worst, spent.at(worst)
 
 
 def over_history(balances: Balances, rule: Rule, alone: Total) -> RuleLoss:
@@ -248,11 +273,13 @@ class _Alone(NamedTuple):
         numbers: The numbers of the rules, rising.
         losses: What each of them says.
         rounded: Units for which the release reads a part that is too fine to tell.
+        allowed: Whether all of them let it pass.
     """
 
     numbers: tuple[int, ...]
     losses: tuple[RuleLoss, ...]
     rounded: tuple[str, ...]
+    allowed: bool
 
 
 def _remembered_alone(balances: Balances, release: RecordedRelease, day: int) -> _Alone:
@@ -272,7 +299,8 @@ def _alone(balances: Balances, release: RecordedRelease, day: int) -> _Alone:
     asked = balances.asked_alone(release, day)
     said = dict(sorted(_alone_losses(balances.compiled, asked), key=itemgetter(0)))
     rounded = (one.family.space.unit for one in asked if one.inquiry.overlay.rounded)
-    return _Alone(tuple(said), tuple(said.values()), tuple(rounded))
+    allowed = all(one.allowed for one in said.values())
+    return _Alone(tuple(said), tuple(said.values()), tuple(rounded), allowed)
 
 
 def _alone_losses(

@@ -13,6 +13,8 @@ from modicum.policy import CompiledPolicy
 #: The cap of a coordinate that a filter does not look at: no sum is within it where
 #: one coordinate suffices; every sum is where all must hold.
 NEVER, ALWAYS = -1, INFINITE
+#: More than any column of a sum can be.
+_ANYTHING = np.iinfo(np.int64).max
 
 
 class Limits:
@@ -64,6 +66,38 @@ class Limits:
         capped[:, DELTA] = True
         order = [*self._deciding, DELTA]
         self._first: Integers = np.array(order)[capped[:, order].argmax(axis=1)]
+        self._tops = self._tops_of(caps)
+
+    def _tops_of(self, caps: Integers) -> Integers:
+        """Return, by filter and column of a sum, the most that is admitted at a glance.
+
+        Where one coordinate suffices, it is the first one that could.
+        """
+        tops: Integers = np.full((len(caps), 2 * COORDINATES), _ANYTHING)
+        looked_at: Booleans = np.zeros(caps.shape, dtype=np.bool_)
+        looked_at[:, self._deciding] = self._all_hold[:, None]
+        looked_at[np.arange(len(caps)), self._first] = True
+        looked_at[:, DELTA] = True
+        tops[:, :COORDINATES][looked_at] = caps[looked_at]
+        # Nothing may be carried there: that would be an infinite sum.
+        tops[:, COORDINATES:][looked_at] = 0
+        # Where no coordinate could suffice, delta alone does not.
+        tops[~self._all_hold & (self._first == DELTA), DELTA] = NEVER
+        tops[self._all_pass] = _ANYTHING
+        return tops
+
+    def admit_at_a_glance(self, filters: Integers, together: Integers) -> bool:
+        """Return whether filters admit sums, as far as one look can tell.
+
+        If not, `admit` says which of them do; it may be all.
+
+        Args:
+            filters: Numbers of filters.
+            together: By filter, what its cell would be charged in all, as the table of
+                amounts has it. It need not have been carried over.
+        """
+        within = together <= self._tops.take(filters, axis=0)
+        return bool(np.count_nonzero(within) == within.size)
 
     def first_column(self, filters: Integers) -> Integers:
         """Return, by filter, a coordinate that it caps: what cells are compared by."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.release_format import likeness
 from modicum.policy import CompiledPolicy, RuleSet
 from modicum.policy.predicates import (
     Facts,
@@ -16,36 +17,49 @@ from modicum.policy.predicates import (
     atoms,
 )
 from modicum.release import Vocabulary
+from modicum.release.memory import Memory
 from modicum.release.vocabulary import METADATA
 
 #: So many different kinds of releases are remembered.
 REMEMBERED_MAX = 10_000
 
 
-class Matched(NamedTuple):
+class Asked(NamedTuple):
     """Rules of one unit that the same mechanisms of a release fall under.
 
     Attributes:
-        unit: The unit.
         about: The positions of the mechanisms, from 0.
         numbers: The numbers of the rules, rising.
     """
 
-    unit: str
     about: tuple[int, ...]
     numbers: tuple[int, ...]
 
 
+class Matched(NamedTuple):
+    """The rules of one unit that a release falls under.
+
+    Attributes:
+        unit: The unit.
+        asked: The rules, by the mechanisms that fall under them.
+    """
+
+    unit: str
+    asked: tuple[Asked, ...]
+
+
 class Matches(NamedTuple):
-    """The rules that a release falls under, by unit and mechanisms.
+    """The rules that a release falls under, by unit.
 
     Attributes:
         over_history: Rules over history.
         alone: Rules that look at one release alone.
+        uncovered: The positions of the mechanisms that no rule is about.
     """
 
     over_history: tuple[Matched, ...]
     alone: tuple[Matched, ...]
+    uncovered: tuple[int, ...]
 
 
 class Matching:
@@ -61,7 +75,9 @@ class Matching:
         #: What may stand as open text: of an older policy it may be a label now.
         self._texts = tuple(dict.fromkeys((*METADATA, *self._vocabulary.labels)))
         self._by_name = any(map(_looks_at_a_name, _predicates(self._stages)))
-        self._found: dict[object, Matches] = {}
+        self._found: Memory[object, Matches] = Memory(REMEMBERED_MAX)
+        #: Parts of keys, by the bytes of mechanisms; much less is looked at for these.
+        self._keys: Memory[bytes, object] = Memory(REMEMBERED_MAX)
         #: What was asked last: the same release is mostly asked for again next.
         self._last: tuple[RecordedRelease, Matches] | None = None
 
@@ -78,40 +94,49 @@ class Matching:
         key = self._key(release)
         found = self._found.get(key)
         if found is None:
-            if len(self._found) >= REMEMBERED_MAX:
-                self._found.clear()
-            found = self._found[key] = self._search(release)
+            found = self._found.keep(key, self._search(release))
         return found
 
     def _key(self, release: RecordedRelease) -> object:
         """Return all that predicates may look at, but names."""
-        texts = (release.metadata.get(name) for name in self._texts)
-        mechanisms = (
-            (
-                one.attributes,
-                tuple(one.labels.items()),
-                one.description.get("kind"),
-                tuple(_bounds(one).items()),
-            )
-            for one in release.mechanisms
-        )
+        said = release.metadata
+        texts = [said.get(name) for name in self._texts] if said else ()
+        mechanisms = [self._mechanism_key(one) for one in release.mechanisms]
         return tuple(release.labels.items()), tuple(texts), *mechanisms
+
+    def _mechanism_key(self, one: RecordedMechanism) -> object:
+        """Return all that predicates may look at in a mechanism, but its name."""
+        alike = likeness(one)
+        known = self._keys.get(alike)
+        if known is not None:
+            return known
+        labels, bounds = tuple(one.labels.items()), tuple(_bounds(one).items())
+        key = one.attributes, labels, one.description.get("kind"), bounds
+        return self._keys.keep(alike, key)
 
     def _search(self, release: RecordedRelease) -> Matches:
         facts = facts_of(release, self._vocabulary)
         over_history, alone = (_matched(rules, facts) for rules in self._stages)
-        return Matches(over_history, alone)
+        covered = {
+            place
+            for unit in (*over_history, *alone)
+            for one in unit.asked
+            for place in one.about
+        }
+        uncovered = set(range(len(facts))) - covered
+        return Matches(over_history, alone, tuple(sorted(uncovered)))
 
 
 def _matched(rules: RuleSet, facts: tuple[Facts, ...]) -> tuple[Matched, ...]:
     """Return the rules of one stage that a release falls under."""
     contexts = len(rules.contexts)
-    found: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+    found: dict[str, dict[tuple[int, ...], list[int]]] = {}
     for number, about in rules.finder.matching(facts).items():
         unit = rules.bases[number // contexts].unit
-        found.setdefault((unit, about), []).append(number)
+        found.setdefault(unit, {}).setdefault(about, []).append(number)
     return tuple(
-        Matched(unit, about, tuple(numbers)) for (unit, about), numbers in found.items()
+        Matched(unit, tuple(Asked(one, tuple(each)) for one, each in asked.items()))
+        for unit, asked in found.items()
     )
 
 
@@ -126,23 +151,6 @@ def _looks_at_a_name(predicate: Predicate) -> bool:
     return any(
         isinstance(atom, TextIn | TextPasses) and atom.field in ("id", "name")
         for atom in atoms(predicate)
-    )
-
-
-def uncovered(release: RecordedRelease, matched: Iterable[Matched]) -> tuple[str, ...]:
-    """Return the names of the mechanisms that no rule is about.
-
-    Args:
-        release: The release.
-        matched: All rules that it falls under.
-    """
-    covered = {place for one in matched for place in one.about}
-    if len(covered) == len(release.mechanisms):
-        return ()
-    return tuple(
-        str(one.description.get("name", "?"))
-        for place, one in enumerate(release.mechanisms)
-        if place not in covered
     )
 
 
@@ -193,5 +201,6 @@ def _mechanism_texts(one: RecordedMechanism) -> dict[tuple[Scope, str], str]:
 
 def _bounds(one: RecordedMechanism) -> dict[str, int]:
     stated = one.description.get("contribution_bound")
-    pairs = stated.items() if isinstance(stated, Mapping) else ()
-    return {unit: bound for unit, bound in pairs if isinstance(bound, int)}
+    if not stated or not isinstance(stated, Mapping):
+        return {}
+    return {unit: bound for unit, bound in stated.items() if isinstance(bound, int)}

@@ -99,7 +99,7 @@ class Retelling:
         part = self.part(one.part, seq)
         if part.periods is not None and not self._tells_time(one, self._held(seq)):
             part = replace(part, periods=None)
-        return one if part is one.part else replace(one, part=part)
+        return one if part is one.part else one.over(part)
 
     def _tells_time(self, one: RecordedMechanism, held: int) -> bool:
         """Return whether the periods of a mechanism mean now what they meant then."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from modicum.core.canonical import Plain, decode, digest, join
 from modicum.core.errors import Code, Problem, VerificationError
 from modicum.ledger.log import event_format
 from modicum.ledger.log.events import Event
 from modicum.ledger.log.quick_reading import read_release_entry
+from modicum.ledger.log.quick_writing import write_release_entry
 
 #: What the first record names as its predecessor.
 GENESIS = "0" * 64
@@ -16,8 +17,7 @@ GENESIS = "0" * 64
 _FIELDS = frozenset({"seq", "prev", "event"})
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True, gc=False):
     """One stored row.
 
     Attributes:
@@ -64,8 +64,10 @@ class LaterEntryError(ChainBreakError):
 
 def seal(event: Event, seq: int, previous: str) -> Record:
     """Return the record that chains an event to the one before it."""
-    event_joined = event_format.to_joined(event)
-    payload = join({"seq": seq, "prev": previous, "event": event_joined})
+    payload = write_release_entry(event, seq, previous)
+    if payload is None:
+        event_joined = event_format.to_joined(event)
+        payload = join({"seq": seq, "prev": previous, "event": event_joined})
     return Record(seq, payload, digest(payload))
 
 

@@ -33,6 +33,16 @@ from modicum.ledger.log.release_format import (
     read_losses,
     read_part,
 )
+from modicum.ledger.log.stored_entries import (
+    FIELDS,
+    StoredById,
+    StoredDenied,
+    StoredMechanism,
+    StoredPast,
+    StoredRecord,
+    StoredRelease,
+    StoredReserved,
+)
 from modicum.ledger.log.stored_fields import (
     read_digest,
     read_mapping,
@@ -81,73 +91,12 @@ def read_release_entry(payload: bytes) -> Chained | None:
     return Chained(record.seq, record.prev, event)
 
 
-# Fields stand in the order of their names, which is that of canonical bytes.
-
-
-class _Event(msgspec.Struct, gc=False):
-    actor: str
-    at: str
-    body: Written
-    kind: str
-    v: int
-
-
-class _Record(msgspec.Struct, gc=False):
-    event: _Event
-    prev: str
-    seq: int
-
-
-class _Release(msgspec.Struct):
-    content: str
-    given: list[str] | None
-    grid: str
-    id: str
-    labels: dict[str, str]
-    mechanisms: list[Written]
-    metadata: dict[str, str]
-
-
-class _Reserved(msgspec.Struct):
-    approved_by: list[str]
-    expires_at: str
-    policy: str
-    release: _Release
-
-
-class _Denied(msgspec.Struct):
-    blocking: list[str]
-    policy: str
-    release: _Release
-
-
-class _ById(msgspec.Struct, gc=False):
-    release: str
-
-
-class _Past(msgspec.Struct):
-    assumptions: list[str]
-    policy: str
-    release: _Release
-
-
-class _Mechanism(msgspec.Struct):
-    attributes: list[str]
-    description: Written
-    groups: Written
-    labels: Written
-    losses: Written
-    periods: Written
-    where: Written
-
-
-_RECORD = msgspec.json.Decoder(_Record)
-_RESERVED = msgspec.json.Decoder(_Reserved)
-_DENIED = msgspec.json.Decoder(_Denied)
-_PAST = msgspec.json.Decoder(_Past)
-_BY_ID = msgspec.json.Decoder(_ById)
-_MECHANISM = msgspec.json.Decoder(_Mechanism)
-_ENCODER = msgspec.json.Encoder(order="sorted")
+_RECORD = msgspec.json.Decoder(StoredRecord)
+_RESERVED = msgspec.json.Decoder(StoredReserved)
+_DENIED = msgspec.json.Decoder(StoredDenied)
+_PAST = msgspec.json.Decoder(StoredPast)
+_BY_ID = msgspec.json.Decoder(StoredById)
+_MECHANISM = msgspec.json.Decoder(StoredMechanism)
 
 
 def _read(decoder: msgspec.json.Decoder[T], data: bytes | Written) -> T:
@@ -158,7 +107,7 @@ def _read(decoder: msgspec.json.Decoder[T], data: bytes | Written) -> T:
         msgspec.MsgspecError: If they hold something else.
     """
     value = decoder.decode(data)
-    if _ENCODER.encode(value) != bytes(data):
+    if FIELDS.encode(value) != bytes(data):
         message = "not in canonical form"
         raise ValueError(message)
     return value
@@ -198,7 +147,7 @@ _BODIES: Mapping[str, Callable[[Written], Body]] = {
 }
 
 
-def _release(stored: _Release) -> RecordedRelease:
+def _release(stored: StoredRelease) -> RecordedRelease:
     if stored.grid != GRID_VERSION:
         message = "losses are on another grid"
         raise ValueError(message)

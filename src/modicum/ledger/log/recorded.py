@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from modicum.accounting import Loss
 from modicum.core.canonical import Plain, Written
@@ -16,7 +16,6 @@ from modicum.release import (
     Relation,
     content_digest,
 )
-from modicum.release.memory import Once
 from modicum.release.model import mechanism_to_plain
 
 
@@ -32,7 +31,8 @@ class RecordedMechanism:
         part: The part of the data it reads.
         neighbors: By unit, the neighboring relation that its loss is proven under,
             where that is not `add-remove`.
-        written: Remembers the bytes that it is stored as.
+        written: The bytes that it is stored as, once they are known.
+        alike: The bytes of all that but the part, once they are known.
     """
 
     description: Mapping[str, Plain]
@@ -41,9 +41,37 @@ class RecordedMechanism:
     losses: Mapping[str, Loss]
     part: Part = EVERYTHING
     neighbors: Mapping[str, Relation] = field(default_factory=dict)
-    written: Once[Written] = field(
-        init=False, repr=False, compare=False, default_factory=Once
-    )
+    written: Written | None = field(init=False, repr=False, compare=False, default=None)
+    alike: bytes | None = field(init=False, repr=False, compare=False, default=None)
+
+    def keep_written(self, written: Written) -> Written:
+        """Return the bytes that it is stored as, and remember them.
+
+        Args:
+            written: The bytes.
+        """
+        object.__setattr__(self, "written", written)
+        return written
+
+    def keep_alike(self, alike: bytes) -> bytes:
+        """Return the bytes of all but its part, and remember them.
+
+        Args:
+            alike: The bytes.
+        """
+        object.__setattr__(self, "alike", alike)
+        return alike
+
+    def over(self, part: Part) -> RecordedMechanism:
+        """Return it as if it read another part of the data, at the same loss.
+
+        Args:
+            part: The part.
+        """
+        moved = replace(self, part=part)
+        if self.alike is not None:
+            moved.keep_alike(self.alike)
+        return moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +109,15 @@ def record_release(priced: PricedRelease) -> RecordedRelease:
 
 
 def _record_mechanism(one: PricedMechanism) -> RecordedMechanism:
-    attributes, neighbors, _ = elsewhere(one)
+    known = elsewhere(one)
     recorded = RecordedMechanism(
         description=mechanism_to_plain(one.mechanism),
-        attributes=attributes,
+        attributes=known.attributes,
         labels=dict(one.labels),
-        losses=dict(one.losses),
+        losses=known.losses,
         part=one.mechanism.part,
-        neighbors=dict(neighbors),
+        neighbors=known.neighbors,
     )
-    recorded.written.keep(written_mechanism(one))
+    recorded.keep_written(written_mechanism(one))
+    recorded.keep_alike(known.alike)
     return recorded

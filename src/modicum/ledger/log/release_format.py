@@ -37,8 +37,33 @@ def release_to_plain(release: RecordedRelease) -> dict[str, Plain]:
 
 def release_joined(release: RecordedRelease) -> dict[str, Joined]:
     """Return a release as plain data, whose mechanisms are written already."""
-    mechanisms: list[Joined] = [_written(one) for one in release.mechanisms]
+    mechanisms: list[Joined] = [mechanism_written(one) for one in release.mechanisms]
     return {**_heading(release), "mechanisms": mechanisms}
+
+
+def mechanism_written(one: RecordedMechanism) -> Written:
+    """Return the canonical bytes of a mechanism; they are worked out once."""
+    if one.written is not None:
+        return one.written
+    return one.keep_written(Written(encode(_mechanism_to_plain(one))))
+
+
+def likeness(one: RecordedMechanism) -> bytes:
+    """Return bytes that tell everything about a mechanism but the part that it reads.
+
+    They are worked out once. Equal ones fall under the same rules, at the same loss.
+    """
+    if one.alike is not None:
+        return one.alike
+    plain: dict[str, Plain] = {
+        **_mechanism_to_plain(one),
+        "description": _but_part(one.description),
+    }
+    return one.keep_alike(encode(_but_part(plain)))
+
+
+def _but_part(fields: Mapping[str, Plain]) -> dict[str, Plain]:
+    return {name: value for name, value in fields.items() if name not in _PART_FIELDS}
 
 
 def release_from_plain(plain: Plain, version: int = EVENT_VERSION) -> RecordedRelease:
@@ -109,13 +134,6 @@ def _heading(release: RecordedRelease) -> dict[str, Plain]:
         "given": None if release.given is None else list(release.given),
         "metadata": dict(release.metadata),
     }
-
-
-def _written(one: RecordedMechanism) -> Written:
-    known = one.written.get()
-    if known is not None:
-        return known
-    return one.written.keep(Written(encode(_mechanism_to_plain(one))))
 
 
 def _mechanism_to_plain(one: RecordedMechanism) -> dict[str, Plain]:

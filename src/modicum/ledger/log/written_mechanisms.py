@@ -7,9 +7,10 @@ not depend on the part is written once for all of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from modicum.accounting import INFINITE, Loss
-from modicum.core.canonical import Plain, Written, encode, join
+from modicum.core.canonical import Plain, Written, encode
 from modicum.release import PricedMechanism, Relation
 from modicum.release.parts import part_written
 from modicum.release.priced import Elsewhere
@@ -44,14 +45,11 @@ def written_mechanism(one: PricedMechanism) -> Written:
         one: The mechanism.
     """
     _, where, periods, groups = part_written(one.mechanism.part)
-    joined = {
-        **elsewhere(one).written,
-        "description": Written(one.mechanism.encoded),
-        "where": where,
-        "periods": periods,
-        "groups": groups,
-    }
-    return Written(join(joined))
+    known = elsewhere(one)
+    return Written(
+        b'{"attributes":%b,"description":%b,"groups":%b,%b,"periods":%b,"where":%b}'
+        % (known.first, one.mechanism.encoded, groups, known.later, periods, where)
+    )
 
 
 def _elsewhere(one: PricedMechanism) -> Elsewhere:
@@ -61,12 +59,19 @@ def _elsewhere(one: PricedMechanism) -> Elsewhere:
         for unit, relation in one.neighbors.items()
         if relation != "add-remove"
     }
-    plain: dict[str, Plain] = {
-        "attributes": attributes,
+    later: dict[str, Plain] = {
         "labels": dict(one.labels),
         "losses": losses_to_plain(one.losses),
     }
     if neighbors:  # Left out otherwise, so that one mechanism has one encoding.
-        plain["neighbors"] = dict(neighbors)
-    written = {key: Written(encode(value)) for key, value in plain.items()}
-    return Elsewhere(attributes, neighbors, written)
+        later["neighbors"] = dict(neighbors)
+    first, last = encode(attributes), encode(later)[1:-1]
+    described = one.mechanism.pieces.whole()
+    return Elsewhere(
+        attributes,
+        MappingProxyType(dict(one.losses)),
+        MappingProxyType(neighbors),
+        first,
+        last,
+        alike=b'{"attributes":%b,"description":%b,%b}' % (first, described, last),
+    )

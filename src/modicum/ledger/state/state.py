@@ -38,6 +38,10 @@ from modicum.ledger.state.life import (
 from modicum.ledger.state.planning import Planning
 from modicum.ledger.state.standings import Standings
 
+# Made once: making a union of types takes longer than asking for one.
+_BRINGING_IN = (ReleaseReserved, PastRecorded)
+_MOVING = (ReleaseStarted, ReleasePosted, ReleaseVoided, ReleaseExpired)
+
 
 @dataclass(frozen=True, slots=True)
 class ActivePolicy:
@@ -152,11 +156,9 @@ class State:
         """
         seq, body = self.seq + 1, event.body
         change: LossChange | None = None
-        if isinstance(body, ReleaseReserved | PastRecorded):
+        if isinstance(body, _BRINGING_IN):
             change = self._bring_in(body, event.at, seq)
-        elif isinstance(
-            body, ReleaseStarted | ReleasePosted | ReleaseVoided | ReleaseExpired
-        ):
+        elif isinstance(body, _MOVING):
             change = self._move(body, event.at)
         elif isinstance(body, ReleaseDenied):
             self.denials += 1

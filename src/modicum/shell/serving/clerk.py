@@ -1,7 +1,7 @@
 """The clerk of a decider: makes of what a client asks for what stands in line.
 
 It works in the thread of the client, so that reading and pricing a release holds up
-nobody else.
+nobody else. Only what is quick is left to the writer (see `familiar`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from modicum.core.errors import Code, Problem, UsageError
 from modicum.policy import CompiledPolicy
 from modicum.release import ReleaseDraft
 from modicum.shell.serving.desk import Desk
-from modicum.shell.serving.waiting_line import Waiting, Work
+from modicum.shell.serving.familiar import Familiar, Plain
+from modicum.shell.serving.waiting_line import Waiting, Work, not_read
 from modicum.shell.wiring import printable_actor
 from modicum.workspace import Clock
 from modicum.workspace.answers import Description
@@ -54,6 +55,7 @@ class Clerk:
         self._bringing_in = BringingIn(ledger, clock)
         self._means_active = policy is None
         self._actor = actor
+        self._familiar = Familiar()
 
     def signed(self, actor: str) -> str:
         """Return the name that is written into events."""
@@ -76,6 +78,31 @@ class Clerk:
                 )
             )
         return compiled
+
+    def asked(self, release: Description, actor: str, **how: Unpack[How]) -> Waiting:
+        """Return who waits for a decision, and for nothing else meanwhile.
+
+        The release is left to the writer to read if its like was priced before. Should
+        the writer find a mistake, the client is to find it, too: see `submission`.
+
+        Raises:
+            InputError: If the release is malformed.
+        """
+        plain, compiled = Plain.of(release), self.compiled()
+        if plain is None:
+            return self.submission(release, actor, **how)
+        if not self._familiar.knows(plain, compiled):
+            waiting = self.submission(release, actor, **how)
+            self._familiar.note(plain, compiled)
+            return waiting
+
+        def work(compiled: CompiledPolicy) -> Work:
+            one = prepared(plain.read(), compiled, **how)
+            return partial(self._bringing_in.answer, one)
+
+        again = work if self._means_active else None
+        unread = partial(work, compiled)
+        return Waiting(not_read, self.signed(actor), again, unread)
 
     def submission(
         self, release: Description, actor: str, **how: Unpack[How]

@@ -1,13 +1,15 @@
 """The decider: one ledger, served to many clients of one process at once.
 
-A release is read and priced in the thread of the client (see `clerk`). One thread, the
-writer, decides what waits in one turn of the ledger, and answers once that is durable
-(see `writer`). `check` is answered beside it, from memory (see `feed`).
+A release is read and priced in the thread of the client (see `clerk`), unless its like
+was priced before (see `familiar`). One thread, the writer, decides what waits in one
+turn of the ledger, and answers once that is durable (see `writer`). `check` is answered
+beside it, from memory (see `feed`).
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -15,12 +17,12 @@ from functools import partial
 from types import TracebackType
 from typing import TypeVar, cast
 
-from modicum.core.errors import ModicumError
+from modicum.core.errors import InputError, ModicumError
 from modicum.ledger import Standing
 from modicum.ledger.log.events import ReleasePosted, ReleaseStarted, ReleaseVoided
 from modicum.policy import CompiledPolicy
 from modicum.shell.serving.checker import Checker
-from modicum.shell.serving.clerk import Clerk
+from modicum.shell.serving.clerk import Clerk, How
 from modicum.shell.serving.desk import Desk
 from modicum.shell.serving.feed import Feed, FeedingStore, FollowingStore
 from modicum.shell.serving.waiting_line import Waiting
@@ -148,9 +150,18 @@ class Decider:
             UnavailableError: If too many wait, the ledger cannot be reached, or the
                 time is over; the same release may be submitted again.
         """
-        waiting = self._clerk.submission(
-            release, actor, post=post, reserve_seconds=reserve_seconds
-        )
+        how = How(post=post, reserve_seconds=reserve_seconds)
+        waiting = self._clerk.asked(release, actor, **how)
+        began = time.monotonic()
+        try:
+            return cast(Decision, self._desk.ask(waiting, timeout))
+        except InputError:
+            if waiting.unread is None:
+                raise
+        # Who wrote it reads it, too: a mistake is found where it was made.
+        waiting = self._clerk.submission(release, actor, **how)
+        if timeout is not None:
+            timeout = max(0.0, began + timeout - time.monotonic())
         return cast(Decision, self._desk.ask(waiting, timeout))
 
     def submit_soon(

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from modicum.core.errors import Code, InputError, ModicumError, Problem, UsageError
 from modicum.policy import CompiledPolicy
+from modicum.shell.serving.promise import Promise
 from modicum.shell.serving.waiting_line import Waiting, WaitingLine, gave_up, unknown
 from modicum.shell.serving.writer import Writer, refuse
 from modicum.workspace.live_ledger import LiveLedger
@@ -73,8 +74,9 @@ class Desk:
         Raises:
             UnavailableError: If the line is too long, or closed.
         """
+        waiting.answer = promise = Promise[Any]()
         self._line.join([waiting])
-        return waiting.answer
+        return promise
 
     def ask(self, waiting: Waiting, timeout: float | None = None) -> Any:
         """Stand in line, and return the answer, or raise the mistake.

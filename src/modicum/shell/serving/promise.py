@@ -1,15 +1,91 @@
-"""The promise of an answer: the writer keeps it, the client only waits for it."""
+"""Answers to come: the writer gives them, the client only waits for them.
+
+A `Reply` is for a client who waits where it asked, and costs little; a `Promise` is a
+future, for a client who goes on meanwhile.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from modicum.core.errors import Code, Problem, UsageError
 
 T = TypeVar("T")
+
+
+class Reply(Generic[T]):
+    """An answer that one client waits for.
+
+    There are two locks and nothing else to wake: one belongs to whoever comes first,
+    the writer who begins or the client who gives up; the other one is held until there
+    is an answer.
+    """
+
+    __slots__ = ("_answer", "_claim", "_is_given", "_mistake", "_until_given")
+
+    def __init__(self) -> None:
+        self._claim = threading.Lock()
+        self._until_given = threading.Lock()
+        self._until_given.acquire()
+        self._is_given = False
+        self._answer: T | None = None
+        self._mistake: BaseException | None = None
+
+    # --- the writer's side ---
+
+    def begin(self) -> bool:
+        """Return whether it is to be given; from now on it cannot be cancelled."""
+        return self._claim.acquire(blocking=False)
+
+    def keep(self, answer: T) -> None:
+        """Give the answer, unless there is an end already."""
+        if not self._is_given:
+            self._answer = answer
+            self._give()
+
+    def fail(self, mistake: BaseException) -> None:
+        """Give a mistake for an answer, unless there is an end already."""
+        if not self._is_given:
+            self._mistake = mistake
+            self._give()
+
+    def _give(self) -> None:
+        self._is_given = True
+        self._until_given.release()
+
+    # --- the client's side ---
+
+    def done(self) -> bool:
+        """Return whether there is an answer."""
+        return self._is_given
+
+    def cancel(self) -> bool:
+        """Return whether it is given up; it is too late once the writer began."""
+        return self._claim.acquire(blocking=False)
+
+    def result(self, timeout: float | None = None) -> T:
+        """Return the answer, or raise the mistake.
+
+        Args:
+            timeout: How many seconds to wait; None for as long as it takes.
+
+        Raises:
+            TimeoutError: If there is none by then.
+        """
+        if not self._is_given:
+            seconds = -1 if timeout is None else max(0.0, timeout)
+            if not self._until_given.acquire(timeout=seconds):
+                raise TimeoutError
+        if self._mistake is None:
+            return self._answer  # type: ignore[return-value]
+        try:
+            raise self._mistake
+        finally:
+            del self  # The mistake knows this frame: else neither would be let go of.
 
 
 class Promise(Future[T]):

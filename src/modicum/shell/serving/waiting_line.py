@@ -6,11 +6,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, NoReturn, TypeAlias
 
-from modicum.core.errors import Code, Problem, UnavailableError
+from modicum.core.errors import Code, InvariantError, Problem, UnavailableError
 from modicum.policy import CompiledPolicy
-from modicum.shell.serving.promise import Promise
+from modicum.shell.serving.promise import Promise, Reply
 from modicum.workspace.book import Entry
 
 #: What somebody asks for, to be done in a turn; it may return a mistake.
@@ -26,17 +27,56 @@ class Waiting:
         actor: Who asks.
         again: Returns the same work under another policy, for whoever means the
             active one; None for whoever means one policy.
+        unread: Returns the work, where the writer is to read what is asked for.
         answer: The answer, once it is durable.
     """
 
     work: Work
     actor: str
     again: Callable[[CompiledPolicy], Work] | None = None
-    answer: Promise[Any] = field(default_factory=Promise)
+    unread: Callable[[], Work] | None = None
+    answer: Reply[Any] | Promise[Any] = field(default_factory=Reply)
+
+    def read(self) -> None:
+        """Read what is asked for, if the client left that to the writer.
+
+        A mistake in it is what the work returns.
+        """
+        if self.unread is not None:
+            self.work = made(self.unread)
+
+
+def made(make: Callable[..., Work], *given: Any) -> Work:
+    """Return work that is made now; what goes wrong is what it returns.
+
+    Args:
+        make: Makes it.
+        given: What it is made from.
+    """
+    try:
+        return make(*given)
+    except Exception as mistake:  # noqa: BLE001 - told to whoever caused it
+        return partial(_return, mistake)
+
+
+def not_read(_: Entry) -> NoReturn:
+    """Raise: what is left to the writer is read before it is done.
+
+    Raises:
+        InvariantError: Always.
+    """
+    raise InvariantError(Problem(Code.INTERNAL, "a request was not read"))
+
+
+def _return(mistake: Exception, _: Entry) -> Exception:
+    return mistake
 
 
 class WaitingLine:
     """The line; any thread may join it, one thread takes from it.
+
+    Whoever takes waits for a bell, which is a lock: it is held, but for the moment
+    between whoever comes, who lets go of it, and the one who waits, who takes it again.
 
     Args:
         length_max: How many may wait.
@@ -45,8 +85,12 @@ class WaitingLine:
     def __init__(self, length_max: int) -> None:
         self._length_max = length_max
         self._waiting: deque[Waiting] = deque()
-        self._changed = threading.Condition(threading.Lock())
+        self._guard = threading.Lock()
+        self._bell = threading.Lock()
+        self._bell.acquire()
+        self._is_listening = False  # Whether the bell is waited for.
         self._closed = ""
+        self._closing = threading.Event()
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -65,13 +109,14 @@ class WaitingLine:
         Raises:
             UnavailableError: If the line is too long, or closed.
         """
-        with self._changed:
+        with self._guard:
             if self._closed:
                 raise closed(self._closed)
             if len(self._waiting) + len(ones) > self._length_max:
                 raise too_long(self._length_max)
             self._waiting += ones
-            self._changed.notify()
+            if self._is_listening and self._waiting:
+                self._ring()
 
     def take(self, count_max: int, seconds: float | None = None) -> list[Waiting]:
         """Return the first of the line as soon as there is one; none if it is closed.
@@ -80,15 +125,21 @@ class WaitingLine:
             count_max: How many at most.
             seconds: How long to wait for the first; None for as long as it takes.
         """
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closed, seconds)
-            count = min(count_max, len(self._waiting))
-            return [self._waiting.popleft() for _ in range(count)]
+        with self._guard:
+            if self._waiting or self._closed or seconds == 0:
+                return self._first(count_max)
+            self._is_listening = True
+        rang = self._bell.acquire(timeout=-1 if seconds is None else seconds)
+        with self._guard:
+            if self._is_listening:  # The time was over before somebody came.
+                self._is_listening = False
+            elif not rang:
+                self._bell.acquire()  # It rang just when the time was over.
+            return self._first(count_max)
 
     def pause(self, seconds: float) -> None:
         """Wait, but no longer than until the line is closed."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed, seconds)
+        self._closing.wait(seconds)
 
     def close(self, why: str, *, drain: bool) -> list[Waiting]:
         """Let nobody join any more.
@@ -100,13 +151,23 @@ class WaitingLine:
         Returns:
             Those who are not served.
         """
-        with self._changed:
+        with self._guard:
             self._closed = self._closed or why
             refused = [] if drain else list(self._waiting)
             if not drain:
                 self._waiting.clear()
-            self._changed.notify_all()
-            return refused
+            if self._is_listening:
+                self._ring()
+        self._closing.set()
+        return refused
+
+    def _first(self, count_max: int) -> list[Waiting]:
+        count = min(count_max, len(self._waiting))
+        return [self._waiting.popleft() for _ in range(count)]
+
+    def _ring(self) -> None:
+        self._is_listening = False
+        self._bell.release()
 
 
 def closed(why: str) -> UnavailableError:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from modicum.core.errors import (
@@ -24,6 +23,7 @@ from modicum.shell.serving.waiting_line import (
     WaitingLine,
     Work,
     closed,
+    made,
     unknown,
 )
 from modicum.workspace.book import Entry
@@ -128,16 +128,22 @@ class Writer:
         """Return the answer to each, made in one turn; they are durable."""
 
         def work(entry: Entry) -> list[Any]:
-            return each(entry, map(_in_the_name_of, self._joined(batch, size_max)))
+            return each(entry, self._works(entry, batch, size_max))
 
         answers = self._ledger.turn(work)
         self.policy = self._given or self._ledger.book.active()
         return answers
 
-    def _joined(self, batch: list[Waiting], size_max: int) -> Iterator[Waiting]:
-        """Yield who is in a batch, and who comes while those before are served."""
+    def _works(
+        self, entry: Entry, batch: list[Waiting], size_max: int
+    ) -> Iterator[Work]:
+        """Yield what each in a batch asks for, and who comes while they are served.
+
+        What is added to the entry meanwhile is signed by whoever asked for it.
+        """
         for one in batch:  # It grows at its end.
-            yield one
+            entry.actor = one.actor
+            yield one.work
             if one is batch[-1] and len(self._line) and len(batch) < size_max:
                 batch += _begun(self._line.take(size_max - len(batch), 0))
 
@@ -172,10 +178,7 @@ class Writer:
         """
         if one.again is None or self.policy is None:
             return False
-        try:
-            one.work = one.again(self.policy)
-        except Exception as mistake:  # noqa: BLE001 - told to whoever caused it
-            one.work = partial(_return, mistake)
+        one.work = made(one.again, self.policy)
         return True
 
     @staticmethod
@@ -201,17 +204,10 @@ class Writer:
 
 def _begun(ones: Iterable[Waiting]) -> list[Waiting]:
     """Return those who did not give up; from now on they cannot."""
-    return [one for one in ones if one.answer.begin()]
-
-
-def _in_the_name_of(one: Waiting) -> Work:
-    """Return somebody's work, which signs what it adds with their name."""
-
-    def work(entry: Entry) -> Any:
-        entry.actor = one.actor
-        return one.work(entry)
-
-    return work
+    begun = [one for one in ones if one.answer.begin()]
+    for one in begun:
+        one.read()
+    return begun
 
 
 def refuse(ones: Sequence[Waiting], why: str) -> None:
@@ -219,7 +215,3 @@ def refuse(ones: Sequence[Waiting], why: str) -> None:
     for one in ones:
         if one.answer.begin():
             one.answer.fail(closed(why))
-
-
-def _return(mistake: Exception, _: Entry) -> Exception:
-    return mistake

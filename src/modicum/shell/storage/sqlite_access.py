@@ -34,6 +34,7 @@ from modicum.shell.storage.sqlite_errors import linked, replaced
 from modicum.shell.storage.sqlite_tables import (
     SCHEMA_VERSION,
     bring_up_to_date,
+    changes_of,
     looks_of,
     refuse_other_tables,
     stored_version,
@@ -68,8 +69,12 @@ class Access(Protocol):
         """Let go of what is kept open."""
         ...
 
-    def refuse_another(self) -> None:
-        """Refuse a file that was put in place of the one that is kept open."""
+    def file(self) -> os.stat_result | None:
+        """Return what there is; None if there is nothing.
+
+        Raises:
+            VerificationError: If it was put in place of a file that is kept open.
+        """
         ...
 
     def while_waiting(self, chore: Chore) -> None:
@@ -118,7 +123,7 @@ class OneShot:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Hold the turn, in a transaction that is committed durably on exit."""
         with self._turns.writing():
-            refuse_links(self._path)
+            refuse_links(self._path, self.file())
             with closing(connect(self._path, self._wait_seconds)) as connection:
                 created = prepare(connection, self._path)
                 yield connection
@@ -129,8 +134,9 @@ class OneShot:
     def close(self) -> None:
         """Do nothing: nothing is kept open."""
 
-    def refuse_another(self) -> None:
-        """Do nothing: nothing is kept open."""
+    def file(self) -> os.stat_result | None:
+        """Return what there is; None if there is nothing."""
+        return _file(self._path)
 
     def while_waiting(self, chore: Chore) -> None:
         """Do nothing: who read meanwhile would stand in the queue behind itself."""
@@ -175,7 +181,7 @@ class KeptOpen:
 
     def _ask(self, query: Query[T]) -> T:
         with self._reading:
-            self.refuse_another()
+            self.file()
             if self._reader is None:
                 self._path.stat()  # Where there is no file, reading makes none.
                 self._reader = self._kept()
@@ -185,21 +191,32 @@ class KeptOpen:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Hold the turn, in a transaction that is committed durably on exit."""
         with self._turns.writing():
-            self.refuse_another()
-            refuse_links(self._path)
+            refuse_links(self._path, self.file())
             if self._writer is None:
                 self._writer = self._kept()
+            connection = self._writer.connection
             try:
-                with _or_rolled_back(self._writer.connection) as connection:
-                    created = self._writer.begin()
-                    yield connection
-                    connection.execute("COMMIT")
-            except sqlite3.Error:
-                self._writer.close()
-                self._writer = None
+                created = self._writer.begin()
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException as error:
+                self._end_badly(self._writer, error)
                 raise
             if created:
                 sync_folder(self._path.parent)
+
+    def _end_badly(self, writer: _Kept, error: BaseException) -> None:
+        """Take back what was not committed; begin anew where SQLite failed."""
+        try:
+            if writer.connection.in_transaction:
+                writer.connection.execute("ROLLBACK")
+        except sqlite3.Error as worse:
+            error = worse
+            raise
+        finally:
+            if isinstance(error, sqlite3.Error):
+                self._writer = None
+                writer.close()
 
     def close(self) -> None:
         """Close the connections, in a turn, since the last one tidies up."""
@@ -219,21 +236,24 @@ class KeptOpen:
         self._turns.meanwhile.chore = chore
 
     def _kept(self) -> _Kept:
-        refuse_links(self._path)
+        refuse_links(self._path, _file(self._path))
         return _Kept(self._path, self._turns, self._wait_seconds)
 
-    def refuse_another(self) -> None:
-        """Refuse a file that was put in place of the one that is open, until closed.
+    def file(self) -> os.stat_result | None:
+        """Return what there is; None if there is nothing.
 
+        A file is refused that was put in place of the one that is open, until closed.
         The write-ahead log that lies there belongs to the file before: used with
         another one, it would destroy it.
 
         Raises:
             VerificationError: If it is another one, or gone.
         """
+        found = _file(self._path)
         for kept in (self._reader, self._writer):
-            if kept is not None and not kept.is_current():
+            if kept is not None and not kept.is_in(found):
                 raise replaced(self._path)
+        return found
 
 
 class _Kept:
@@ -249,8 +269,10 @@ class _Kept:
         self._message.callback(turns.keep_live())
         try:
             self.connection = connect(path, wait_seconds)
-            self._file = _identity(path)
+            self._file = _file(path)
             self._approved: tuple[object, ...] | None = None
+            #: How the file was when committed tables were approved last.
+            self._changes: int | None = None
         except BaseException:
             self._message.close()
             raise
@@ -258,12 +280,17 @@ class _Kept:
     def begin(self) -> bool:
         """Begin a transaction, as `prepare` does; most of that is done only once.
 
-        Tables that look as they did when they were not refused are not refused now.
+        Tables that look as they did when they were not refused are not refused now;
+        nor are those that nobody else can have changed since.
         """
         created = False
         if self._approved is not None:
             self.connection.execute("BEGIN IMMEDIATE")
+            changes = changes_of(self.connection)
+            if changes == self._changes:
+                return False
             if looks_of(self.connection) == self._approved:
+                self._changes = changes
                 return False
             if stored_version(self.connection) == SCHEMA_VERSION:
                 refuse_other_tables(self.connection, str(self._path))
@@ -273,11 +300,18 @@ class _Kept:
         if self._approved is None:
             created = prepare(self.connection, self._path)
         self._approved = looks_of(self.connection)
+        self._changes = None  # What was made just now may be taken back.
         return created
 
-    def is_current(self) -> bool:
-        """Return whether the file at the path is still the one that is open."""
-        return _identity(self._path) == self._file
+    def is_in(self, found: os.stat_result | None) -> bool:
+        """Return whether the file that is found is the one that is open.
+
+        Args:
+            found: What there is at the path; None if there is nothing.
+        """
+        if found is None or self._file is None:
+            return found is self._file
+        return os.path.samestat(found, self._file)
 
     def close(self) -> None:
         """Close the connection, and then take the message back.
@@ -286,16 +320,6 @@ class _Kept:
         """
         with self._message:
             self.connection.close()
-
-
-@contextmanager
-def _or_rolled_back(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    try:
-        yield connection
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def connect(path: Path, wait_seconds: float) -> sqlite3.Connection:
@@ -328,15 +352,18 @@ def leftovers_of(path: Path) -> tuple[str, ...]:
     )
 
 
-def refuse_links(path: Path) -> None:
+def refuse_links(path: Path, found: os.stat_result | None) -> None:
     """Refuse a file with several names: each would have locks and a log of its own.
+
+    Args:
+        path: Its path.
+        found: What there is; None if there is nothing.
 
     Raises:
         UsageError: If it has.
     """
-    with suppress(FileNotFoundError):
-        if path.stat().st_nlink > 1:
-            raise linked(path)
+    if found is not None and found.st_nlink > 1:
+        raise linked(path)
 
 
 def sync_folder(folder: Path) -> None:
@@ -352,16 +379,13 @@ def _open(uri: str) -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _file(path: Path) -> os.stat_result | None:
     try:
-        found = path.stat()
+        return path.stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
 
 
 def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
+    found = _file(path)
+    return 0 if found is None else found.st_size

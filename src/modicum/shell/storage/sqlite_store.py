@@ -69,10 +69,10 @@ class SqliteStore:
             VerificationError: If the one that is kept open was replaced or removed.
         """
         try:
-            self._access.refuse_another()
-            return self._path.stat().st_size > 0 or bool(leftovers_of(self._path))
-        except FileNotFoundError:
-            return False
+            found = self._access.file()
+            if found is None:
+                return False
+            return found.st_size > 0 or bool(leftovers_of(self._path))
         except OSError as error:
             raise self._troubles.unreadable(error) from error
 
@@ -209,6 +209,7 @@ class SqliteTurn:
         self.ended = False
         self._connection = connection
         self._last: Record | None = None
+        self._length: int | None = None  # The last number, once it was read.
 
     def read(self, after: int) -> Iterator[Record]:
         """Return the records after a number, page by page.
@@ -220,7 +221,9 @@ class SqliteTurn:
 
     def _page(self, after: int, count: int) -> Page:
         refuse_ended(ended=self.ended)
-        return tables.page_of(self._connection, after, count)
+        page = tables.page_of(self._connection, after, count)
+        self._length = page.last
+        return page
 
     def append(self, records: Sequence[Record]) -> None:
         """Store the records that follow the last one.
@@ -230,8 +233,13 @@ class SqliteTurn:
             InvariantError: If the turn is over.
         """
         refuse_ended(ended=self.ended)
-        tables.insert(self._connection, records)
-        self._last = records[-1] if records else self._last
+        if not records:
+            return
+        if self._length is None:
+            self._length = tables.last_of(self._connection)
+        tables.insert(self._connection, records, self._length)
+        self._last = records[-1]
+        self._length = self._last.seq
 
     def confirm(self) -> None:
         """Read back what was appended last, before it is acknowledged.

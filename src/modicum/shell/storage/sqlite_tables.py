@@ -132,6 +132,11 @@ def looks_of(connection: sqlite3.Connection) -> tuple[object, ...]:
     )
 
 
+def changes_of(connection: sqlite3.Connection) -> int:
+    """Return a number that differs once another connection changed the file."""
+    return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+
 def _words(statement: str) -> str:
     return " ".join(statement.split())
 
@@ -172,15 +177,18 @@ def page_of(connection: sqlite3.Connection, after: int, count: int) -> Page:
     )
     records: list[Record] = []
     size = 0
+    is_all = True  # Then nobody needs to ask where the log ends.
     for seq, payload, hash_ in rows:
         # Contents of another type were never written by modicum; the chain says so.
         contents = payload if isinstance(payload, bytes) else b""
         records.append(Record(seq, contents, str(hash_)))
         size += len(contents)
-        if size >= PAGE_BYTES:
+        if size >= PAGE_BYTES or len(records) == count:
+            is_all = False
             break
     rows.close()
-    return Page(records, last_of(connection))
+    is_known = is_all and records
+    return Page(records, records[-1].seq if is_known else last_of(connection))
 
 
 def last_of(connection: sqlite3.Connection) -> int:
@@ -219,13 +227,20 @@ def confirm(connection: sqlite3.Connection, last: Record) -> None:
         )
 
 
-def insert(connection: sqlite3.Connection, records: Sequence[Record]) -> None:
+def insert(
+    connection: sqlite3.Connection, records: Sequence[Record], last: int
+) -> None:
     """Insert records that follow the last one.
 
+    Args:
+        connection: A connection in a transaction.
+        records: The records.
+        last: The number of the last one, as that transaction sees it.
+
     Raises:
-        VerificationError: If their numbers do not follow those that are stored.
+        VerificationError: If their numbers do not follow it.
     """
-    refuse_gap(last_of(connection), records)
+    refuse_gap(last, records)
     connection.executemany(
         "INSERT INTO events (seq, payload, hash) VALUES (?, ?, ?)",
         [(record.seq, record.payload, record.hash) for record in records],

@@ -58,12 +58,19 @@ class Turnstile:
             OSError: If the files cannot be opened.
         """
         deadline = time.monotonic() + self._wait_seconds
-        with ExitStack() as held:
-            with _opened(self._queue, make=True) as queue:
+        process, turn = os.getpid(), None
+        queue = os.open(self._queue, _MAKE, 0o666)
+        try:
+            try:
                 _take(queue, fcntl.LOCK_EX, deadline, self.meanwhile)
-                turn = held.enter_context(_opened(self._turn, make=True))
+                turn = os.open(self._turn, _MAKE, 0o666)
                 _take(turn, fcntl.LOCK_EX, deadline, self.meanwhile)
+            finally:
+                _let_go(queue, process)
             yield
+        finally:
+            if turn is not None:
+                _let_go(turn, process)
 
     @contextmanager
     def reading(self) -> Iterator[bool]:
