@@ -1,28 +1,20 @@
 """Write the three scenarios of DPolicy's evaluation as policies: examples/dpolicy.
 
 Their budgets are those of the paper for a total of 20 at delta 1e-7. Which attributes
-belong to which categories of S2 was drawn there, and is drawn here, from a seed of our
-own. Run without arguments; a test says whether the files are current.
+belong to which categories of S2 is drawn by `modicum.workloads.dpolicy_schema`, which
+requests of that scenario are made from, too. Run without arguments; a test says whether
+the files are current.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import accumulate
+from collections.abc import Mapping
 from pathlib import Path
-from random import Random
 
 from modicum.policy.document.canonical_form import reformatted
+from modicum.workloads.dpolicy_schema import CATEGORIES, all_memberships, risk_of
 
 FOLDER = Path(__file__).parents[1] / "examples" / "dpolicy"
-
-SEED = 42
-ATTRIBUTES = 150
-CATEGORIES = ("low",) * 5 + ("medium",) * 4 + ("high",)
-#: After each category, an attribute joins another one with this probability.
-ANOTHER = 0.6
-#: Category number n is drawn with a weight of 1 / (n + 1) to this power.
-SKEW = 0.1
 
 #: Measured points (standard, black-box) of the relaxation, from the weakest on.
 RELAXATION = (
@@ -143,11 +135,10 @@ def scope() -> str:
         about="DPolicy, S2: 150 attributes and 10 categories within a total of 20.",
         name="dpolicy-s2",
     )
-    random = Random(SEED)  # noqa: S311 - labels of an example, not noise
     categories = [f"    c{n}: {risk}" for n, risk in enumerate(CATEGORIES)]
     attributes = [
-        f"    a{n}: [{risk_of(n)}, {{{_listed(memberships(random))}}}]"
-        for n in range(ATTRIBUTES)
+        f"    a{n}: [{risk_of(n)}, {{{_listed(joined)}}}]"
+        for n, joined in enumerate(all_memberships())
     ]
     return head + S2.format(
         categories="\n".join(categories), attributes="\n".join(attributes)
@@ -161,43 +152,6 @@ def time_units() -> str:
         name="dpolicy-s3",
     )
     return head + S3
-
-
-def risk_of(attribute: int) -> str:
-    """Return a risk level: of ten attributes, one is high and one medium.
-
-    Args:
-        attribute: Its number, from 0.
-    """
-    return {9: "high", 8: "medium"}.get(attribute % 10, "low")
-
-
-def memberships(random: Random) -> dict[int, str]:
-    """Return the categories of an attribute: member of one, and what else it joins.
-
-    Args:
-        random: Decides; only its `random()` is used, which is the same everywhere.
-    """
-    joined: dict[int, str] = {}
-    for category in _drawn(random):
-        if joined:
-            joined[category] = "strong" if random.random() < 0.5 else "weak"
-        else:
-            joined[category] = "member"
-        if random.random() >= ANOTHER:
-            break
-    return joined
-
-
-def _drawn(random: Random) -> Iterator[int]:
-    """Yield all categories in a random order, the first ones more likely early."""
-    left = {n: 1 / (n + 1) ** SKEW for n in range(len(CATEGORIES))}
-    while left:
-        at = random.random() * sum(left.values())
-        sums = zip(left, accumulate(left.values()), strict=True)
-        category = next((n for n, total in sums if at < total), max(left))
-        del left[category]
-        yield category
 
 
 def _listed(joined: Mapping[int, str]) -> str:

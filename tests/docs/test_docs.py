@@ -501,6 +501,12 @@ DOCUMENTS = {
     "The effect of a sample": ("account subsample gaussian sigma=1 --rate 0.01",),
     "A joint loss": ("account compose question.yaml",),
     "A batch": ("account batch batch.yaml --delta 1e-6",),
+    "A simulated plan": (
+        "plan simulate --workload w1 --rounds 2 --compare fcfs --round-times",
+    ),
+    "Planners that were compared": (
+        "plan compare --workload w1 --rounds 2 --solvers fcfs,dpk --seeds 2",
+    ),
     "A mistake": ("release check nothing.yaml",),
 }
 

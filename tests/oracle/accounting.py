@@ -189,6 +189,12 @@ SHARES: Mapping[str, tuple[Fraction, Fraction, Mapping[int, Fraction]]] = {
         Fraction(1, 2),
         {order: Fraction(1, 24) for order in _ORDERS},
     ),
+    "renyi-v1": (
+        Fraction(0),
+        Fraction(0),
+        {3: Fraction(1, 64), 6: Fraction(2, 64), 12: Fraction(56, 64)}
+        | {24: Fraction(4, 64), 96: Fraction(1, 64)},
+    ),
     "zcdp-v1": (Fraction(1, 4), Fraction(3, 4), {}),
     "basic-v1": (Fraction(1), Fraction(0), {}),
 }

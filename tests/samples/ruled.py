@@ -109,10 +109,19 @@ def random_setting(rng: Random, solver: str) -> Setting:
     )
 
 
-def random_workload(rng: Random, window: int) -> Workload:
-    """Return some requests with labels, over some months and a small ring."""
+def random_workload(rng: Random, window: int, *, long: bool = False) -> Workload:
+    """Return some requests with labels, over some months and a small ring.
+
+    Args:
+        rng: Decides.
+        window: How many groups are active at once.
+        long: Whether there are many, over some months, about few of them.
+    """
     rounds, domain = rng.randint(1, 7), rng.choice((1, 2, 5, 12))
     count = rng.choice((1, 5, 30, 40))
+    months = 99, 106
+    if long:
+        rounds, count, months = 14, 120, (102, 103)
     read = [
         sorted(rng.sample(range(ATTRIBUTES), rng.choice((0, 1, 1, 2, 3))))
         for _ in range(count)
@@ -120,7 +129,7 @@ def random_workload(rng: Random, window: int) -> Workload:
     arrived = sorted(rng.randrange(rounds) for _ in range(count))
     labels = Labels(
         black_box=np.array([rng.random() < 0.4 for _ in range(count)]),
-        month=np.array([rng.randint(99, 106) for _ in range(count)]),
+        month=np.array([rng.randint(*months) for _ in range(count)]),
         starts=np.cumsum([0, *map(len, read)]),
         attributes=np.array([one for each in read for one in each], np.int64),
     )
@@ -143,8 +152,8 @@ def told(run: Run, policy: CompiledPolicy, *, static_everywhere: bool) -> Told:
     """Return what happened in a run, and what all rules of a policy say to it."""
     schedule = run.setting.schedule
     assert isinstance(schedule, Unlocking)
-    limits = {}
-    for rule in policy.rules:
+    limits, rules = {}, tuple(policy.rules)
+    for rule in rules:
         limit = policy.filter_of(rule.budget)
         if limit.enforced:
             limits[rule.id] = Limit(
@@ -160,14 +169,19 @@ def told(run: Run, policy: CompiledPolicy, *, static_everywhere: bool) -> Told:
         slack=schedule.slack,
         limits=limits,
         charges=tuple(
-            charge(run, policy, one, static_everywhere=static_everywhere)
+            charge(run, policy, rules, one, static_everywhere=static_everywhere)
             for one in np.flatnonzero(run.accepted).tolist()
         ),
     )
 
 
 def charge(
-    run: Run, policy: CompiledPolicy, request: int, *, static_everywhere: bool
+    run: Run,
+    policy: CompiledPolicy,
+    rules: tuple[Rule, ...],
+    request: int,
+    *,
+    static_everywhere: bool,
 ) -> Charge:
     """Return what a request takes, as if it was accepted if it was not."""
     requests = run.workload.requests
@@ -186,7 +200,7 @@ def charge(
         start=0 if whole else int(requests.first[request]),
         width=run.workload.domain if whole else int(requests.width[request]),
         cost=kind.loss(run.setting.pricing).coordinates,
-        rules=frozenset(rule.id for rule in policy.rules if falls_under(facts, rule)),
+        rules=frozenset(rule.id for rule in rules if falls_under(facts, rule)),
         month=None if static and static_everywhere else int(labels.month[request]),
     )
 

@@ -9,7 +9,17 @@ from typing import Annotated
 
 import typer
 
-from modicum.cli import account, audit, demo, ledger, policy, release, status
+from modicum.cli import (
+    account,
+    audit,
+    demo,
+    ledger,
+    plan,
+    policy,
+    release,
+    status,
+    workload,
+)
 from modicum.cli.exits import Exit
 from modicum.core.errors import Code
 
@@ -32,6 +42,8 @@ app.add_typer(release.app, name="release")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(audit.app, name="audit")
 app.add_typer(account.app, name="account")
+app.add_typer(workload.app, name="workload")
+app.add_typer(plan.app, name="plan")
 
 
 def _show_version(wanted: bool) -> None:

@@ -130,6 +130,30 @@ def test_the_caps_of_the_measured_filter_use_its_shares() -> None:
     assert len(caps) == 6, "the low orders can admit nothing at this delta"
 
 
+def test_the_caps_of_the_filter_for_planning_use_its_shares() -> None:
+    part = DELTA_1E7 / 64
+    caps = dict(filter_for(ApproxBudget(Fraction(3), DELTA_1E7), "renyi-v1").caps)
+    assert caps.pop(EPS) == 3 * 10**12
+    assert caps == {
+        order_index(Fraction(order)): renyi_cap(Fraction(order), Fraction(3), n * part)
+        for order, n in ((12, 56), (24, 4), (96, 1))
+    }, "orders 3 and 6 can admit nothing here"
+
+
+def test_the_filter_for_planning_refuses_every_delta_of_a_mechanism() -> None:
+    limits = filter_for(ApproxBudget(Fraction(3), DELTA_1E7), "renyi-v1")
+    assert limits.admits(at(eps=0, delta=0))
+    assert not limits.admits(at(eps=0, delta=1))
+
+
+def test_a_plan_of_samples_gets_more_from_the_filter_for_planning() -> None:
+    """The reason why it exists: order 12 has nearly the cap of the whole of delta."""
+    budget, order = ApproxBudget(Fraction(3), DELTA_1E7), order_index(Fraction(12))
+    whole = renyi_cap(Fraction(12), Fraction(3), DELTA_1E7)
+    caps = dict(filter_for(budget, "renyi-v1").caps)
+    assert 0.99 * whole < caps[order] < whole
+
+
 @pytest.mark.parametrize(
     "shares",
     [

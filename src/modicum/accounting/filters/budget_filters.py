@@ -45,13 +45,10 @@ from modicum.accounting.losses import Total
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import floor_units, number_text
 
-_WATCHED = tuple(Fraction(order) for order in (4, 8, 16, 32, 64, 128))
 
-#: Found by bench/filter_shares.py: see ADR 0007.
-_MEASURED = tuple(
-    (Fraction(order), Fraction(parts, 64))
-    for order, parts in ((3, 3), (5, 4), (8, 16), (16, 1), (24, 3), (64, 1), (96, 1))
-)
+def _of(whole: int, parts: Mapping[int, int]) -> tuple[tuple[Fraction, Fraction], ...]:
+    return tuple((Fraction(order), Fraction(n, whole)) for order, n in parts.items())
+
 
 #: The filters a policy may name; the pure eps coordinate belongs to each that has
 #: shares (share 0).
@@ -60,13 +57,20 @@ FILTERS: Mapping[str, Shares | MironovFilter] = MappingProxyType(
         "combined-v1": Shares(
             mechanisms=Fraction(1, 4),
             rho=Fraction(1, 2),
-            orders=tuple((order, Fraction(1, 24)) for order in _WATCHED),
+            orders=_of(24, {4: 1, 8: 1, 16: 1, 32: 1, 64: 1, 128: 1}),
         ),
         "combined-v2": Shares(
             mechanisms=Fraction(16, 64),
             rho=Fraction(11, 64),
             mu2=Fraction(8, 64),
-            orders=_MEASURED,
+            # Found by bench/filter_shares.py: see ADR 0007.
+            orders=_of(64, {3: 3, 5: 4, 8: 16, 16: 1, 24: 3, 64: 1, 96: 1}),
+        ),
+        "renyi-v1": Shares(
+            mechanisms=Fraction(0),
+            rho=Fraction(0),
+            # For planners; found by bench/tune_planner.py: see ADR 0023.
+            orders=_of(64, {3: 1, 6: 2, 12: 56, 24: 4, 96: 1}),
         ),
         "zcdp-v1": Shares(mechanisms=Fraction(1, 4), rho=Fraction(3, 4), orders=()),
         "basic-v1": Shares(mechanisms=Fraction(1), rho=Fraction(0), orders=()),

@@ -82,14 +82,14 @@ class Clerk:
     def asked(self, release: Description, actor: str, **how: Unpack[How]) -> Waiting:
         """Return who waits for a decision, and for nothing else meanwhile.
 
-        The release is left to the writer to read if its like was priced before. Should
+        The release is left to the writer to read if its like was read before. Should
         the writer find a mistake, the client is to find it, too: see `submission`.
 
         Raises:
             InputError: If the release is malformed.
         """
         plain, compiled = Plain.of(release), self.compiled()
-        if plain is None:
+        if plain is None or type(how["reserve_seconds"]) is not int:
             return self.submission(release, actor, **how)
         if not self._familiar.knows(plain, compiled):
             waiting = self.submission(release, actor, **how)

@@ -90,6 +90,8 @@ class Desk:
             UsageError: If it is the writer that would wait for itself.
         """
         self._clients_only()
+        if timeout is not None:  # What cannot be waited for is found before joining.
+            timeout = min(float(timeout), threading.TIMEOUT_MAX)
         self._line.join([waiting])
         return outcome(waiting, timeout)
 

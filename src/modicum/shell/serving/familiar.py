@@ -21,10 +21,13 @@ from modicum.workspace.answers import Description
 
 #: So many lists of mechanisms are known at most: fewer than there are prices kept.
 KNOWN_MAX = 512
+#: So many parts of the data are known at most: fewer than there are headings kept.
+PARTS_MAX = 2048
 #: Longer descriptions are read by their clients.
 BYTES_MAX = 4_000
 # The last format that writes equal values alike, whatever else refers to them.
 _FORMAT = 2
+_PART = ("where", "periods", "groups")
 
 
 class Plain(NamedTuple):
@@ -33,10 +36,12 @@ class Plain(NamedTuple):
     Attributes:
         text: All of it.
         kind: What tells its mechanisms from others.
+        part: What tells the part of the data that it names from others.
     """
 
     text: bytes
     kind: int
+    part: int
 
     @classmethod
     def of(cls, release: Description) -> Plain | None:
@@ -51,10 +56,13 @@ class Plain(NamedTuple):
             return None
         try:
             text = marshal.dumps(release, _FORMAT)
+            if len(text) > BYTES_MAX:
+                return None
             mechanisms = marshal.dumps(release.get("mechanisms"), _FORMAT)
+            part = marshal.dumps([release.get(name) for name in _PART], _FORMAT)
         except ValueError:  # It holds what is no data.
             return None
-        return cls(text, hash(mechanisms)) if len(text) <= BYTES_MAX else None
+        return cls(text, hash(mechanisms), hash(part))
 
     def read(self) -> dict[str, Any]:
         """Return the release, made anew."""
@@ -63,22 +71,28 @@ class Plain(NamedTuple):
 
 
 class Familiar:
-    """Which mechanisms were priced before, under one policy; any thread may ask.
+    """What was read and priced before, under one policy; any thread may ask.
 
-    It is a guess of how long it takes to price them, and of nothing else.
+    It is a guess of how long it takes to do that again, and of nothing else. A part of
+    the data may take longer than all the rest, above all if it is misspelt.
     """
 
     def __init__(self) -> None:
         self._known: Memory[tuple[str, int], bool] = Memory(KNOWN_MAX)
+        self._parts: Memory[tuple[str, int], bool] = Memory(PARTS_MAX)
 
     def knows(self, one: Plain, compiled: CompiledPolicy) -> bool:
-        """Return whether the mechanisms of a release were priced before.
+        """Return whether the mechanisms and the part of a release were read before.
 
         Args:
             one: The release.
             compiled: The policy that it would be priced under.
         """
-        return self._known.get((compiled.policy.digest, one.kind)) is not None
+        digest = compiled.policy.digest
+        return (
+            self._known.get((digest, one.kind)) is not None
+            and self._parts.get((digest, one.part)) is not None
+        )
 
     def note(self, one: Plain, compiled: CompiledPolicy) -> None:
         """Note that a release was priced.
@@ -87,4 +101,6 @@ class Familiar:
             one: The release.
             compiled: The policy that it was priced under.
         """
-        self._known.keep((compiled.policy.digest, one.kind), value=True)
+        digest = compiled.policy.digest
+        self._known.keep((digest, one.kind), value=True)
+        self._parts.keep((digest, one.part), value=True)

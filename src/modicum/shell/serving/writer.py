@@ -96,6 +96,7 @@ class Writer:
     def _serve(self, batch: list[Waiting]) -> None:
         batch = _begun(batch)
         try:
+            _read(batch)
             self._do(batch, self._batch_max)
         except BaseException:
             self._fail(batch, unknown())  # Whoever was answered hears nothing more.
@@ -145,7 +146,9 @@ class Writer:
             entry.actor = one.actor
             yield one.work
             if one is batch[-1] and len(self._line) and len(batch) < size_max:
-                batch += _begun(self._line.take(size_max - len(batch), 0))
+                more = _begun(self._line.take(size_max - len(batch), 0))
+                batch += more  # First of all: whatever happens, they hear of it.
+                _read(more)
 
     def _isolate(self, batch: Sequence[Waiting], error: Exception) -> None:
         """Do each by itself after a mistake that anybody may have caused."""
@@ -204,10 +207,13 @@ class Writer:
 
 def _begun(ones: Iterable[Waiting]) -> list[Waiting]:
     """Return those who did not give up; from now on they cannot."""
-    begun = [one for one in ones if one.answer.begin()]
-    for one in begun:
+    return [one for one in ones if one.answer.begin()]
+
+
+def _read(ones: Iterable[Waiting]) -> None:
+    """Read what some ask for, where that was left to the writer."""
+    for one in ones:
         one.read()
-    return begun
 
 
 def refuse(ones: Sequence[Waiting], why: str) -> None:

@@ -1,0 +1,214 @@
+"""`modicum plan rotation`: what a choice of rotation and unlocking means."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from modicum.cli import account_words as words
+from modicum.cli.options import Json
+from modicum.cli.output import note, print_json, reporting
+from modicum.cli.plan_budget import Yardstick, yardstick
+from modicum.cli.plan_options import (
+    AT_ONCE,
+    Active,
+    Compare,
+    Delta,
+    Eps,
+    FilterName,
+    Horizon,
+    Plot,
+    Rho,
+    RoundDays,
+    Rounds,
+    Slack,
+    UsersPerRound,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from modicum.planner import Choice, Outlook, Schedule
+
+#: More choices than that are not seen side by side.
+CHOICES_MAX = 12
+
+_COMPARED = ("active", "horizon", "slack")
+
+
+def rotation(
+    active: Active = 12,
+    horizon: Horizon = 104,
+    slack: Slack = "0.4",
+    round_days: RoundDays = 7,
+    eps: Eps = "3",
+    delta: Delta = None,
+    rho: Rho = None,
+    filter_name: FilterName = "combined-v2",
+    joining: UsersPerRound = "1000",
+    rounds: Rounds = None,
+    compare: Compare = None,
+    plot: Plot = None,
+    as_json: Json = False,
+) -> None:
+    """Say what user rotation and budget unlocking mean, round by round.
+
+    Reads no data and no ledger: it computes from what is given.
+    """
+    from modicum.planner.outlook import look_ahead, steady_from
+
+    with reporting(as_json=as_json):
+        if plot is not None:
+            _check_plot(plot)
+        measure = yardstick(eps, delta, rho, filter_name)
+        given = {"active": str(active), "horizon": str(horizon), "slack": slack}
+        choices = _choices(given, compare or (), round_days)
+        people = _counts(joining)
+        told = rounds or 1 + max(steady_from(one.rotation, people) for one in choices)
+        outlooks = [look_ahead(choice, people, rounds=told) for choice in choices]
+        if plot is not None:
+            _draw(outlooks, plot)
+        if as_json:
+            print_json(_to_dict(outlooks, measure))
+        else:
+            _print(outlooks, measure)
+            if plot is not None:
+                note(f"drawn: {plot}")
+
+
+# --- reading --------------------------------------------------------------------------
+
+
+def _counts(text: str) -> list[int]:
+    return [_whole(word, "--users-per-round") for word in text.split(",")]
+
+
+def _whole(text: str, where: str) -> int:
+    found = words.number(text, where)
+    if found.denominator != 1:
+        raise typer.BadParameter(f"{where}: `{text}` is not a whole number")
+    return int(found)
+
+
+def _choices(
+    given: dict[str, str], compare: Sequence[str], round_days: int
+) -> list[Choice]:
+    """Return every combination of what is compared; what is not, is as given."""
+    varied: dict[str, list[str]] = {}
+    for text in compare:
+        name, _, values = text.partition("=")
+        if name not in _COMPARED or not values or name in varied:
+            raise typer.BadParameter(
+                f"--compare: `{text}` is not of the form NAME=V,V... with a NAME of"
+                f" its own among {', '.join(_COMPARED)}"
+            )
+        varied[name] = values.split(",")
+    settings = [
+        dict(zip(varied, values, strict=True)) for values in product(*varied.values())
+    ]
+    if len(settings) > CHOICES_MAX:
+        raise typer.BadParameter(
+            f"--compare: {len(settings)} choices, at most {CHOICES_MAX} are shown"
+        )
+    return [_choice(given | setting, setting, round_days) for setting in settings]
+
+
+def _choice(given: dict[str, str], told: dict[str, str], round_days: int) -> Choice:
+    from modicum.planner import Choice, Rotation
+
+    active = _whole(given["active"], "active")
+    return Choice(
+        " ".join(f"{name}={value}" for name, value in (told or given).items()),
+        Rotation(active, _whole(given["horizon"], "horizon"), round_days),
+        _schedule(active, given["slack"]),
+    )
+
+
+def _schedule(active: int, slack: str) -> Schedule:
+    from modicum.planner import AtOnce, Unlocking
+
+    if slack == AT_ONCE:
+        return AtOnce(active)
+    return Unlocking(active, words.number(slack, "slack"))
+
+
+# --- answering ------------------------------------------------------------------------
+
+
+def _check_plot(plot: Path) -> None:
+    from modicum.shell.plots import check_path
+
+    check_path(plot)
+
+
+def _draw(outlooks: Sequence[Outlook], plot: Path) -> None:
+    from modicum.shell.plots import rotation_outlook, save
+
+    save(rotation_outlook(outlooks), plot)
+
+
+def _print(outlooks: Sequence[Outlook], measure: Yardstick) -> None:
+    from modicum.cli.plan_rotation_text import print_comparison, print_outlook
+
+    if len(outlooks) == 1:
+        print_outlook(outlooks[0], measure)
+    else:
+        print_comparison(outlooks, measure)
+
+
+def _to_dict(outlooks: Sequence[Outlook], measure: Yardstick) -> dict[str, object]:
+    return {
+        "budget": {
+            "text": measure.budget,
+            "filter": measure.filter,
+            "coordinate": measure.coordinate,
+            "cap": words.json_amount(measure.amount(Fraction(1))),
+        },
+        "choices": [_outlook_to_dict(one, measure) for one in outlooks],
+    }
+
+
+def _outlook_to_dict(one: Outlook, measure: Yardstick) -> dict[str, object]:
+    from modicum.planner import Unlocking
+
+    choice, number = one.choice, words.json_amount
+    schedule = choice.schedule
+    slack = number(schedule.slack) if isinstance(schedule, Unlocking) else AT_ONCE
+    ages = enumerate(zip(one.unlocked, schedule.steps(), strict=True), start=1)
+    return {
+        "name": choice.name,
+        "active": choice.rotation.active,
+        "horizon": choice.rotation.horizon,
+        "slack": slack,
+        "round_days": choice.rotation.round_days,
+        "least": number(schedule.least),
+        "even": number(Fraction(1, schedule.rounds)),
+        "most": number(schedule.most),
+        "steady_from": one.steady_from,
+        "users_steady": one.users_steady,
+        "unlocked": [
+            {
+                "age": age,
+                "share": number(share),
+                "step": number(step),
+                "cap": number(measure.amount(share)),
+            }
+            for age, (share, step) in ages
+        ],
+        "rounds": [
+            {
+                "round": told.round,
+                "groups": told.groups,
+                "users": number(told.users),
+                "users_oldest": number(told.users_oldest),
+                "users_newest": number(told.users_newest),
+                "greedy": number(told.greedy),
+                "balanced": number(told.balanced),
+            }
+            for told in one.rounds
+        ],
+    }

@@ -1,0 +1,217 @@
+"""What `modicum plan simulate` and `compare` print for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING
+
+from modicum.cli.output import print_table
+from modicum.cli.plan_simulation_json import (
+    bounds_of,
+    ratio,
+    requests_of,
+    utility_of,
+)
+from modicum.cli.plan_wishes import words_of
+from modicum.cli.workload_words import sentence
+from modicum.core.errors import printable
+from modicum.core.exact import number_text
+from modicum.shell.simulation import STEPS
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from modicum.planner.simulating.setting import Setting
+    from modicum.planner.simulating.simulation import Count
+    from modicum.shell.simulation import ChosenEngine, Timed
+
+
+def print_simulation(timed: Sequence[Timed], engine: ChosenEngine) -> None:
+    """Print what became of one workload.
+
+    Args:
+        timed: The run that was asked for, and those that are shown beside it.
+        engine: What they were computed with.
+    """
+    first = timed[0]
+    print(sentence(first.run.workload))
+    print(f"{_setting_text(first.run.setting)}; solver {first.run.setting.solver}")
+    print()
+    _print_sizes(first)
+    if len(timed) > 1:
+        print()
+        _print_beside(timed)
+    print()
+    for one in timed:
+        _print_bounds([one])
+    print(_times_text(first, engine))
+
+
+def print_comparison(
+    timed: Mapping[str, Sequence[Timed]], engine: ChosenEngine
+) -> None:
+    """Print what became of the workloads of several seeds.
+
+    Args:
+        timed: For each solver one run for each seed.
+        engine: What they were computed with.
+    """
+    name, first = next(iter(timed.items()))
+    workload = first[0].run.workload
+    seeds = [one.run.workload.seed for one in first]
+    told = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    print(
+        f"{printable(workload.name)} in {words_of(workload.rounds, 'round')},"
+        f" {'seed' if len(seeds) == 1 else 'seeds'} {told}"
+    )
+    print(_setting_text(first[0].run.setting))
+    print()
+    _print_solvers(timed)
+    print(f"\nEach number is a mean{_over(seeds)}. Ratios are to {name}.", end=" ")
+    print(f"Times are of the CPU, with {engine.name}.")
+    for runs in timed.values():
+        _print_bounds(runs)
+
+
+# --- tables ---------------------------------------------------------------------------
+
+
+def _print_bounds(runs: Sequence[Timed]) -> None:
+    """Say how far a solver that looks for the best choice of a round has come."""
+    bounds = bounds_of(runs)
+    if bounds is not None:
+        solver, rounds = runs[0].run.setting.solver, int(bounds["rounds"])
+        print(
+            f"{solver}: the best choice is proven in {bounds['proven']} of"
+            f" {words_of(rounds, 'round')}; in any, a better one is better by"
+            f" {bounds['largest_gap']:.2%} at most.\nThat says nothing about several"
+            " rounds together."
+        )
+
+
+def _print_sizes(timed: Timed) -> None:
+    counts = {**timed.run.by_size(), "all": timed.run.total()}
+    table = _table("SIZE", "ASKED", "ACCEPTED", "OF REQUESTS", "OF UTILITY")
+    for name, one in counts.items():
+        table.add_row(
+            name, f"{one.asked:,}", f"{one.accepted:,}", _requests(one), _utility(one)
+        )
+    print_table(table)
+
+
+def _print_beside(timed: Sequence[Timed]) -> None:
+    sizes = [size.upper() for size in timed[0].run.by_size()]
+    table = _table("SOLVER", "OF UTILITY", "RATIO", "OF REQUESTS", *sizes, "CPU")
+    for one in timed:
+        total = one.run.total()
+        table.add_row(
+            one.run.setting.solver,
+            _utility(total),
+            _ratio(utility_of(one), utility_of(timed[0])),
+            _requests(total),
+            *(_requests(count) for count in one.run.by_size().values()),
+            f"{one.total().cpu:.2f} s",
+        )
+    print_table(table)
+    print(
+        f"\nRatios are to {timed[0].run.setting.solver}; {', '.join(sizes)}: of the"
+        " requests of a size."
+    )
+
+
+def _print_solvers(timed: Mapping[str, Sequence[Timed]]) -> None:
+    first = next(iter(timed.values()))
+    titles = ("OF UTILITY", "RATIO", "OF REQUESTS", "RATIO", "CPU")
+    table = _table("SOLVER", *titles)
+    for name, runs in timed.items():
+        cells: list[str] = []
+        for of in (utility_of, requests_of):
+            values = [of(one) for one in runs]
+            mean = fmean(values)
+            cells += [_spread(values), _ratio(mean, fmean([of(one) for one in first]))]
+        table.add_row(name, *cells, f"{fmean(one.total().cpu for one in runs):.2f} s")
+    print_table(table)
+
+
+def _table(first: str, *rest: str) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column(first, no_wrap=True)
+    for title in rest:
+        table.add_column(title, justify="right")
+    return table
+
+
+# --- words ----------------------------------------------------------------------------
+
+
+def _setting_text(setting: Setting) -> str:
+    from modicum.accounting.budgets import budget_text
+    from modicum.planner.unlocking import Unlocking
+
+    schedule = setting.schedule
+    if isinstance(schedule, Unlocking):
+        unlocked = f"slack {number_text(schedule.slack)}"
+    else:
+        unlocked = "unlocked at once"
+    parts = [
+        f"{budget_text(setting.budget)} by filter {setting.filter}",
+        f"prices {setting.pricing}",
+        f"{words_of(schedule.rounds, 'group')} active",
+        unlocked,
+    ]
+    if setting.attempts > 1:
+        parts.append(f"{setting.attempts} attempts")
+    return ", ".join(parts) + _charged_text(setting)
+
+
+def _charged_text(setting: Setting) -> str:
+    if setting.blocks:
+        return "; blocks of users (user-parallel composition)"
+    without = [
+        word
+        for word, there in (
+            ("partitioning", setting.partitioning),
+            ("subsampling", setting.subsampling),
+        )
+        if not there
+    ]
+    return f"; without {' and '.join(without)}" if without else ""
+
+
+def _times_text(timed: Timed, engine: ChosenEngine) -> str:
+    steps = ", ".join(f"{name} {timed.step(name).cpu:.2f}" for name in STEPS)
+    total = timed.total()
+    before = ""
+    if timed.warm_up is not None:
+        before = f"; before that, {timed.warm_up.cpu:.2f} s to load the compiled loops"
+    return (
+        f"{total.cpu:.2f} s of CPU ({steps}), {total.wall:.2f} s in all,"
+        f" with {engine.name}{before}"
+    )
+
+
+def _over(seeds: Sequence[int]) -> str:
+    if len(seeds) == 1:
+        return " of one seed"
+    return f" over {len(seeds)} seeds, ± the standard deviation"
+
+
+def _utility(count: Count) -> str:
+    return f"{float(count.utility_fraction):.2%}"
+
+
+def _requests(count: Count) -> str:
+    return f"{float(count.requests_fraction):.2%}"
+
+
+def _spread(values: Sequence[float]) -> str:
+    mean = f"{fmean(values):.2%}"
+    return f"{mean} ± {stdev(values):.2%}" if len(values) > 1 else mean
+
+
+def _ratio(mean: float, first: float) -> str:
+    found = ratio(mean, first)
+    return "-" if found is None else f"{found:.2f}"

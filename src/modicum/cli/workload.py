@@ -1,0 +1,139 @@
+"""`modicum workload`: generate requests to plan for, and describe them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.options import Json
+from modicum.cli.output import print_json, reporting
+from modicum.core.errors import printable
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+app = typer.Typer(
+    help="Generate requests to plan for, and describe them.", no_args_is_help=True
+)
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        help="w1 (or gm), w2 (basic), w3 (ml) or w4 (all) of Cohere's evaluation;"
+        " s1 (contexts), s2 (attributes) or s3 (months) of DPolicy's.",
+        metavar="NAME",
+    ),
+]
+Rounds = Annotated[
+    int | None,
+    typer.Option(
+        "--rounds", help="How many weeks; 40 if left out, 20 for s1 to s3.", min=1
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", help="What all is drawn from.", min=0)]
+Repetition = Annotated[
+    int,
+    typer.Option("--repetition", help="Which one of several of this seed.", min=0),
+]
+Sampling = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sampling",
+        help="A rate of Poisson samples; may be repeated, all being equally likely."
+        " 0.25 and 1 if left out.",
+        metavar="RATE",
+    ),
+]
+Objective = Annotated[
+    str,
+    typer.Option(
+        "--objective",
+        help="What requests are worth: utility, as published, or requests, 1 for each.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        help="Where to write them: FILE.json or FILE.parquet; NAME.json if left out.",
+        metavar="FILE",
+    ),
+]
+
+
+@app.command()
+def generate(
+    name: Name,
+    rounds: Rounds = None,
+    seed: Seed = 0,
+    repetition: Repetition = 0,
+    sampling: Sampling = None,
+    objective: Objective = "utility",
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Write the requests of a workload; the same options give the same file."""
+    from modicum.cli.workload_words import outline, sentence
+    from modicum.shell.workload_files import write_workload
+    from modicum.workloads.cohere import SAMPLING, Recipe
+    from modicum.workloads.generate import generated, usual_rounds
+
+    with reporting(as_json=as_json):
+        recipe = Recipe(
+            seed=seed,
+            repetition=repetition,
+            rounds=usual_rounds(name) if rounds is None else rounds,
+            objective=objective,
+            sampling=_rates(sampling) if sampling else SAMPLING,
+        )
+        workload = generated(name, recipe)
+        file = out if out is not None else Path(f"{workload.name}.json")
+        write_workload(workload, file)
+        if as_json:
+            print_json({"file": str(file), **outline(workload)})
+        else:
+            print(f"{printable(str(file))}: {sentence(workload)}")
+
+
+@app.command()
+def describe(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A file of requests, or the name of a workload as for generate.",
+            metavar="FILE|NAME",
+        ),
+    ],
+    pricing: Annotated[
+        str,
+        typer.Option(
+            "--pricing",
+            help="How costs are computed: tight, or as-published.",
+        ),
+    ] = "tight",
+    as_json: Json = False,
+) -> None:
+    """Show what a workload consists of, and what each type of request costs."""
+    from modicum.cli.workload_words import description, print_description
+    from modicum.shell.workload_files import SUFFIXES, read_workload
+    from modicum.workloads.generate import generated
+    from modicum.workloads.request_types import pricing_named
+
+    with reporting(as_json=as_json):
+        by = pricing_named(pricing)
+        if Path(source).suffix in SUFFIXES:
+            workload = read_workload(source)
+        else:
+            workload = generated(source)
+        if as_json:
+            print_json(description(workload, by))
+        else:
+            print_description(workload, by)
+
+
+def _rates(texts: list[str]) -> tuple[Fraction, ...]:
+    from modicum.cli.account_words import number
+
+    return tuple(number(text, "--sampling") for text in texts)

@@ -1,0 +1,1 @@
+"""Which requests of a round to accept: the problem, and how it is solved."""

@@ -1,0 +1,154 @@
+"""The problem of one round: which requests to accept, in plain integer arrays.
+
+Everything that can be charged lies on a *line of places*. A place is what all of the
+requests of a round treat alike: an interval of a partitioning attribute, a box of
+several, a set of users. A request covers *runs* of places, and is charged to all of
+them alike. At each place there are *rows*: one for every group of users, every rule,
+every period that has a balance of its own there, and for every different history
+within the place. A row says what is left, coordinate by coordinate; it lets a cost
+pass if at least one coordinate has that much left. A request may be accepted if every
+row at its places lets it pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modicum.accounting.grid import INFINITE
+from modicum.core.errors import check
+
+Integers: TypeAlias = NDArray[np.int64]
+Numbers: TypeAlias = NDArray[np.float64]
+Booleans: TypeAlias = NDArray[np.bool_]
+
+#: Sums of costs stay below this, so that nothing overflows.
+SUM_MAX = INFINITE
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What a round may accept, and what is left to spend.
+
+    `n` requests, `p` places, `r` rows, `a` coordinates.
+
+    Attributes:
+        weights: (n,) what each request is worth, >= 0; the order of the requests is
+            the order in which they came.
+        costs: (n, a) in ledger units, from 0 to `INFINITE`.
+        run_first: (n + 1,) where each request's runs begin in `run_start`.
+        run_start: The first place of each run; the runs of a request are disjoint
+            and in order.
+        run_stop: The place after the last of each run.
+        row_first: (p + 1,) where each place's rows begin in `left`.
+        left: (r, a) what is left; negative where a coordinate lets nothing pass.
+        block: (r,) which balance at its place a row belongs to, from 0: the group of
+            users, for instance. Rows of one block at one place differ by history.
+        line: (p,) which rule's line a place lies on. Places of two lines are never
+            taken for the same.
+        full: (blocks, a) what a balance holds when nothing was spent, by block;
+            what shares are taken of.
+        extent: (p,) which part of all that can be charged a place is; None if all
+            places are alike.
+        fresh: (n,) whether a request is tried for the first time; None if all are.
+    """
+
+    weights: Integers
+    costs: Integers
+    run_first: Integers
+    run_start: Integers
+    run_stop: Integers
+    row_first: Integers
+    left: Integers
+    block: Integers
+    line: Integers
+    full: Integers
+    extent: Numbers | None = None
+    fresh: Booleans | None = None
+
+    def __post_init__(self) -> None:
+        """Check what the loops rely on: that every index is within its array."""
+        requests, coordinates = self.costs.shape
+        places, rows = len(self.line), len(self.left)
+        check(
+            _points_into(self.run_first, requests, len(self.run_start))
+            and _points_into(self.row_first, places, rows)
+            and self.weights.shape == (requests,)
+            and self.run_start.shape == self.run_stop.shape
+            and self.left.shape == (rows, coordinates)
+            and self.block.shape == (rows,)
+            and self.full.shape[1:] == (coordinates,)
+            and _within(self.block, len(self.full) - 1),
+            "PLAN-1: the arrays of a problem fit together",
+        )
+        check(
+            _within(self.run_start, places)
+            and _within(self.run_stop, places)
+            and bool(np.all(self.run_start < self.run_stop))
+            and self._disjoint(),
+            "PLAN-1: a request asks for disjoint runs of places, in order",
+        )
+        check(
+            _within(self.weights, INFINITE) and _within(self.costs, INFINITE),
+            "PLAN-1: weights and costs are neither negative nor beyond infinity",
+        )
+        check(
+            int(self.weights.max(initial=0)) * requests < SUM_MAX
+            and int(self.left.max(initial=0)) < SUM_MAX
+            and int(self.left.min(initial=0)) >= -SUM_MAX,
+            "PLAN-1: weights add up to an integer, and what is left is finite",
+        )
+        check(
+            (self.extent is None or self.extent.shape == (places,))
+            and (self.fresh is None or self.fresh.shape == (requests,)),
+            "PLAN-1: the arrays of a problem fit together",
+        )
+
+    def _disjoint(self) -> bool:
+        owner = np.repeat(np.arange(len(self.weights)), np.diff(self.run_first))
+        same = owner[1:] == owner[:-1]
+        return not bool((same & (self.run_start[1:] < self.run_stop[:-1])).any())
+
+    @property
+    def requests(self) -> int:
+        """How many requests there are."""
+        return len(self.weights)
+
+    @property
+    def places(self) -> int:
+        """How many places there are."""
+        return len(self.line)
+
+    @property
+    def coordinates(self) -> int:
+        """How many coordinates a cost has."""
+        return int(self.costs.shape[1])
+
+    def clamped(self) -> Integers:
+        """Return costs that pass and fail like the true ones, and add up safely.
+
+        A cost above all that is left anywhere is replaced by a cost one above it: it
+        passes nowhere either, alone or in a sum.
+        """
+        most = np.maximum(self.left.max(axis=0, initial=0), 0) + 1
+        check(
+            int(most.max(initial=0)) * (self.requests + 1) < SUM_MAX,
+            "PLAN-1: the costs of all requests add up to an integer",
+        )
+        return np.ascontiguousarray(np.minimum(self.costs, most))
+
+
+def _points_into(first: Integers, count: int, total: int) -> bool:
+    return (
+        first.shape == (count + 1,)
+        and int(first[0]) == 0
+        and int(first[-1]) == total
+        and bool(np.all(first[1:] >= first[:-1]))
+    )
+
+
+def _within(values: NDArray[Any], most: int) -> bool:
+    return not len(values) or (int(values.min()) >= 0 and int(values.max()) <= most)

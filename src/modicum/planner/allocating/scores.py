@@ -1,0 +1,92 @@
+"""In which order a greedy allocator tries the requests of a round.
+
+Every order is by a score, and by arrival among requests of equal score. Scores are
+rounded to some 34 bits first, so that the order in which a sum was added up decides
+nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from modicum.planner.allocating.contests import Contests
+from modicum.planner.allocating.problem import Integers, Numbers, Problem
+
+_BITS = 34
+
+
+def by_score(score: Numbers) -> Integers:
+    """Return the requests of the highest scores first."""
+    mantissa, exponent = np.frexp(score)
+    rounded = np.ldexp(np.round(np.ldexp(mantissa, _BITS)), exponent - _BITS)
+    return np.argsort(-rounded, kind="stable")
+
+
+def per_run(problem: Problem, price: Numbers) -> Numbers:
+    """Return, for each request, what it meets at all of its places together.
+
+    Nothing is ever taken away from a sum: where little is left prices are so high that
+    others would vanish beside them.
+
+    Args:
+        problem: Whose requests.
+        price: (places, k), not negative.
+
+    Returns:
+        (n, k) sums.
+    """
+    owner = np.repeat(np.arange(problem.requests), np.diff(problem.run_first))
+    total = np.zeros((problem.requests, price.shape[1]))
+    for k in np.flatnonzero(price.any(axis=0)).tolist():
+        runs = _sums(problem.run_start, problem.run_stop, price[:, k])
+        total[:, k] = np.bincount(owner, runs, problem.requests)
+    return total
+
+
+def _sums(begin: Integers, end: Integers, price: Numbers) -> Numbers:
+    """Return the sum from each place to another, from the few terms of a tree."""
+    runs = np.zeros(len(begin))
+    sums = np.ascontiguousarray(price)
+    going = np.arange(len(begin))
+    # Sums are of 1, 2, 4, ... places, which begin at multiples of that.
+    while len(going):
+        for odd, at in ((begin & 1, begin), (end & 1, end - 1)):
+            kept = np.flatnonzero(odd)
+            runs[going[kept]] += sums[at[kept]]
+        begin, end = (begin + 1) >> 1, end >> 1
+        kept = np.flatnonzero(begin < end)
+        going, begin, end = going[kept], begin[kept], end[kept]
+        sums = sums[: len(sums) - 1 : 2] + sums[1::2]
+    return runs
+
+
+def efficiencies(problem: Problem, contests: Contests, favored: Integers) -> Numbers:
+    """Return the DPK score: what a request is worth for what it takes where it hurts.
+
+    Args:
+        problem: The round.
+        contests: What is competed for.
+        favored: The coordinate of each contested pair.
+
+    Returns:
+        The weight of each request over the sum, over the contested pairs it asks for,
+        of its cost as a share of the pair's capacity at the favored coordinate;
+        infinite if that sum is 0, and 0 where a capacity is 0.
+
+    Source:
+        Tholoniat et al. 2022 (arXiv:2212.13228), as Küchler et al. 2024 (S&P) use it.
+    """
+    room = np.take_along_axis(contests.capacity, favored[:, None], axis=1)[:, 0]
+    open_ = room > 0
+    at = contests.pair_place * problem.coordinates + favored
+    shape = problem.places, problem.coordinates
+    price = np.bincount(at[open_], 1 / room[open_], shape[0] * shape[1]).reshape(shape)
+    hurts = (problem.costs * per_run(problem, price)).sum(axis=1)
+    hopeless = np.zeros(problem.requests, np.bool_)
+    if not open_.all():
+        closed = np.bincount(at[~open_], minlength=price.size).reshape(shape)
+        ends = per_run(problem, closed.astype(np.float64))
+        hopeless = ((problem.costs > 0) & (ends > 0)).any(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score = np.where(hurts > 0, problem.weights / hurts, np.inf)
+    return np.where(hopeless, 0.0, score)

@@ -1,0 +1,1 @@
+"""From requests and what was spent to the problem of a round."""

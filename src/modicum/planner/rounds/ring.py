@@ -1,0 +1,188 @@
+"""Requests over a ring of elements, and what earlier rounds spent there.
+
+A partitioning attribute, or several of them flattened into one, is a ring of elements.
+A request asks for a range of them, which may wrap around. All active groups of users
+are charged alike, so that a group has been charged what the rounds since its activation
+spent: nothing is stored by group.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from modicum.core.errors import check
+from modicum.planner.allocating.problem import SUM_MAX, Booleans, Integers, Problem
+
+
+def ascending(values: Integers) -> Integers:
+    """Return the different ones of some values, ascending.
+
+    For these sizes sorting is several times quicker than what `np.unique` does.
+
+    Args:
+        values: At least one.
+    """
+    in_order = np.sort(values)
+    return in_order[np.append(True, in_order[1:] != in_order[:-1])]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Ranges of a ring.
+
+    Attributes:
+        size: How many elements the ring has.
+        start: (n,) the first element of each range.
+        width: (n,) how many elements it has, from 1 to `size`.
+    """
+
+    size: int
+    start: Integers
+    width: Integers
+
+    def cuts(self) -> Integers:
+        """Return 0 and where a range begins or ends, each once, ascending."""
+        part = self.width < self.size
+        ends = (self.start[part] + self.width[part]) % self.size
+        return ascending(np.concatenate([[0], self.start[part], ends]))
+
+    def runs(self, cuts: Integers) -> tuple[Integers, Integers, Integers]:
+        """Return the runs of each range over the places between cuts.
+
+        Args:
+            cuts: At least those of `cuts`, ascending, the first of them 0.
+
+        Returns:
+            Where each range's runs begin, where each run starts, and where it stops.
+        """
+        places = len(cuts)
+        whole = self.width >= self.size
+        start = np.where(whole, 0, self.start)
+        end = np.where(whole, self.size, start + self.width)
+        wraps = end > self.size
+        first = np.concatenate([[0], np.cumsum(1 + wraps)])
+        at = np.searchsorted(np.append(cuts, self.size), [start, end % self.size])
+        begins, ends = at[0], np.where(end == self.size, places, at[1])
+        run_start = np.zeros(first[-1], np.int64)
+        run_stop = np.zeros(first[-1], np.int64)
+        # A range that wraps has the run from 0 on first.
+        last = first[1:] - 1
+        run_start[last] = begins
+        run_stop[last] = np.where(wraps, places, ends)
+        run_stop[first[:-1][wraps]] = ends[wraps]
+        return first, run_start, run_stop
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one round spent, piece by piece of the ring.
+
+    Attributes:
+        cuts: Where each piece begins, ascending, the first of them 0.
+        costs: (pieces, a).
+    """
+
+    cuts: Integers
+    costs: Integers
+
+    def at(self, cells: Integers) -> Integers:
+        """Return what was spent where cells begin; no cell holds a cut inside."""
+        return self.costs[np.searchsorted(self.cuts, cells, side="right") - 1]
+
+
+def spent_on(ranges: Ranges, costs: Integers, accepted: Booleans) -> Spent:
+    """Return what accepted requests spend together.
+
+    Args:
+        ranges: Of all requests of a round.
+        costs: (n, a), each at most one more than a balance ever holds: what is more
+            never fits either, and could not be added up.
+        accepted: (n,).
+    """
+    check(
+        int(costs[accepted].max(initial=0)) * max(1, len(costs)) < SUM_MAX,
+        "PLAN-3: what a round spends adds up to an integer",
+    )
+    kept = Ranges(ranges.size, ranges.start[accepted], ranges.width[accepted])
+    cuts = kept.cuts()
+    first, start, stop = kept.runs(cuts)
+    owner = np.repeat(np.flatnonzero(accepted), np.diff(first))
+    steps = np.zeros((len(cuts) + 1, costs.shape[1]), np.int64)
+    np.add.at(steps, start, costs[owner])
+    np.subtract.at(steps, stop, costs[owner])
+    total = np.cumsum(steps, axis=0)[:-1]
+    changes = np.ones(len(cuts), np.bool_)
+    changes[1:] = (total[1:] != total[:-1]).any(axis=1)
+    return Spent(cuts[changes], total[changes])
+
+
+@dataclass
+class RingHistory:
+    """What the last rounds spent. Mutable, and owned by one caller.
+
+    Attributes:
+        rounds: The latest first; no more than some group was active in.
+    """
+
+    rounds: deque[Spent] = field(default_factory=deque)
+
+    def add(self, spent: Spent, keep: int) -> None:
+        """Remember a round, and forget those before the last `keep`."""
+        self.rounds.appendleft(spent)
+        while len(self.rounds) > keep:
+            self.rounds.pop()
+
+
+def ring_problem(
+    ranges: Ranges,
+    costs: Integers,
+    weights: Integers,
+    caps: Integers,
+    history: RingHistory,
+    fresh: Booleans | None = None,
+) -> Problem:
+    """Return the problem of a round over a ring.
+
+    Args:
+        ranges: Of the requests.
+        costs: (n, a).
+        weights: (n,).
+        caps: (groups, a) what each active group may have spent by now in all, the
+            youngest first: a group of age k is charged the last k - 1 rounds. The
+            oldest may have spent its whole budget.
+        history: What was spent before.
+        fresh: Which requests are tried for the first time; None if all are.
+    """
+    cuts = ranges.cuts()
+    cells = ascending(np.concatenate([cuts, *(past.cuts for past in history.rounds)]))
+    groups, coordinates = caps.shape
+    left = np.empty((len(cells), groups, coordinates), np.int64)
+    gone = np.zeros((len(cells), coordinates), np.int64)
+    for group in range(groups):
+        if 0 < group <= len(history.rounds):
+            gone += history.rounds[group - 1].at(cells)
+            check(
+                int(gone.max(initial=0)) < SUM_MAX,
+                "PLAN-3: what rounds spent adds up to an integer",
+            )
+        np.subtract(caps[group], gone, out=left[:, group])
+    place = np.searchsorted(cuts, cells, side="right") - 1
+    cell_first = np.searchsorted(place, np.arange(len(cuts) + 1))
+    first, start, stop = ranges.runs(cuts)
+    return Problem(
+        weights=weights,
+        costs=costs,
+        run_first=first,
+        run_start=start,
+        run_stop=stop,
+        row_first=cell_first * groups,
+        left=left.reshape(-1, coordinates),
+        block=np.tile(np.arange(groups), len(cells)),
+        line=np.zeros(len(cuts), np.int64),
+        full=np.broadcast_to(caps[-1], caps.shape),
+        extent=np.diff(np.append(cuts, ranges.size)) / ranges.size,
+        fresh=fresh,
+    )

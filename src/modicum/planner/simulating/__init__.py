@@ -1,0 +1,1 @@
+"""Running a workload through the planner, to see what a setting would bring."""

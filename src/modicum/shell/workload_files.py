@@ -1,0 +1,152 @@
+"""Workloads in files: JSON, and Parquet where pyarrow is installed."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from modicum.core.canonical import encode
+from modicum.core.errors import Code, InputError, Problem
+from modicum.workloads.arrow import from_arrow, library, to_arrow
+from modicum.workloads.document import from_plain, to_plain
+from modicum.workloads.model import Workload
+
+#: What the name of a file ends in.
+SUFFIXES = (".json", ".parquet")
+#: Larger files are refused.
+BYTES_MAX = 2**30
+
+
+def write_workload(workload: Workload, path: str | Path) -> None:
+    """Write a workload; who reads the file finds the old one or the new one, whole.
+
+    Args:
+        workload: The workload.
+        path: The file, whose name ends in ``.json`` or ``.parquet``.
+
+    Raises:
+        InputError: If the name ends in something else, pyarrow is missing, or the
+            file cannot be written.
+    """
+    target = Path(path)
+    real = target.resolve()  # A link stays a link.
+    write = _parquet if _suffix(target) == ".parquet" else _json
+    data = write(workload)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.")
+    except OSError as error:
+        raise _cannot("write", target, error) from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            os.fchmod(file.fileno(), 0o644)
+        Path(temporary).replace(real)
+    except OSError as error:
+        Path(temporary).unlink(missing_ok=True)
+        raise _cannot("write", target, error) from error
+
+
+def read_workload(path: str | Path) -> Workload:
+    """Return the workload of a file.
+
+    Args:
+        path: The file, whose name ends in ``.json`` or ``.parquet``.
+
+    Raises:
+        InputError: If it cannot be read, or is not a workload, with what is wrong.
+    """
+    source = Path(path)
+    parquet = _suffix(source) == ".parquet"
+    try:
+        with source.open("rb") as file:
+            data = file.read(BYTES_MAX + 1)
+    except OSError as error:
+        raise _cannot("read", source, error) from error
+    if len(data) > BYTES_MAX:
+        problem = Problem(Code.TOO_LARGE, f"{source} has more than {BYTES_MAX} bytes")
+        raise InputError(problem)
+    return _of_parquet(source, data) if parquet else _of_json(source, data)
+
+
+def _suffix(path: Path) -> str:
+    if path.suffix not in SUFFIXES:
+        raise InputError(
+            Problem(
+                Code.UNKNOWN_CHOICE,
+                f"{path}: no format of this name is known",
+                help=f"use a name that ends in {' or '.join(SUFFIXES)}",
+            )
+        )
+    return path.suffix
+
+
+# --- JSON -----------------------------------------------------------------------------
+
+
+def _json(workload: Workload) -> bytes:
+    return encode(to_plain(workload)) + b"\n"
+
+
+def _of_json(path: Path, data: bytes) -> Workload:
+    try:
+        document = json.loads(
+            data, parse_float=_refuse, parse_constant=_refuse, object_pairs_hook=_once
+        )
+    except UnicodeDecodeError as error:
+        raise InputError(Problem(Code.NOT_TEXT, f"{path} is not UTF-8")) from error
+    except (ValueError, RecursionError) as error:
+        problem = Problem(Code.YAML_SYNTAX, f"{path} is not JSON of whole numbers")
+        raise InputError(problem) from error
+    return from_plain(document)
+
+
+def _refuse(text: str) -> object:
+    raise ValueError(text)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        problem = Problem(Code.DUPLICATE_KEY, f"the key `{twice[:60]}` stands twice")
+        raise InputError(problem)
+    return found
+
+
+# --- Parquet --------------------------------------------------------------------------
+
+
+def _parquet(workload: Workload) -> bytes:
+    library()
+    from pyarrow import parquet
+
+    sink = io.BytesIO()
+    parquet.write_table(to_arrow(workload), sink, compression="zstd")
+    return sink.getvalue()
+
+
+def _of_parquet(path: Path, data: bytes) -> Workload:
+    pa = library()
+    from pyarrow import parquet
+
+    try:
+        table = parquet.read_table(pa.BufferReader(data))
+    except (pa.ArrowException, OSError) as error:
+        problem = Problem(Code.FILE_UNREADABLE, f"{path} is not a Parquet file")
+        raise InputError(problem) from error
+    return from_arrow(table)
+
+
+def _cannot(what: str, path: Path, error: OSError) -> InputError:
+    reason = (error.strerror or f"the system refuses to {what} it").lower()
+    return InputError(
+        Problem(
+            Code.FILE_UNREADABLE,
+            f"cannot {what} {path}: {reason}",
+            help="correct the path, or the rights of the folder",
+        )
+    )

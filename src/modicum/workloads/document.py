@@ -1,0 +1,263 @@
+"""A workload as plain data, and back: what files of every kind hold.
+
+A head says what the workload is; columns hold the requests. Files may come from
+anywhere, so that everything is checked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import cast
+
+import numpy as np
+
+from modicum.core.canonical import Plain
+from modicum.core.document import Node, from_python
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.exact import number_text, parse_number
+from modicum.core.reading import (
+    Fields,
+    Problems,
+    choice,
+    count,
+    fail,
+    items,
+    name,
+    take_format,
+    text,
+)
+from modicum.workloads.cohere import OBJECTIVES, ROUNDS_MAX
+from modicum.workloads.columns import Columns, read_columns
+from modicum.workloads.draws import SEED_MAX
+from modicum.workloads.model import COLUMNS, Labels, Requests, Workload
+from modicum.workloads.request_types import RequestType
+
+#: The version of the format.
+FORMAT = "workload/v1"
+
+_DOMAIN_MAX = 2**40
+_WINDOW_MAX = 1000
+_FRACTION = re.compile(r"[0-9]{1,30}/[1-9][0-9]{0,29}", re.ASCII)
+
+
+def to_plain(workload: Workload) -> dict[str, Plain]:
+    """Return a workload as plain data, without floats.
+
+    Args:
+        workload: The workload.
+
+    Returns:
+        `head(workload)`, and the columns as lists under `requests` and `labels`.
+    """
+    requests = workload.requests
+    document: dict[str, Plain] = {
+        **head(workload),
+        "requests": {one: getattr(requests, one).tolist() for one in COLUMNS},
+    }
+    if requests.labels is not None:
+        document["labels"] = _labels_to_plain(requests.labels)
+    return document
+
+
+def head(workload: Workload) -> dict[str, Plain]:
+    """Return everything but the columns as plain data.
+
+    Args:
+        workload: The workload.
+    """
+    return {
+        "format": FORMAT,
+        "name": workload.name,
+        "seed": workload.seed,
+        "repetition": workload.repetition,
+        "objective": workload.objective,
+        "sampling": [number_text(rate) for rate in workload.sampling],
+        "rounds": workload.rounds,
+        "domain": workload.domain,
+        "window": workload.window,
+        "types": [
+            {
+                "mechanism": kind.mechanism,
+                "size": kind.size,
+                "sampling": number_text(kind.sampling),
+            }
+            for kind in workload.types
+        ],
+    }
+
+
+def _labels_to_plain(labels: Labels) -> Plain:
+    return {
+        "black_box": labels.black_box.tolist(),
+        "month": labels.month.tolist(),
+        "attributes": [list(labels.attributes_of(one)) for one in range(len(labels))],
+    }
+
+
+# --- reading --------------------------------------------------------------------------
+
+
+def from_plain(document: object) -> Workload:
+    """Return the workload of plain data.
+
+    Args:
+        document: What `to_plain` returns, or anything else.
+
+    Raises:
+        InputError: With every mistake found in the head, or one in the columns.
+    """
+    if not isinstance(document, Mapping):
+        raise _not_a_mapping("a workload", document)
+    parts = {key: document.get(key) for key in ("requests", "labels")}
+    rest = {key: value for key, value in document.items() if key not in parts}
+    if "requests" not in document:
+        raise InputError(
+            Problem(
+                Code.MISSING_KEY,
+                "a workload needs the key `requests`",
+                help=f"add its columns: {', '.join(COLUMNS)}",
+            )
+        )
+    for key, part in parts.items():
+        if key in document and not isinstance(part, Mapping):
+            raise _not_a_mapping(f"`{key}`", part)
+    labels = cast("Mapping[str, object] | None", parts["labels"])
+    return workload_of(rest, cast("Mapping[str, object]", parts["requests"]), labels)
+
+
+def workload_of(
+    head: Mapping[str, object],
+    requests: Mapping[str, object],
+    labels: Mapping[str, object] | None,
+) -> Workload:
+    """Return the workload of a head and of columns.
+
+    Args:
+        head: What `head` returns, or anything else.
+        requests: The columns of the requests, as lists or arrays.
+        labels: Those of their labels, if they have any.
+
+    Raises:
+        InputError: With every mistake found in the head, or one in the columns.
+    """
+    read = _read_head(from_python(head))
+    first = read.window - 1
+    columns = Columns(
+        types=len(read.types),
+        rounds=range(first, first + read.rounds),
+        domain=read.domain,
+    )
+    found, own_labels = read_columns(columns, requests, labels)
+    return Workload(
+        name=read.name,
+        seed=read.seed,
+        repetition=read.repetition,
+        objective=read.objective,
+        sampling=read.sampling,
+        rounds=read.rounds,
+        domain=read.domain,
+        window=read.window,
+        requests=Requests(read.types, **found, labels=own_labels),
+    )
+
+
+@dataclass(slots=True)
+class _Head:
+    """What a head says, as far as it was read."""
+
+    name: str = ""
+    seed: int = 0
+    repetition: int = 0
+    objective: str = ""
+    sampling: tuple[Fraction, ...] = ()
+    rounds: int = 1
+    domain: int = 1
+    window: int = 1
+    types: tuple[RequestType, ...] = ()
+
+
+def _read_head(node: Node) -> _Head:
+    found, read = Problems(), _Head()
+    fields = Fields(node, "a workload")
+    take_format(fields, FORMAT)
+    with found.guard():
+        read.name = name(fields.take("name"), "the name of a workload")
+    with found.guard():
+        known = OBJECTIVES
+        given = fields.take("objective")
+        read.objective = choice(given, "objective", known, Code.UNKNOWN_CHOICE)
+    for key, least, most in (
+        ("seed", 0, SEED_MAX),
+        ("repetition", 0, SEED_MAX),
+        ("rounds", 1, ROUNDS_MAX),
+        ("domain", 1, _DOMAIN_MAX),
+        ("window", 1, _WINDOW_MAX),
+    ):
+        with found.guard():
+            value = count(fields.take(key), f"`{key}`", at_least=least, at_most=most)
+            setattr(read, key, value)
+    with found.guard():
+        rates = _some(fields.take("sampling"), "`sampling`")
+        read.sampling = tuple(_rate(rate) for rate in rates)
+    with found.guard():
+        read.types = _types(fields.take("types"))
+    with found.guard():
+        fields.finish()
+    found.raise_any()
+    return read
+
+
+def _types(node: Node) -> tuple[RequestType, ...]:
+    found = Problems()
+    types: list[RequestType] = []
+    for item in _some(node, "`types`"):
+        with found.guard():
+            kind = _type(item)
+            if kind in types:
+                message = f"the type `{kind.name}` stands twice"
+                raise fail(Code.DUPLICATE_NAME, message, item)
+            types.append(kind)
+    found.raise_any()
+    return tuple(types)
+
+
+def _some(node: Node, what: str) -> tuple[Node, ...]:
+    found = items(node, what)
+    if not found:
+        raise fail(
+            Code.OUT_OF_RANGE, f"{what} is empty", node, help="name at least one"
+        )
+    return found
+
+
+def _type(node: Node) -> RequestType:
+    fields = Fields(node, "a type")
+    mechanism = text(fields.take("mechanism"), "a mechanism")
+    size = text(fields.take("size"), "a size")
+    sampling = _rate(fields.take("sampling"))
+    fields.finish()
+    return RequestType(mechanism, size, sampling)
+
+
+def _rate(node: Node) -> Fraction:
+    written = text(node, "a sampling rate")
+    fraction = _FRACTION.fullmatch(written)
+    value = Fraction(written) if fraction else parse_number(written)
+    if value is None or not 0 < value <= 1:
+        raise fail(
+            Code.OUT_OF_RANGE,
+            f"a sampling rate is `{written[:40]}`",
+            node,
+            help='it is the text of a number above 0, at most 1, such as "0.25"',
+        )
+    return value
+
+
+def _not_a_mapping(what: str, given: object) -> InputError:
+    kind = (
+        "a list" if isinstance(given, list | tuple | np.ndarray) else repr(given)[:40]
+    )
+    return InputError(Problem(Code.WRONG_TYPE, f"{what} must be a mapping, got {kind}"))

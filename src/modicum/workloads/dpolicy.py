@@ -1,0 +1,165 @@
+"""The scenarios S1 to S3 of DPolicy's evaluation (Küchler et al., S&P 2025).
+
+Requests are those of W4, in twenty rounds. In S1, most models only answer queries: a
+context of its own. In S2, requests read some of 150 attributes in ten categories. In
+S3, they read the rows of some month, and half of them an attribute with a limit for
+each month. The example policies `dpolicy-s1` to `dpolicy-s3` are the rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.workloads.cohere import Recipe, cohere
+from modicum.workloads.dpolicy_schema import ATTRIBUTES, RISKS, risk_of
+from modicum.workloads.draws import Booleans, Integers, Reals, numbers_below
+from modicum.workloads.model import Labels, Requests, Workload
+
+#: The names of the scenarios.
+SCENARIOS = ("s1", "s2", "s3")
+#: How many rounds the evaluation has.
+ROUNDS = 20
+#: The probability that a model only answers queries.
+BLACK_BOX = 0.8
+#: After each attribute, a request reads another one with this probability.
+ANOTHER = 0.75
+#: A month has so many rounds.
+ROUNDS_PER_MONTH = 4
+
+_MODELS = ("dp-sgd", "pate")
+# Months before and after the present one; the present one is as likely as three others.
+_OFFSETS = np.array([-4, -3, -2, -1, 0, 0, 0, 1, 2])
+_MONTH_BEFORE = 100
+_RACERS = 2048  # Requests whose attributes are drawn at once.
+
+
+def dpolicy(name: str, recipe: Recipe | None = None) -> Workload:
+    """Return a workload whose requests carry labels.
+
+    Args:
+        name: ``s1`` to ``s3``.
+        recipe: What the base is made from; twenty rounds with seed 0, if left out.
+
+    Raises:
+        InputError: If the name or something in the recipe is unknown or out of range.
+    """
+    recipe = recipe or Recipe(rounds=ROUNDS)
+    scenario = name.lower()
+    if scenario not in SCENARIOS:
+        raise InputError(
+            Problem(
+                Code.UNKNOWN_CHOICE,
+                f"unknown scenario `{name[:40]}`",
+                help=f"choose one of {', '.join(SCENARIOS)}",
+            )
+        )
+    base = cohere("w4", recipe)
+    label = {"s1": _context, "s2": _scope, "s3": _time_units}[scenario]
+    labels = label(recipe, base.requests)
+    return replace(base, name=scenario, requests=replace(base.requests, labels=labels))
+
+
+def month_of(rounds: Integers) -> Integers:
+    """Return the month in which each round lies.
+
+    Args:
+        rounds: Numbers of rounds.
+    """
+    return _MONTH_BEFORE - (-(rounds + 2) // ROUNDS_PER_MONTH)
+
+
+# --- the scenarios --------------------------------------------------------------------
+
+
+def _context(recipe: Recipe, requests: Requests) -> Labels:
+    model = np.array([kind.mechanism in _MODELS for kind in requests.types])
+    asked = recipe.stream("contexts").random(len(requests)) < BLACK_BOX
+    return _labels(
+        requests,
+        black_box=model[requests.type] & asked,
+        reads=np.zeros((len(requests), 1), dtype=np.int64),
+    )
+
+
+def _scope(recipe: Recipe, requests: Requests) -> Labels:
+    counts = _counts(recipe.stream("attribute-counts").random(len(requests)))
+    ranks = _drawn_attributes(recipe, len(requests))
+    reads = np.sort(np.where(_first(counts, ATTRIBUTES), ranks, -1), axis=1)
+    return _labels(requests, reads=reads)
+
+
+def _time_units(recipe: Recipe, requests: Requests) -> Labels:
+    count = len(requests)
+    dynamic = recipe.stream("attributes").random(count) >= 0.5
+    reads = np.stack((np.zeros(count, dtype=np.int64), np.where(dynamic, 1, -1)), 1)
+    drawn = numbers_below(recipe.stream("months").random(count), len(_OFFSETS))
+    return _labels(requests, reads=reads, later=_OFFSETS[drawn])
+
+
+def _labels(
+    requests: Requests,
+    *,
+    reads: Integers,
+    black_box: Booleans | None = None,
+    later: Integers | None = None,
+) -> Labels:
+    """Return labels; of each row of `reads`, the numbers from 0 on are read."""
+    count = len(requests)
+    read = reads >= 0
+    starts = np.concatenate(([0], np.cumsum(read.sum(axis=1))))
+    month = month_of(requests.round)
+    return Labels(
+        black_box=np.zeros(count, dtype=np.bool_) if black_box is None else black_box,
+        month=month if later is None else month + later,
+        starts=starts,
+        attributes=reads[read],
+    )
+
+
+# --- attributes of S2 -----------------------------------------------------------------
+
+
+def weights() -> Reals:
+    """Return how likely each attribute is to be drawn first; they add up to 1.
+
+    In each risk level, the attributes follow Zipf's law, stretched so that levels
+    with few attributes fall off as far as those with many.
+    """
+    risks = np.array([risk_of(number) for number in range(ATTRIBUTES)])
+    found = np.empty(ATTRIBUTES)
+    for risk in RISKS:
+        own = risks == risk
+        stretch = ATTRIBUTES / own.sum()
+        found[own] = 1 / (stretch * np.arange(own.sum()) + 1)
+    shares: Reals = found / found.sum()
+    return shares
+
+
+def _counts(uniforms: Reals) -> Integers:
+    """Return how many attributes requests read: 1, and one more again and again."""
+    more = ANOTHER ** np.arange(1, ATTRIBUTES)
+    return 1 + np.searchsorted(-more, -uniforms)
+
+
+def _first(counts: Integers, width: int) -> Booleans:
+    """Return rows in which so many of the first places are marked."""
+    marked: Booleans = np.arange(width) < counts[:, None]
+    return marked
+
+
+def _drawn_attributes(recipe: Recipe, count: int) -> Integers:
+    """Return rows of all attributes in the order in which they would be drawn.
+
+    In a race in which each attribute arrives at its own rate, the order of arrival is
+    that of drawing by weight, without putting back.
+    """
+    generator = recipe.stream("attributes")
+    rates = weights()
+    rows = [np.empty((0, ATTRIBUTES), dtype=np.int64)]
+    for begin in range(0, count, _RACERS):
+        uniforms = generator.random((min(_RACERS, count - begin), ATTRIBUTES))
+        rows.append(np.argsort(-np.log1p(-uniforms) / rates, axis=1))
+    return np.concatenate(rows)

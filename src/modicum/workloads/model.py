@@ -1,0 +1,186 @@
+"""Requests in columns, and the workload that they belong to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from fractions import Fraction
+
+import numpy as np
+
+from modicum.core.errors import check
+from modicum.workloads.draws import Booleans, Integers
+from modicum.workloads.request_types import RequestType
+
+#: The partitioning attribute has so many elements, on a ring.
+DOMAIN = 204_800
+#: A user group is active for so many rounds.
+WINDOW = 12
+#: How many rounds are planned.
+ROUNDS = 40
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labels:
+    """What rules may ask about requests besides their part of the data.
+
+    Attributes:
+        black_box: Whether only a model that answers queries is published.
+        month: The month whose rows are read.
+        starts: Where each request's attributes begin in `attributes`, and the end.
+        attributes: Numbers of the attributes that are read, rising in each request.
+    """
+
+    black_box: Booleans
+    month: Integers
+    starts: Integers
+    attributes: Integers
+
+    def __post_init__(self) -> None:
+        check(
+            len(self.starts) == len(self.black_box) + 1
+            and self.starts[0] == 0
+            and self.starts[-1] == len(self.attributes)
+            and bool((np.diff(self.starts) >= 0).all()),
+            "workloads: attributes lie one after another",
+        )
+        _freeze(self)
+
+    def __len__(self) -> int:
+        return len(self.black_box)
+
+    def attributes_of(self, index: int) -> tuple[int, ...]:
+        """Return the numbers of the attributes that a request reads.
+
+        Args:
+            index: Which request.
+        """
+        begin, end = self.starts[index], self.starts[index + 1]
+        return tuple(self.attributes[begin:end].tolist())
+
+    def chosen(self, index: Integers) -> Labels:
+        """Return the labels of some requests.
+
+        Args:
+            index: Which ones, in the order wanted.
+        """
+        counts = np.diff(self.starts)[index]
+        starts = np.concatenate(([0], np.cumsum(counts)))
+        within = np.arange(starts[-1]) - np.repeat(starts[:-1], counts)
+        read = self.attributes[np.repeat(self.starts[index], counts) + within]
+        return Labels(self.black_box[index], self.month[index], starts, read)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Requests:
+    """Requests in columns; all arrays have one entry for each and cannot be written.
+
+    Attributes:
+        types: The types that occur.
+        id: Numbers that tell requests apart; the order of arrival.
+        round: When a request arrives, and is planned.
+        type: Which one of `types` it is.
+        first: The first element of the ring that it reads.
+        width: How many elements it reads, on over the end of the ring to its start.
+        utility: What it is worth.
+        labels: What rules may ask about, in scenarios that have rules.
+    """
+
+    types: tuple[RequestType, ...]
+    id: Integers
+    round: Integers
+    type: Integers
+    first: Integers
+    width: Integers
+    utility: Integers
+    labels: Labels | None = None
+
+    def __post_init__(self) -> None:
+        lengths = {len(getattr(self, name)) for name in COLUMNS}
+        lengths |= {len(self.labels)} if self.labels is not None else set()
+        check(len(lengths) == 1, "workloads: columns are equally long")
+        _freeze(self)
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    def chosen(self, index: Integers) -> Requests:
+        """Return some requests.
+
+        Args:
+            index: Which ones, in the order wanted.
+        """
+        labels = None if self.labels is None else self.labels.chosen(index)
+        columns = {name: getattr(self, name)[index] for name in COLUMNS}
+        return Requests(self.types, **columns, labels=labels)
+
+    def of_round(self, number: int) -> Requests:
+        """Return the requests that arrive in a round, in their order.
+
+        Args:
+            number: The round.
+        """
+        return self.chosen(np.flatnonzero(self.round == number))
+
+    def of_type(self, index: int) -> RequestType:
+        """Return the type of a request.
+
+        Args:
+            index: Which request.
+        """
+        return self.types[int(self.type[index])]
+
+
+#: The columns that every workload has, in the order of files.
+COLUMNS = ("id", "round", "type", "first", "width", "utility")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Workload:
+    """Requests of some rounds, and what they were made from.
+
+    Attributes:
+        name: The mix of mechanisms and the labels: ``w1`` to ``w4``, ``s1`` to ``s3``.
+        seed: What all random choices were drawn from.
+        repetition: Which one of several workloads of this seed it is.
+        objective: What utility means: ``utility`` or ``requests``.
+        sampling: The sampling rates, equally likely.
+        rounds: How many rounds have requests.
+        domain: How many elements the ring has.
+        window: For how many rounds a user group is active.
+        requests: The requests.
+    """
+
+    name: str
+    seed: int
+    repetition: int
+    objective: str
+    sampling: tuple[Fraction, ...]
+    rounds: int
+    domain: int
+    window: int
+    requests: Requests
+
+    @property
+    def first_round(self) -> int:
+        """The first round with requests: the one in which `window` groups are active.
+
+        Rounds count from 0, and in each of them a group joins.
+        """
+        return self.window - 1
+
+    @property
+    def round_numbers(self) -> range:
+        """The rounds that have requests."""
+        return range(self.first_round, self.first_round + self.rounds)
+
+    @property
+    def types(self) -> tuple[RequestType, ...]:
+        """The types of the requests."""
+        return self.requests.types
+
+
+def _freeze(columns: Labels | Requests) -> None:
+    for one in fields(columns):
+        value = getattr(columns, one.name)
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False

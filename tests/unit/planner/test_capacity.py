@@ -1,0 +1,77 @@
+"""Sums that would not be 64-bit integers are refused before anything is planned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from modicum.accounting import ApproxBudget
+from modicum.core.errors import Code, InputError
+from modicum.planner.allocating.with_numpy import NumpyEngine
+from modicum.planner.simulating.setting import Setting
+from modicum.planner.simulating.simulation import simulate
+from modicum.planner.unlocking import AtOnce, Unlocking
+from modicum.workloads.cohere import Recipe, cohere
+from modicum.workloads.model import Workload
+
+
+def small(every: int = 25) -> Workload:
+    whole = cohere("w2", Recipe(rounds=3, domain=50))
+    kept = np.arange(0, len(whole.requests), every)
+    return replace(whole, requests=whole.requests.chosen(kept))
+
+
+def generous(eps: int) -> Setting:
+    return Setting(
+        budget=ApproxBudget(Fraction(eps), Fraction(1, 10**7)),
+        filter="basic-v1",
+        pricing="tight",
+        schedule=AtOnce(3),
+        attempts=3,
+        subsampling=False,
+    )
+
+
+def worth(workload: Workload, utility: int) -> Workload:
+    column = np.full(len(workload.requests), utility, np.int64)
+    return replace(workload, requests=replace(workload.requests, utility=column))
+
+
+@pytest.mark.parametrize("solver", ["fcfs", "dpk", "steady", "dpf-weighted-remaining"])
+@pytest.mark.parametrize("blocks", [False, True])
+def test_whatever_is_not_refused_is_planned(solver: str, blocks: bool) -> None:
+    """Budgets and utilities just below and above what is refused: no sum overflows."""
+    outcomes = set()
+    for power in range(2, 9):
+        setting = replace(generous(10**power), solver=solver, blocks=blocks)
+        for utility in (1, 2**54, 2**55, 2**56, 2**57):
+            try:
+                run = simulate(worth(small(), utility), setting, NumpyEngine)
+            except InputError as error:
+                (problem,) = error.problems
+                assert problem.code is Code.OUT_OF_RANGE
+                outcomes.add(problem.message.split(" is so large")[0])
+            else:
+                count = run.total()
+                assert count.utility == count.accepted * utility > 0
+                assert count.utility_asked == count.asked * utility
+                outcomes.add("planned")
+    assert outcomes == {"planned", "the budget", "the utility of a request"}
+
+
+def test_usual_budgets_pass_with_many_requests() -> None:
+    whole = cohere("w1", Recipe(rounds=1))
+    many = np.tile(np.arange(len(whole.requests)), 100)
+    workload = replace(whole, requests=whole.requests.chosen(many))
+    setting = Setting(solver="fcfs", schedule=Unlocking(12, Fraction(0)))
+    run = simulate(workload, replace(setting, partitioning=False), NumpyEngine)
+    assert run.total().accepted > 0
+
+
+def test_nothing_to_plan_is_refused() -> None:
+    empty = replace(small(), requests=small().requests.chosen(np.arange(0)))
+    with pytest.raises(InputError, match="no requests"):
+        simulate(empty, Setting(), NumpyEngine)

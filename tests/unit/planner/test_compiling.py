@@ -1,0 +1,88 @@
+"""Kept machine code is used only while all of the loops in it are as they were."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import pytest
+from numba import njit
+
+from modicum.planner.allocating.loops.compiling import what_it_says
+
+INNER = """
+from modicum.planner.allocating.loops.compiling import compiled
+
+@compiled
+def inner(number):
+    return number + {more}
+"""
+
+OUTER = """
+from modicum.planner.allocating.loops.compiling import compiled
+from inner_loop import inner
+
+@compiled
+def outer(number):
+    return 10 * inner(number)
+
+print(outer(1), outer.stats.cache_hits.total())
+"""
+
+
+def test_a_change_in_a_loop_of_another_file_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "outer_loop.py").write_text(OUTER)
+    (tmp_path / "inner_loop.py").write_text(INNER.format(more=1))
+    assert run(tmp_path) == "20 0"
+    assert run(tmp_path) == "20 1"
+    (tmp_path / "inner_loop.py").write_text(INNER.format(more=40))
+    assert run(tmp_path) == "410 0"
+
+
+def run(folder: Path) -> str:
+    """Return what a new process prints, with a cache of its own."""
+    kept = dict(os.environ, NUMBA_CACHE_DIR=str(folder / "kept"))
+    return subprocess.run(
+        [sys.executable, "-B", "-c", "import outer_loop"],
+        cwd=folder,
+        env=kept,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+
+
+def loop(text: str, **around: Any) -> Any:
+    """Return a compiled function of one argument, `number`."""
+    code = compile(f"def made(number): return {text}", "made", "exec").co_consts[0]
+    return njit(FunctionType(code, around))
+
+
+@pytest.mark.parametrize(
+    ("text", "around"),
+    [("number + 2", {}), ("number * 1", {}), ("number + 1 + M", {"M": 1})],
+)
+def test_what_a_loop_says(text: str, around: dict[str, Any]) -> None:
+    said = what_it_says(loop("number + 1"))
+    assert what_it_says(loop("number + 1")) == said
+    other = loop(text, **around)
+    assert what_it_says(other) != said
+    calls = what_it_says(loop("f(number)", f=loop("number + 1")))
+    assert calls == what_it_says(loop("f(number)", f=loop("number + 1")))
+    assert calls != what_it_says(loop("f(number)", f=other))
+
+
+def test_a_constant_is_a_part_of_what_a_loop_says() -> None:
+    one, two = ModuleType("constants"), ModuleType("constants")
+    one.M, two.M = 1, 2  # type: ignore[attr-defined]
+    said = [
+        what_it_says(loop("number + M", M=1)),
+        what_it_says(loop("number + M", M=2)),
+        what_it_says(loop("number + constants.M", constants=one)),
+        what_it_says(loop("number + constants.M", constants=two)),
+    ]
+    assert len(set(said)) == 4
