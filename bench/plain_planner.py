@@ -6,20 +6,18 @@ charged slice by slice, and the knapsacks of a pair are sums over its requests b
 density. Decisions are those of `modicum.planner`: integers, the same bounds before the
 same search, ties to the last coordinate, scores rounded alike.
 
-One rule had to be taken over: an order that never decides, because some other order
-always leaves a larger share, has no say in which order is best for a pair. It may hold
-just as much as the best one there; the planner, which drops such orders altogether,
-would otherwise score requests differently.
+That the planner drops orders which never decide makes no difference to this.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from modicum.planner.allocating.coordinates import deciding
 from modicum.planner.allocating.knapsack import (
     EFFORT,
     ROUNDED,
@@ -56,32 +54,32 @@ class PlainPlanner:
 
     Attributes:
         size: How many elements the ring has.
-        types: (kinds, a) all costs that there are.
         total: (a,) what a group may spend in its life.
         caps: (groups, a) what it may have spent by each age, the youngest first.
         history: What was accepted in earlier rounds, the latest first.
     """
 
     size: int
-    types: Integers
     total: Integers
     caps: Integers
     history: list[Batch] = field(default_factory=list)
 
     def spend(self, batch: Batch, accepted: Booleans) -> None:
         """Remember what a round accepted."""
-        columns = (batch.start, batch.width, batch.costs, batch.weights)
+        columns = (batch.start, batch.width, self._charged(batch), batch.weights)
         self.history.insert(0, Batch(*(column[accepted] for column in columns)))
         del self.history[len(self.caps) - 1 :]
 
     def plan(self, batch: Batch) -> Booleans:
         """Return which requests of a round are accepted."""
-        cells = np.unique(np.concatenate([_cuts(b, self.size) for b in self._all(batch)]))
-        slices = [_slices(cells, self.size, *one) for one in zip(batch.start, batch.width)]
+        cells = np.unique(
+            np.concatenate([_cuts(b, self.size) for b in self._all(batch)])
+        )
+        ranges = zip(batch.start, batch.width, strict=True)
+        slices = [_slices(cells, self.size, *one) for one in ranges]
         left = self._left(cells)
-        # What costs more than a whole budget passes nowhere, whatever it costs.
-        charged = np.minimum(batch.costs, self.total + 1)
-        alive = np.array([fits(left, s, c) for s, c in zip(slices, charged)])
+        charged = self._charged(batch)
+        alive = np.array(list(map(partial(fits, left), slices, charged)))
         there = np.zeros((len(batch.costs), len(cells)), np.bool_)
         for request in np.flatnonzero(alive):
             for one in slices[request]:
@@ -96,6 +94,10 @@ class PlainPlanner:
                     left[one] -= cost
         return accepted
 
+    def _charged(self, batch: Batch) -> Integers:
+        """Return costs; above a whole budget it makes no difference how much."""
+        return np.minimum(batch.costs, self.total + 1)
+
     def _all(self, batch: Batch) -> list[Batch]:
         return [batch, *self.history]
 
@@ -104,7 +106,8 @@ class PlainPlanner:
         left = np.repeat(self.caps[None], len(cells), axis=0)
         for age, past in enumerate(self.history, 1):
             steps = np.zeros((len(cells) + 1, len(self.total)), np.int64)
-            for start, width, cost in zip(past.start, past.width, past.costs):
+            columns = (past.start, past.width, past.costs)
+            for start, width, cost in zip(*columns, strict=True):
                 for one in _slices(cells, self.size, start, width):
                     steps[one.start] += cost
                     steps[one.stop] -= cost
@@ -151,20 +154,18 @@ class PlainPlanner:
         capacity: Integers,
     ) -> Integers:
         """Return the order at which each contested pair can accept the most."""
-        having_a_say = deciding(self.types, self.total)
         with np.errstate(divide="ignore"):
             density = weights[:, None] / charged
         ranked = np.argsort(-density, axis=0, kind="stable")
         best = np.zeros(contested.shape, np.int64)
         for segment in np.flatnonzero(contested.any(axis=1)):
             items = []
-            for a in having_a_say:
+            for a in range(charged.shape[1]):
                 own = ranked[:, a][member[segment, ranked[:, a]]]
                 own = own[weights[own] > 0]
                 items.append((charged[own, a], weights[own]))
             for group in np.flatnonzero(contested[segment]):
-                room = capacity[segment, group, having_a_say]
-                best[segment, group] = having_a_say[fullest(items, room)]
+                best[segment, group] = fullest(items, capacity[segment, group])
         return best
 
 
@@ -178,19 +179,17 @@ def fullest(items: list[tuple[Integers, Integers]], rooms: Integers) -> int:
         items: For each, what the requests cost and weigh, the densest first.
         rooms: How large each is.
     """
-    if len(rooms) == 1:
-        return 0
     fitting = [
         (cost[cost <= room], weight[cost <= room])
-        for (cost, weight), room in zip(items, rooms)
+        for (cost, weight), room in zip(items, rooms, strict=True)
     ]
-    bounds = [between(*own, room) for own, room in zip(fitting, rooms)]
+    bounds = [between(*own, room) for own, room in zip(fitting, rooms, strict=True)]
     values = [lower for lower, _ in bounds]
     rivals = [a for a, (_, upper) in enumerate(bounds) if upper >= max(values)]
-    for exact in (False, True) if len(rivals) > 1 else ():
+    for search in (filled_greedily, filled_best) if len(rivals) > 1 else ():
         for a in rivals:
             if max(values) <= bounds[a][1] >= values[a] + 1:
-                values[a] = fuller(*fitting[a], int(rooms[a]), values[a], exact)
+                values[a] = search(*fitting[a], int(rooms[a]), values[a])
     return max(range(len(values)), key=lambda a: (values[a], a))
 
 
@@ -206,13 +205,18 @@ def between(cost: Integers, weight: Integers, room: int) -> tuple[int, float]:
     return max(value, int(weight[count])), float(upper)
 
 
-def fuller(cost: Integers, weight: Integers, room: int, least: int, exact: bool) -> int:
-    """Return more of what a knapsack holds: what still fits in turn, or the best."""
+def filled_greedily(cost: Integers, weight: Integers, room: int, least: int) -> int:
+    """Return what a knapsack holds into which goes what still fits, in turn."""
+    # Plain Python is quicker with lists than with arrays.
     costs, weights = cost.tolist(), weight.tolist()
-    if not exact:
-        return max(least, fill_greedily(costs, weights, len(costs), room))
-    taken = [False] * len(costs)
-    return fill_best(costs, weights, len(costs), room, least, EFFORT, taken)
+    return max(least, fill_greedily(costs, weights, len(costs), room))
+
+
+def filled_best(cost: Integers, weight: Integers, room: int, least: int) -> int:
+    """Return the most that a knapsack holds, as far as it is searched."""
+    costs, weights, taken = cost.tolist(), weight.tolist(), [False] * len(cost)
+    search: Any = fill_best
+    return int(search(costs, weights, len(costs), room, least, EFFORT, taken))
 
 
 # --- cells ----------------------------------------------------------------------------

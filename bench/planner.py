@@ -37,7 +37,16 @@ MIXES = ("w1", "w4")
 ROUNDS = 40
 #: Rounds from this one on have a history, and are compared.
 FIRST = 6
-STEPS = ("problem", "engine", "alone", "contests", "favored", "order", "greedy", "spend")
+STEPS = (
+    "problem",
+    "engine",
+    "alone",
+    "contests",
+    "favored",
+    "order",
+    "greedy",
+    "spend",
+)
 #: Requests a round, in multiples of the 504 of the workloads.
 SCALES = (1, 3, 10, 99)
 
@@ -66,8 +75,17 @@ def world_of(made: Workload) -> RingWorld:
     return RingWorld(made, SETTING, prices(made.types, SETTING))
 
 
-def planned(world: RingWorld, batch: Requests, number: int) -> tuple[Booleans, Times]:
-    """Plan a round, and charge it; return what was accepted, and how long each took."""
+def planned(
+    world: RingWorld, batch: Requests, number: int, *, charged: bool = True
+) -> tuple[Booleans, Times]:
+    """Plan a round, and charge it; return what was accepted, and how long steps took.
+
+    Args:
+        world: What is charged.
+        batch: The requests.
+        number: The round.
+        charged: Whether it is; otherwise nothing has happened.
+    """
     times: Times = {}
     clock = time.process_time()
 
@@ -92,8 +110,9 @@ def planned(world: RingWorld, batch: Requests, number: int) -> tuple[Booleans, T
     done("order")
     accepted = engine.greedy(order)
     done("greedy")
-    world.spend(problem, batch, accepted)
-    done("spend")
+    if charged:
+        world.spend(problem, batch, accepted)
+        done("spend")
     return accepted, times
 
 
@@ -136,7 +155,7 @@ def plain_side(made: Workload) -> tuple[PlainPlanner, Callable[[Requests], Batch
             requests.first, requests.width, costs[requests.type], requests.utility
         )
 
-    return PlainPlanner(made.domain, costs, total, by_age), batch_of
+    return PlainPlanner(made.domain, total, by_age), batch_of
 
 
 def beside(mix: str, rounds: int) -> float:
@@ -154,6 +173,8 @@ def beside(mix: str, rounds: int) -> float:
     for number in made.round_numbers:
         requests = made.requests.of_round(number)
         batch = batch_of(requests)
+        # A millisecond after the other side all caches are filled with its numbers.
+        planned(world, requests, number, charged=False)
         accepted, times = planned(world, requests, number)
         if number >= made.first_round + FIRST:
             start = time.process_time()
@@ -182,7 +203,9 @@ def compare(rounds: int) -> None:
     ratios = {mix: beside(mix, rounds) for mix in MIXES}
     print()
     for mix, ratio in ratios.items():
-        print(f"- {mix}: {ratio:,.0f} times quicker, at least 100: {said(ratio >= 100)}")
+        print(
+            f"- {mix}: {ratio:,.0f} times quicker, at least 100: {said(ratio >= 100)}"
+        )
 
 
 # --- by step --------------------------------------------------------------------------
@@ -193,12 +216,14 @@ def steps(rounds: int) -> None:
     print(f"\n## By step: milliseconds, {rounds} rounds of about 504 requests\n")
     print(f"| | {' | '.join(STEPS)} | all |")
     print("|---" * (len(STEPS) + 2) + "|")
+    total = 0.0
     for mix in ("w1", "w2", "w3", "w4"):
         times = run(workload(mix, rounds))
         sums = [sum(own[step] for own in times) for step in STEPS]
-        cells = " | ".join(f"{seconds * 1e3:,.0f}" for seconds in (*sums, sum(sums)))
+        total = sum(sums)
+        cells = " | ".join(f"{seconds * 1e3:,.0f}" for seconds in (*sums, total))
         print(f"| {mix} | {cells} |", flush=True)
-    print(f"\n- {rounds} rounds of w4: {sum(sums):.2f} s, at most 2: {said(sum(sums) <= 2)}")
+    print(f"\n- {rounds} rounds of w4: {total:.2f} s, at most 2: {said(total <= 2)}")
 
 
 # --- many requests --------------------------------------------------------------------
@@ -223,7 +248,9 @@ def scaling(scales: Sequence[int], rounds: int) -> None:
                 total = whole(chosen)
                 grown = total / base.setdefault(name, total)
                 cells = [median(own[step] for own in chosen) for step in STEPS]
-                shown = " | ".join(f"{seconds * 1e3:,.1f}" for seconds in (*cells, total))
+                shown = " | ".join(
+                    f"{seconds * 1e3:,.1f}" for seconds in (*cells, total)
+                )
                 print(f"| {mix} | {name} | {requests:,} | {shown} | {grown:,.1f} |")
                 if scale == scales[-1]:
                     claims.append(
@@ -247,8 +274,10 @@ def resident(field: str) -> int:
 
 def measure_memory(rounds: int) -> None:
     """Print the memory of a run; in a process of its own."""
-    run(workload("w4", 2))
     made = workload("w4", rounds)
+    # All code is there, but hardly any memory was in use yet.
+    few = made.requests.of_round(made.first_round).chosen(np.arange(5))
+    run(replace(made, rounds=1, requests=few))
     Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
     before = resident("VmRSS")
     run(made)
@@ -267,7 +296,9 @@ def measure_first_time() -> None:
     """Print how long the first round takes; in a process of its own."""
     start = time.process_time()
     run(workload("w4", 1))
-    print(f"- the first round, compiling everything: {time.process_time() - start:.1f} s")
+    print(
+        f"- the first round, compiling everything: {time.process_time() - start:.1f} s"
+    )
 
 
 def apart(part: str, rounds: int, *, cold: bool = False) -> None:
@@ -275,7 +306,8 @@ def apart(part: str, rounds: int, *, cold: bool = False) -> None:
     command = [sys.executable, __file__, "--part", part, "--rounds", str(rounds)]
     with tempfile.TemporaryDirectory() as folder:
         cache = {"NUMBA_CACHE_DIR": folder} if cold else {}
-        subprocess.run(command, check=True, env={**os.environ, **cache})  # noqa: S603
+        around = {**os.environ, **cache}  # noqa: TID251 - of another process
+        subprocess.run(command, check=True, env=around)  # noqa: S603
 
 
 def main() -> None:

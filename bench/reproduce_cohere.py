@@ -19,8 +19,6 @@ from cohere_better import Better
 from cohere_figures import Figure, checks_of_figure_7, figure_5, figure_6, figure_7
 from planner_trials import WORKLOADS, Outcomes, Trial, outcomes
 
-from modicum.planner.simulating.setting import SOLVERS
-
 PAGE = Path(__file__).parents[1] / "docs/explanation/reproducing-cohere.md"
 #: What stands around the tables on the page.
 BEGIN = "*Made by `bench/reproduce_cohere.py --write-docs`.* <!-- tables -->"
@@ -34,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what was asked for, print it, and return the exit code."""
     given = _parsed(arguments)
     seeds = tuple(range(1, given.seeds + 1))
-    ilp = _exact_solver() if given.ilp else None
+    ilp = "ilp" if given.ilp else None
     makers: dict[str, Callable[[], Figure]] = {
         "7": lambda: figure_7(seeds, given.rounds, ilp),
         "6": lambda: figure_6(seeds, given.rounds),
@@ -86,14 +84,6 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         if unknown := set(getattr(given, option)) - set(known):
             parser.error(f"--{option}: unknown {', '.join(sorted(unknown))}")
     return given
-
-
-def _exact_solver() -> str:
-    """Return what the exact solver is called among the solvers."""
-    for name in ("ilp", "optimal"):
-        if name in SOLVERS:
-            return name
-    sys.exit("--ilp: simulations have no exact solver")
 
 
 def _trials(figures: dict[str, Figure], better: Better | None) -> list[Trial]:

@@ -17,7 +17,7 @@ from modicum.planner.allocating.knapsack import (
     fill_greedily,
     fill_until_full,
 )
-from modicum.planner.allocating.loops import knapsacks
+from modicum.planner.allocating.loops import knapsacks, present
 from modicum.planner.allocating.problem import Integers
 
 pytestmark = pytest.mark.soak
@@ -32,14 +32,12 @@ def until_full_in_a_tree(
     cost: Integers, weight: Integers, count: int, room: int
 ) -> tuple[int, float]:
     """Return the quick bounds, of items that came and went in a tree."""
-    size = 1
-    while size < count:
-        size *= 2
-    tree = np.zeros((2 * size, 4), np.int64)
-    tree[:, 2:] = [knapsacks._NOBODY, -1]
-    for item in (*range(0, count, 3), *range(count), *range(0, count, 3)):
-        knapsacks.turn(tree, size + item, cost[item], weight[item])
-    return knapsacks.fill_until_full(tree, room)
+    moves = integers([*range(0, count, 3), *range(count), *range(0, count, 3)])
+    requests = present.Requests(cost[:, None].copy(), weight, np.arange(count)[None])
+    there = present.nobody_present(requests, present.Moves(moves * 0, moves))
+    present.move_to(0, requests, there)
+    present.bring_up_to_date(requests, there)
+    return present.fill_until_full(there.tree[0], room)
 
 
 #: As they are, and compiled.

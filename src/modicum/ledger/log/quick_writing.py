@@ -58,10 +58,10 @@ def write_release_entry(event: Event, seq: int, previous: str) -> bytes | None:
     """
     body = event.body
     form = _FORMS.get(type(body))
-    if form is None:
+    if form is None or type(seq) is not int:
         return None
     try:
-        _texts_only(event.actor, event.at)
+        _texts_only(event.actor, event.at, previous)
         fields = Written(FIELDS.encode(form(body)))
     except _NotUsualError:
         return None

@@ -28,6 +28,8 @@ Booleans: TypeAlias = NDArray[np.bool_]
 #: Sums of costs stay below this, so that nothing overflows.
 SUM_MAX = INFINITE
 
+_SIDE_BY_SIDE = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -133,12 +135,25 @@ class Problem:
         A cost above all that is left anywhere is replaced by a cost one above it: it
         passes nowhere either, alone or in a sum.
         """
-        most = np.maximum(self.left.max(axis=0, initial=0), 0) + 1
+        most = _greatest(self.left) + 1
         check(
             int(most.max(initial=0)) * (self.requests + 1) < SUM_MAX,
             "PLAN-1: the costs of all requests add up to an integer",
         )
         return np.ascontiguousarray(np.minimum(self.costs, most))
+
+
+def _greatest(left: Integers) -> Integers:
+    """Return the greatest number of each column, at least 0.
+
+    NumPy takes a column of short rows slowly, and so rows are put side by side.
+    """
+    rows, columns = left.shape
+    even = rows - rows % _SIDE_BY_SIDE
+    wide = left[:even].reshape(-1, _SIDE_BY_SIDE * columns).max(axis=0, initial=0)
+    rest = left[even:].max(axis=0, initial=0)
+    most: Integers = np.maximum(wide.reshape(_SIDE_BY_SIDE, columns).max(axis=0), rest)
+    return most
 
 
 def _points_into(first: Integers, count: int, total: int) -> bool:

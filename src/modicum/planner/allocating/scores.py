@@ -78,15 +78,20 @@ def efficiencies(problem: Problem, contests: Contests, favored: Integers) -> Num
     """
     room = np.take_along_axis(contests.capacity, favored[:, None], axis=1)[:, 0]
     open_ = room > 0
-    at = contests.pair_place * problem.coordinates + favored
-    shape = problem.places, problem.coordinates
-    price = np.bincount(at[open_], 1 / room[open_], shape[0] * shape[1]).reshape(shape)
-    hurts = (problem.costs * per_run(problem, price)).sum(axis=1)
-    hopeless = np.zeros(problem.requests, np.bool_)
-    if not open_.all():
-        closed = np.bincount(at[~open_], minlength=price.size).reshape(shape)
-        ends = per_run(problem, closed.astype(np.float64))
-        hopeless = ((problem.costs > 0) & (ends > 0)).any(axis=1)
+    price = np.divide(1, room, out=np.zeros(len(room)), where=open_)
+    hurts = (problem.costs * _met(problem, contests, favored, price)).sum(axis=1)
+    ends = _met(problem, contests, favored, (~open_).astype(np.float64))
+    hopeless = ((problem.costs > 0) & (ends > 0)).any(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         score = np.where(hurts > 0, problem.weights / hurts, np.inf)
     return np.where(hopeless, 0.0, score)
+
+
+def _met(
+    problem: Problem, contests: Contests, favored: Integers, price: Numbers
+) -> Numbers:
+    """Return, for each request and coordinate, the prices of the pairs it asks for."""
+    shape = problem.places, problem.coordinates
+    at = contests.pair_place * problem.coordinates + favored
+    total = np.bincount(at, price, minlength=problem.places * problem.coordinates)
+    return per_run(problem, total.reshape(shape).astype(np.float64, copy=False))

@@ -8,6 +8,7 @@ from modicum.planner.allocating.contests import Contests, segments
 from modicum.planner.allocating.knapsack import EFFORT
 from modicum.planner.allocating.loops import knapsacks, rows, tree
 from modicum.planner.allocating.loops import segments as places
+from modicum.planner.allocating.loops.present import Moves, Requests
 from modicum.planner.allocating.problem import Booleans, Integers, Problem
 
 
@@ -69,7 +70,7 @@ class NumbaEngine:
             return np.full(len(contests.capacity), problem.coordinates - 1)
         segment = contests.pair_segment
         first = np.flatnonzero(np.append(True, segment[1:] != segment[:-1]))
-        requests = knapsacks.Requests(
+        requests = Requests(
             self._costs,
             problem.weights.copy(),  # Loops are compiled anew for what is frozen.
             ranked(self._costs, problem.weights, counting),
@@ -83,13 +84,13 @@ class NumbaEngine:
         moves, blocks = self._moves(counts), len(problem.full)
         return knapsacks.favored(requests, moves, pairs, blocks, EFFORT)
 
-    def _moves(self, counts: Booleans) -> knapsacks.Moves:
+    def _moves(self, counts: Booleans) -> Moves:
         first, start, stop = self._runs
         owner = np.repeat(np.arange(len(counts)), np.diff(first))
         runs = np.flatnonzero(counts[owner])
         place = np.concatenate([start[runs], stop[runs]])
         order = np.argsort(place, kind="stable")
-        return knapsacks.Moves(place[order], np.tile(owner[runs], 2)[order])
+        return Moves(place[order], np.tile(owner[runs], 2)[order])
 
     def _demand(self, alive: Booleans) -> Integers:
         out = np.empty((self._problem.places, self._problem.coordinates), np.int64)

@@ -26,7 +26,8 @@ def ascending(values: Integers) -> Integers:
         values: At least one.
     """
     in_order = np.sort(values)
-    return in_order[np.append(True, in_order[1:] != in_order[:-1])]
+    different: Integers = in_order[np.append(True, in_order[1:] != in_order[:-1])]
+    return different
 
 
 @dataclass(frozen=True, slots=True)

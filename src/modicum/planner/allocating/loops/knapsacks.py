@@ -102,7 +102,8 @@ def margin(best: int, upper: Numbers, heaviest: int) -> float:
     for a in range(len(upper)):
         if a != best:
             others = max(others, upper[a])
-    return upper[best] * (1 - _LOST) - heaviest - others * (1 + _LOST) - 1
+    ahead: float = upper[best] * (1 - _LOST) - others * (1 + _LOST)
+    return ahead - heaviest - 1
 
 
 @compiled

@@ -82,17 +82,18 @@ def least_of_run(low: Integers, taken: Integers, start: int, stop: int, a: int) 
     """Return the least that is left at a row of a run, at one coordinate."""
     size = len(low) // 2
     one, other = start + size, stop - 1 + size
-    least, most_right = low[one, a], low[other, a]
+    least: int = low[one, a]
+    on_the_right: int = low[other, a]
     # Up on both sides, past all that lies between them.
     while one >> 1 != other >> 1:
         if not one & 1:
             least = min(least, low[one + 1, a])
         if other & 1:
-            most_right = min(most_right, low[other - 1, a])
+            on_the_right = min(on_the_right, low[other - 1, a])
         one, other = one >> 1, other >> 1
         least -= taken[one, a]
-        most_right -= taken[other, a]
-    least = min(least, most_right)
+        on_the_right -= taken[other, a]
+    least = min(least, on_the_right)
     one >>= 1
     while one:
         least -= taken[one, a]
