@@ -6,6 +6,7 @@ import io
 import json
 import os
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 from modicum.core.canonical import encode
@@ -110,8 +111,8 @@ def _refuse(text: str) -> object:
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        seen = Counter(key for key, _ in pairs)
+        twice = next(key for key, times in seen.items() if times > 1)
         problem = Problem(Code.DUPLICATE_KEY, f"the key `{twice[:60]}` stands twice")
         raise InputError(problem)
     return found

@@ -18,6 +18,12 @@ from modicum.planner.allocating.problem import Booleans, Integers, Numbers
 #: How far a row may be overdrawn, as a share of what it holds.
 TOLERANCE = 1e-9
 
+#: Entries of a matrix are larger than this, or taken for 0, by the solver as well.
+SMALLEST = 1e-9
+
+#: Entries are no larger; the solver refuses those above a thousand times this.
+LARGEST = 1e12
+
 #: What things are worth is divided by a power of two until it is no more than this.
 _WORTH_MAX = 2.0**20
 
@@ -33,7 +39,7 @@ class Program:
         whole: (n,) which unknowns are 0 or 1, and nothing between.
         column: The unknown of each entry of the matrix, ascending.
         row: Its row.
-        value: The entry.
+        value: The entry; at most `LARGEST`.
         least: (k,) what each row is at least.
         most: (k,) what each row is at most.
     """
@@ -180,13 +186,14 @@ def _options(mixed: bool, effort: Effort) -> dict[str, bool | int | float | str]
 
 def _arguments(program: Program, scale: float) -> tuple[object, ...]:
     unknowns, rows = len(program.worth), len(program.most)
+    kept = np.abs(program.value) > SMALLEST
     first = np.zeros(unknowns + 1, np.int32)
-    np.cumsum(np.bincount(program.column, minlength=unknowns), out=first[1:])
+    np.cumsum(np.bincount(program.column[kept], minlength=unknowns), out=first[1:])
     by_column, maximize, offset = 1, -1, 0.0
     return (
         unknowns,
         rows,
-        len(program.value),
+        int(kept.sum()),
         by_column,
         maximize,
         offset,
@@ -196,7 +203,7 @@ def _arguments(program: Program, scale: float) -> tuple[object, ...]:
         program.least,
         program.most,
         first,
-        program.row.astype(np.int32),
-        program.value,
+        program.row[kept].astype(np.int32),
+        program.value[kept],
         program.whole.astype(np.int32),
     )

@@ -11,12 +11,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from modicum.planner.allocating.contests import Contests
-from modicum.planner.allocating.highs import Answer, Effort, Program, solve
+from modicum.planner.allocating.highs import (
+    LARGEST,
+    Answer,
+    Effort,
+    Program,
+    solve,
+)
 from modicum.planner.allocating.narrowing import Narrowed, narrowed, without_redundant
 from modicum.planner.allocating.problem import Booleans, Integers, Numbers, Problem
 
 #: Makes a quotient of rounded numbers no less than the true one.
 _ROUNDED_UP = 1 + 2.0**-50
+#: The share of what takes more than all.
+_TOO_MUCH = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +36,11 @@ class Knapsacks:
         worth: (m,) their weights.
         place: (k,) where each row is.
         coordinate: (k,) its coordinate.
-        capacity: (k,) what is left of it, > 0.
+        capacity: (k,) what is left of it; 1 if that is nothing.
         column: The request, as a number below m, of each that meets a row; ascending.
         row: The row.
-        share: What the request takes there as a share of the capacity, rounded up;
-            more than 0.
+        share: What the request takes there as a share of what is left, rounded up;
+            more than 0, and more than 1 where nothing is left.
     """
 
     requests: Integers
@@ -135,15 +143,19 @@ def knapsacks(
     column, row = held.meetings()
     takes = held.costs[column, coordinate[row]]
     column, row, takes = column[takes > 0], row[takes > 0], takes[takes > 0]
+    capacity = held.left[:, 0]
+    with np.errstate(divide="ignore"):
+        share = takes / capacity[row] * _ROUNDED_UP
     return Knapsacks(
         requests=held.requests,
         worth=problem.weights[held.requests].astype(np.float64),
         place=held.place,
         coordinate=coordinate,
-        capacity=held.left[:, 0],
+        # Where nothing is left, only a cost of 0 passes.
+        capacity=np.maximum(capacity, 1),
         column=column,
         row=row,
-        share=takes / held.left[row, 0] * _ROUNDED_UP,
+        share=np.where(capacity[row] > 0, share, _TOO_MUCH).clip(max=LARGEST),
     )
 
 

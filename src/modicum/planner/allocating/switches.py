@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from modicum.planner.allocating.highs import Program
+from modicum.planner.allocating.highs import LARGEST, SMALLEST, Program
 from modicum.planner.allocating.narrowing import Narrowed, without_redundant
 from modicum.planner.allocating.problem import Booleans, Integers, Numbers
 
@@ -172,9 +172,12 @@ class _Matrix:
             )
             most[at] = left[at]
             scale = max(float(most.max()), 1.0)
+            # Who takes more than all is out however much; no limit is left out.
+            shares = (takes / scale * _ROUNDED_UP).clip(max=LARGEST)
+            limits = np.where(most > 0, (most / scale).clip(min=2 * SMALLEST), 0.0)
             self._constrain(
                 np.concatenate([here, switches]),
-                np.concatenate([takes / scale * _ROUNDED_UP, -most / scale]),
+                np.concatenate([shares, -limits]),
                 -np.inf,
                 0.0,
             )

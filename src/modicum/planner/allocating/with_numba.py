@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 
 from modicum.planner.allocating.contests import Contests, segments
@@ -42,7 +44,8 @@ class NumbaEngine:
         """Return what the requests that are alive compete for."""
         problem = self._problem
         signature = np.empty(problem.places, np.uint64)
-        places.signatures(*self._runs, alive, problem.line, signature)
+        salt = self._salt(alive)
+        places.signatures(*self._runs, alive, problem.line, salt, signature)
         segment, place = segments(signature, self._asked_for(alive))
         blocks = len(problem.full)
         capacity = np.empty((len(place) * blocks, problem.coordinates), np.int64)
@@ -83,6 +86,16 @@ class NumbaEngine:
         )
         moves, blocks = self._moves(counts), len(problem.full)
         return knapsacks.favored(requests, moves, pairs, blocks, EFFORT)
+
+    def _salt(self, alive: Booleans) -> np.uint64:
+        """Return 64 bits that any other round, or other requests, would change.
+
+        So nobody can pick requests for how their marks cancel out.
+        """
+        asked = hashlib.sha256()
+        for one in (*self._runs, alive):
+            asked.update(one.tobytes())
+        return np.uint64(int.from_bytes(asked.digest()[:8], "little"))
 
     def _moves(self, counts: Booleans) -> Moves:
         first, start, stop = self._runs

@@ -37,7 +37,8 @@ def refuse_overflow(workload: Workload, setting: Setting, priced: Prices) -> Non
     # A cost counts as one more than the whole budget at most.
     if (int(priced.total.max(initial=0)) + 1) * together >= SUM_MAX:
         raise _too_large("the budget", "simulate with a smaller budget")
-    if int(requests.utility.max()) * together >= SUM_MAX:
+    # Utilities are added up over all rounds: who counts them, or keeps a price.
+    if int(requests.utility.max()) * max(together, len(requests) + 1) >= SUM_MAX:
         raise _too_large("the utility of a request", "scale all utilities down")
 
 

@@ -12,9 +12,9 @@ from modicum.planner.allocating.problem import Booleans, Integers
 
 
 @compiled
-def mixed(number: int) -> np.uint64:
+def mixed(number: int, salt: np.uint64) -> np.uint64:
     """Return 64 bits that stand for a number (the finalizer of splitmix64)."""
-    z = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(1)
+    z = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) + salt
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
@@ -27,18 +27,21 @@ def signatures(
     run_stop: Integers,
     alive: Booleans,
     line: Integers,
+    salt: np.uint64,
     out: Any,
 ) -> None:
     """Fill in, by place, what stands for the set of requests there, and its line.
 
     Equal sets on one line have equal signatures, and different ones have not, but for
-    one time in 2**64. Nothing but the order in which requests are tried rests on it.
+    one time in 2**64. That is so for sets that were chosen without knowing the salt:
+    among any 65 marks, some cancel out. Nothing but the order in which requests are
+    tried rests on it.
     """
     places = len(line)
     out[:] = 0
     for request in range(len(alive)):
         if alive[request]:
-            mark = mixed(request)
+            mark = mixed(request, salt)
             for run in range(run_first[request], run_first[request + 1]):
                 out[run_start[run]] ^= mark
                 if run_stop[run] < places:
@@ -46,7 +49,7 @@ def signatures(
     for place in range(1, places):
         out[place] ^= out[place - 1]
     for place in range(places):
-        out[place] ^= mixed(-1 - line[place])
+        out[place] ^= mixed(-1 - line[place], salt)
 
 
 @compiled
