@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -47,6 +48,9 @@ class Checked:
     def __init__(self, problem: Problem, plans: list[int]) -> None:
         self._problem, self._plans = problem, plans
         self._engine = NumbaEngine(problem)
+
+    def valued(self, weights: Integers) -> Engine:
+        return Checked(replace(self._problem, weights=weights), self._plans)
 
     def alone(self) -> Booleans:
         return self._engine.alone()

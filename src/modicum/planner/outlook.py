@@ -19,6 +19,8 @@ from modicum.planner.unlocking import Schedule, out_of_range
 
 #: An outlook has so many rounds at most.
 OUTLOOK_ROUNDS_MAX = 10_000
+#: So many users join in a round at most: more than there are people.
+JOINING_MAX = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +197,10 @@ def _group_sizes(
 
 
 def _check(joining: Sequence[int], rounds: int) -> None:
-    if not joining or min(joining) < 0:
+    if not joining or not 0 <= min(joining) <= max(joining) <= JOINING_MAX:
         raise out_of_range(
-            "the users that join are missing or negative",
-            "give at least one number, each at least 0",
+            "the users that join are missing, negative or too many",
+            f"give at least one number, each from 0 to {JOINING_MAX}",
         )
     if not 1 <= rounds <= OUTLOOK_ROUNDS_MAX:
         raise out_of_range(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import tempfile
-from collections import Counter
 from pathlib import Path
 
 from modicum.core.canonical import encode
 from modicum.core.errors import Code, InputError, Problem
 from modicum.workloads.arrow import from_arrow, library, to_arrow
-from modicum.workloads.document import from_plain, to_plain
+from modicum.workloads.document import from_plain, to_plain, whole_numbers
 from modicum.workloads.model import Workload
 
 #: What the name of a file ends in.
@@ -93,29 +91,13 @@ def _json(workload: Workload) -> bytes:
 
 def _of_json(path: Path, data: bytes) -> Workload:
     try:
-        document = json.loads(
-            data, parse_float=_refuse, parse_constant=_refuse, object_pairs_hook=_once
-        )
+        document = whole_numbers(data)
     except UnicodeDecodeError as error:
         raise InputError(Problem(Code.NOT_TEXT, f"{path} is not UTF-8")) from error
     except (ValueError, RecursionError) as error:
         problem = Problem(Code.YAML_SYNTAX, f"{path} is not JSON of whole numbers")
         raise InputError(problem) from error
     return from_plain(document)
-
-
-def _refuse(text: str) -> object:
-    raise ValueError(text)
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen = Counter(key for key, _ in pairs)
-        twice = next(key for key, times in seen.items() if times > 1)
-        problem = Problem(Code.DUPLICATE_KEY, f"the key `{twice[:60]}` stands twice")
-        raise InputError(problem)
-    return found
 
 
 # --- Parquet --------------------------------------------------------------------------
@@ -136,7 +118,8 @@ def _of_parquet(path: Path, data: bytes) -> Workload:
 
     try:
         table = parquet.read_table(pa.BufferReader(data))
-    except (pa.ArrowException, OSError) as error:
+        _ = table.column_names  # Fails where they are no text.
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         problem = Problem(Code.FILE_UNREADABLE, f"{path} is not a Parquet file")
         raise InputError(problem) from error
     return from_arrow(table)

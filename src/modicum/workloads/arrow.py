@@ -5,14 +5,13 @@ The columns are those of the plain form; its head is the table's metadata.
 
 from __future__ import annotations
 
-import json
 from types import ModuleType
 from typing import Any
 
 from modicum.core.canonical import encode
 from modicum.core.errors import Code, InputError, Problem
 from modicum.workloads.columns import LABELS
-from modicum.workloads.document import head, workload_of
+from modicum.workloads.document import head, whole_numbers, workload_of
 from modicum.workloads.model import COLUMNS, Workload
 
 #: The key of the metadata under which the head stands.
@@ -91,7 +90,7 @@ def from_arrow(table: Any) -> Workload:
 
 def _head_of(said: bytes) -> dict[str, object]:
     try:
-        found = json.loads(said)
+        found = whole_numbers(said)
     except (ValueError, RecursionError) as error:
         problem = Problem(Code.WRONG_TYPE, "the metadata of the table are not JSON")
         raise InputError(problem) from error

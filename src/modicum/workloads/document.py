@@ -6,7 +6,9 @@ anywhere, so that everything is checked.
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -98,6 +100,36 @@ def _labels_to_plain(labels: Labels) -> Plain:
 
 
 # --- reading --------------------------------------------------------------------------
+
+
+def whole_numbers(data: bytes) -> object:
+    """Return what JSON says that has no other numbers than whole ones.
+
+    Args:
+        data: The JSON.
+
+    Raises:
+        InputError: If a key stands twice.
+        ValueError: If it is not JSON, or has other numbers.
+        RecursionError: If it is nested too deeply.
+    """
+    return json.loads(
+        data, parse_float=_refuse, parse_constant=_refuse, object_pairs_hook=_once
+    )
+
+
+def _refuse(text: str) -> object:
+    raise ValueError(text)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen = Counter(key for key, _ in pairs)
+        twice = next(key for key, times in seen.items() if times > 1)
+        problem = Problem(Code.DUPLICATE_KEY, f"the key `{twice[:60]}` stands twice")
+        raise InputError(problem)
+    return found
 
 
 def from_plain(document: object) -> Workload:

@@ -75,3 +75,15 @@ def test_nothing_to_plan_is_refused() -> None:
     empty = replace(small(), requests=small().requests.chosen(np.arange(0)))
     with pytest.raises(InputError, match="no requests"):
         simulate(empty, Setting(), NumpyEngine)
+
+
+def test_utilities_are_added_up_over_all_rounds() -> None:
+    """One request a round: sums of a group's life fit, the sum of all would not."""
+    whole = cohere("w2", Recipe(rounds=40, domain=50))
+    first = np.unique(whole.requests.round, return_index=True)[1]
+    one_each = replace(whole, requests=whole.requests.chosen(first))
+    setting = Setting(schedule=Unlocking(12, Fraction(0)))
+    with pytest.raises(InputError, match="utility of a request is so large"):
+        simulate(worth(one_each, 2**62 // 13 - 1), setting, NumpyEngine)
+    run = simulate(worth(one_each, 2**62 // 41 - 1), setting, NumpyEngine)
+    assert run.total().utility_asked == 40 * (2**62 // 41 - 1)

@@ -13,7 +13,7 @@ from samples.planned import ENGINES, dpk, dpk_order, integers, numbers
 from modicum.accounting.grid import INFINITE
 from modicum.planner.allocating import engines
 from modicum.planner.allocating.engines import Engine, numba_engine
-from modicum.planner.allocating.loops import knapsacks
+from modicum.planner.allocating.loops import knapsacks, segments
 from modicum.planner.allocating.problem import Problem
 from modicum.planner.allocating.with_numba import NumbaEngine
 
@@ -206,3 +206,32 @@ def test_an_engine_is_made_for_numba_if_it_is_there(
 
 def test_who_is_accepted_is_told_by_number() -> None:
     assert numbers(np.array([True, False, True])) == {0, 2}
+
+
+def test_marks_that_cancel_out_cannot_be_picked() -> None:
+    """Among any 65 marks some cancel out, if one knows the salt before one asks.
+
+    Then a place at which all of these ask would look like one at which nobody does.
+    """
+    salt = np.uint64(1)
+    basis: dict[int, tuple[int, int]] = {}
+    chosen = 0
+    for request in range(65):
+        mark, chosen = int(segments.mixed(request, salt)), 1 << request
+        while mark and mark.bit_length() in basis:
+            other, others = basis[mark.bit_length()]
+            mark, chosen = mark ^ other, chosen ^ others
+        if not mark:
+            break
+        basis[mark.bit_length()] = mark, chosen
+    gang = [request for request in range(65) if chosen >> request & 1]
+    marks = [int(segments.mixed(request, salt)) for request in gang]
+    assert np.bitwise_xor.reduce(np.array(marks, np.uint64)) == 0
+    asks = [
+        (1, [10], [(1, 2)] if request in gang else [])
+        for request in range(max(gang) + 1)
+    ]
+    problem = problem_of([[[1000]], [[25]]], [*asks, (1000, [20], [(0, 2)])])
+    plans = [dpk(problem, engine_of) for engine_of in ENGINES]
+    assert plans[0].tolist() == plans[1].tolist()
+    assert plans[0][-1]

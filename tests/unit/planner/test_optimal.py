@@ -15,6 +15,7 @@ from samples.planned import (
     RingLife,
     Size,
     dpk,
+    integers,
     numbers,
     places_of,
     some_problem,
@@ -23,6 +24,7 @@ from samples.planned import (
 
 from modicum.core.errors import InputError
 from modicum.planner.allocating import optimal as searching
+from modicum.planner.allocating.guided import guided
 from modicum.planner.allocating.highs import Answer, Effort, Program, solve
 from modicum.planner.allocating.optimal import Optimum, optimal
 from modicum.planner.allocating.problem import Booleans, Problem
@@ -41,7 +43,7 @@ def best_by_trying(problem: Problem) -> int:
     """Return the most weight that fits, of all choices of requests."""
     n = problem.requests
     choices = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-    costs = np.minimum(problem.costs, 10**9)
+    costs = np.minimum(problem.costs, 10**17 + 1)
     asked = [places_of(problem, request) for request in range(n)]
     passes = np.ones(len(choices), np.bool_)
     for place in range(problem.places):
@@ -217,3 +219,48 @@ def test_a_round_without_requests() -> None:
     accepted: Booleans = optimum.accepted
     assert accepted.shape == (0,)
     assert (optimum.weight, optimum.bound, optimum.proven) == (0, 0, True)
+
+
+def round_of(left: list[list[int]], asks: list[tuple[int, list[int]]]) -> Problem:
+    """Return a round of one place, of which all requests ask."""
+    n, rows = len(asks), len(left)
+    return Problem(
+        weights=integers([weight for weight, _ in asks]),
+        costs=integers([cost for _, cost in asks]),
+        run_first=np.arange(n + 1),
+        run_start=np.zeros(n, np.int64),
+        run_stop=np.ones(n, np.int64),
+        row_first=integers([0, rows]),
+        left=integers(left),
+        block=np.zeros(rows, np.int64),
+        line=integers([0]),
+        full=integers([[10**18] * len(left[0])]),
+    )
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        # Nothing is left, but each of them takes nothing somewhere.
+        round_of([[0, 0]], [(5, [7, 0]), (3, [0, 7]), (4, [0, 9])]),
+        round_of([[-1, 0, 0]], [(5, [0, 7, 0]), (3, [0, 0, 7]), (4, [9, 0, 9])]),
+        # Shares are too small, or too large, for the solver.
+        round_of(
+            [[10**12, 10**12]], [(1, [1, 1]), (9, [10**12] * 2), (8, [10**12] * 2)]
+        ),
+        round_of(
+            [[1, 10**17], [10**17, 1]],
+            [(5, [1, 1]), (7, [10**17, 1]), (8, [1, 10**17]), (6, [1, 1])],
+        ),
+        round_of([[10**17, 2]], [(5, [10**17, 1]), (7, [10**17, 1]), (8, [1, 10**17])]),
+    ],
+)
+def test_extreme_shares_are_solved(problem: Problem) -> None:
+    engine = NumpyEngine(problem)
+    most = best_by_trying(replace(problem, costs=problem.clamped()))
+    optimum = optimal(problem, engine, seconds=60)
+    checked(problem, optimum)
+    assert optimum.weight <= most <= optimum.bound
+    assert optimum.weight == most or not optimum.proven
+    plan = guided(problem, engine)
+    assert violations(world_of(problem), numbers(plan)) == []

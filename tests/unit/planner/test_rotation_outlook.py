@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from modicum.core.errors import Code, InputError
 from modicum.planner import AtOnce, Choice, Rotation, Unlocking, look_ahead
-from modicum.planner.outlook import OUTLOOK_ROUNDS_MAX, available, steady_from
+from modicum.planner.outlook import (
+    JOINING_MAX,
+    OUTLOOK_ROUNDS_MAX,
+    available,
+    steady_from,
+)
 
 
 def choice(active: int, horizon: int, slack: Fraction = Fraction(2, 5)) -> Choice:
@@ -105,7 +110,13 @@ def test_available_is_what_the_fullest_group_has(
 
 @pytest.mark.parametrize(
     ("joining", "rounds"),
-    [([], 5), ([1, -1], 5), ([1], 0), ([1], OUTLOOK_ROUNDS_MAX + 1)],
+    [
+        ([], 5),
+        ([1, -1], 5),
+        ([1, JOINING_MAX + 1], 5),
+        ([1], 0),
+        ([1], OUTLOOK_ROUNDS_MAX + 1),
+    ],
 )
 def test_numbers_out_of_range(joining: list[int], rounds: int) -> None:
     with pytest.raises(InputError) as caught:

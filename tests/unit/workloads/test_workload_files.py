@@ -363,6 +363,11 @@ def test_strange_values_are_refused_and_nothing_breaks(key: str, value: object) 
         (b'{"seed": NaN}', Code.YAML_SYNTAX),
         (b'{"seed": 1, "seed": 2}', Code.DUPLICATE_KEY),
         (b"[" * 100_000, Code.YAML_SYNTAX),
+        # Of many keys the last one stands twice: looking for it takes no minutes.
+        (
+            b"{%s}" % b",".join(b'"k%d": 1' % (k % 200_000) for k in range(200_001)),
+            Code.DUPLICATE_KEY,
+        ),
     ],
 )
 def test_a_file_that_is_no_workload_is_refused(
@@ -416,6 +421,14 @@ def replaced(column: str, values: Any) -> pa.Table:
         (lambda: table().replace_schema_metadata({}), Code.MISSING_KEY),
         (lambda: table().replace_schema_metadata({"modicum": "{"}), Code.WRONG_TYPE),
         (lambda: table().replace_schema_metadata({"modicum": "1"}), Code.WRONG_TYPE),
+        (
+            lambda: table().replace_schema_metadata({"modicum": '{"a": 1, "a": 2}'}),
+            Code.DUPLICATE_KEY,
+        ),
+        (
+            lambda: table().replace_schema_metadata({"modicum": '{"a": NaN}'}),
+            Code.WRONG_TYPE,
+        ),
         (
             lambda: replaced("width", table()["width"].cast(pa.float64())),
             Code.WRONG_TYPE,
@@ -476,7 +489,9 @@ def test_narrow_numbers_and_pieces_are_read(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_table_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "wrong.parquet"
-    for data in (b"", b"PAR1", b"{}" * 100):
+    parquet.write_table(table(), file)
+    no_text = file.read_bytes().replace(b"utility", b"util\xff\xffy")
+    for data in (b"", b"PAR1", b"{}" * 100, no_text):
         file.write_bytes(data)
         with pytest.raises(InputError) as caught:
             read_workload(file)

@@ -34,6 +34,9 @@ class Engine(Protocol):
             order: Requests, each at most once; what is not in it is not accepted.
         """
 
+    def valued(self, weights: Integers) -> Engine:
+        """Return an engine for the same problem, if requests had other weights."""
+
 
 #: Makes an engine for a problem.
 EngineOf: TypeAlias = Callable[[Problem], Engine]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 
 from modicum.planner.allocating.engines import Engine
+from modicum.planner.allocating.guided import guided
 from modicum.planner.allocating.problem import Booleans, Integers, Numbers, Problem
 from modicum.planner.allocating.scores import by_score, efficiencies, per_run
 from modicum.planner.unlocking import Schedule
+
+#: Chooses among requests, given which part of its weight each is worth.
+Choose: TypeAlias = Callable[[Problem, Engine, Numbers], Booleans]
 
 #: The part of the fluid price below which a request is turned away if all that a round
 #: leaves can be used later. Tuned by bench/tune_planner.py on seeds of its own.
@@ -34,6 +40,37 @@ def reserve_under(schedule: Schedule) -> float:
     return RESERVE * float(min(ahead, Fraction(1)))
 
 
+def in_dpk_order(problem: Problem, engine: Engine, beyond: Numbers) -> Booleans:
+    """Accept as DPK does, for what requests are worth beyond a price.
+
+    Args:
+        problem: The round.
+        engine: Of this problem.
+        beyond: (n,) which part of its weight each request is worth beyond the price.
+    """
+    alive = engine.alone() & (beyond > 0)
+    contests = engine.contests(alive)
+    score = efficiencies(problem, contests, engine.favored(contests, alive))
+    order = by_score(score * np.where(alive, beyond, 1))
+    return engine.greedy(order[alive[order]])
+
+
+def as_guided(problem: Problem, engine: Engine, beyond: Numbers) -> Booleans:
+    """Accept as `guided` does, for what requests are worth beyond a price.
+
+    Args:
+        problem: The round.
+        engine: Of this problem.
+        beyond: (n,) which part of its weight each request is worth beyond the price.
+
+    Raises:
+        InputError: If the solver is not installed.
+    """
+    worth = np.floor(problem.weights * beyond).astype(np.int64)
+    valued = replace(problem, weights=worth)
+    return guided(valued, engine.valued(worth), among=beyond > 0)
+
+
 @dataclass
 class Steady:
     """Accepts what is worth its price, and keeps budget for what will be asked later.
@@ -44,8 +81,9 @@ class Steady:
     part of the budget, the best choice would be all requests above a certain weight
     per budget. From the weight of each request a part of this price is taken for all
     that it uses. Who is left with nothing is turned away, even if it fits: with enough
-    slack, later rounds can use what is saved. The others are tried in the order that
-    DPK has for what is left of their weights. With a reserve of 0 this is DPK.
+    slack, later rounds can use what is saved. Among the others it chooses for what is
+    left of their weights, as the allocator does that it is given. With a reserve of 0
+    it is that allocator.
 
     The price is in one coordinate, the one in which the flow could accept the most.
     What is accepted fits, as always, if any coordinate has that much left.
@@ -55,10 +93,13 @@ class Steady:
     Attributes:
         rounds: Over how many rounds a budget is spent.
         reserve: Which part of the fluid price is asked for.
+        choose: How it chooses, given which part of its weight each request is worth
+            beyond the price; who has 0 must not be accepted.
     """
 
     rounds: int
     reserve: float = RESERVE
+    choose: Choose = in_dpk_order
     _weights: list[Integers] = field(default_factory=list)
     _uses: list[Numbers] = field(default_factory=list)
 
@@ -70,11 +111,7 @@ class Steady:
         self._uses.append(use[fresh])
         favored, price = self._price()
         beyond = beyond_price(problem.weights, use[:, favored], self.reserve * price)
-        alive = engine.alone() & (beyond > 0)
-        contests = engine.contests(alive)
-        score = efficiencies(problem, contests, engine.favored(contests, alive))
-        order = by_score(score * np.where(alive, beyond, 1))
-        return engine.greedy(order[alive[order]])
+        return self.choose(problem, engine, beyond)
 
     def _price(self) -> tuple[int, float]:
         """Return the coordinate that accepts the most of the flow, and its price."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,6 +32,12 @@ class NumbaEngine:
             problem.row_first, problem.left, self._demand(everybody)
         )
         self._binding = problem.left[kept]
+
+    def valued(self, weights: Integers) -> NumbaEngine:
+        """Return an engine for the same problem, if requests had other weights."""
+        other = copy(self)
+        other._problem = replace(self._problem, weights=weights)  # noqa: SLF001 - ours
+        return other
 
     def alone(self) -> Booleans:
         """Return, for each request, whether it fits if no other is accepted."""

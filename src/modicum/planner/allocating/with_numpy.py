@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
+
 import numpy as np
 
 from modicum.planner.allocating.contests import Contests, segments
@@ -27,6 +30,12 @@ class NumpyEngine:
         self._place_of_row = np.repeat(
             np.arange(problem.places), np.diff(problem.row_first)
         )
+
+    def valued(self, weights: Integers) -> NumpyEngine:
+        """Return an engine for the same problem, if requests had other weights."""
+        other = copy(self)
+        other._problem = replace(self._problem, weights=weights)  # noqa: SLF001 - ours
+        return other
 
     def alone(self) -> Booleans:
         """Return, for each request, whether it fits if no other is accepted."""

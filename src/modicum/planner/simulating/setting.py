@@ -14,10 +14,9 @@ from modicum.accounting.grid import DELTA
 from modicum.core.errors import Code, InputError, Problem
 from modicum.planner.allocating.allocators import GREEDY, Allocate
 from modicum.planner.allocating.coordinates import deciding
-from modicum.planner.allocating.guided import guided
 from modicum.planner.allocating.optimal import BestEachRound
 from modicum.planner.allocating.problem import Integers
-from modicum.planner.allocating.steady import Steady, reserve_under
+from modicum.planner.allocating.steady import Steady, as_guided, reserve_under
 from modicum.planner.unlocking import Schedule, Unlocking
 from modicum.workloads.request_types import Pricing, RequestType
 
@@ -29,7 +28,9 @@ TIGHT_FILTER = "renyi-v1"
 SOLVERS: Mapping[str, Callable[[Schedule], Allocate]] = MappingProxyType(
     {name: lambda _, allocate=allocate: allocate for name, allocate in GREEDY.items()}
     | {
-        "guided": lambda _: guided,
+        "guided": lambda schedule: Steady(
+            schedule.rounds, reserve_under(schedule), as_guided
+        ),
         "ilp": lambda _: BestEachRound(),
         "steady": lambda schedule: Steady(schedule.rounds, reserve_under(schedule)),
     }

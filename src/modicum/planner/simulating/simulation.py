@@ -8,12 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from modicum.core.errors import check
 from modicum.planner.allocating.engines import EngineOf
 from modicum.planner.allocating.optimal import BestEachRound, Optimum
 from modicum.planner.allocating.problem import Booleans, Integers
 from modicum.planner.simulating.capacity import refuse_overflow
 from modicum.planner.simulating.setting import SOLVERS, Setting, prices
 from modicum.planner.simulating.worlds import World, world_of
+from modicum.planner.verifying import verify
 from modicum.workloads.mechanisms import SIZES
 from modicum.workloads.model import Requests, Workload
 
@@ -147,6 +149,10 @@ def play(
         problem = world.problem(batch, number)
         done(number, "problem")
         accepted = allocate(problem, world.engine(problem, engine_of(problem)))
+        check(
+            not verify(problem, np.flatnonzero(accepted)),
+            "PLAN-5: what is accepted fits, by code that shares nothing with who chose",
+        )
         done(number, "allocate")
         world.spend(problem, batch, accepted)
         accepted_in[tried[accepted]] = number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -206,6 +207,11 @@ class _WantedByAll:
         self.alone = engine.alone
         self.favored = engine.favored
         self.greedy = engine.greedy
+
+    def valued(self, weights: Integers) -> _WantedByAll:
+        """Return an engine for the same problem, if requests had other weights."""
+        problem = replace(self._problem, weights=weights)
+        return _WantedByAll(problem, self._engine.valued(weights))
 
     def contests(self, alive: Booleans) -> Contests:
         """Return what requests compete for if all of them want everything."""
