@@ -1,4 +1,12 @@
-"""Planning: which users are active when, and how much of their budget is open."""
+"""Planning: who is active when, which requests to accept, what a workload would get.
+
+`rotation`, `unlocking` and `outlook` say who is active and how much of a budget is
+open. `rounds` makes the problem of a round out of requests and of what was spent;
+`allocating` solves it; `verifying` looks at every solution once more, and `explaining`
+says what stands in a request's way. `simulating` does all that for made-up workloads.
+A new solver goes into `allocating` and gets its name in `simulating.setting`; a new way
+to be charged is a new module of `rounds`.
+"""
 
 from modicum.planner.outlook import Choice, Outlook, RoundOutlook, look_ahead
 from modicum.planner.rotation import Rotation

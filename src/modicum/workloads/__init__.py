@@ -1,4 +1,9 @@
-"""Seeded generators of believable work: organizations and their releases."""
+"""Seeded generators of believable work: organizations, and requests to plan for.
+
+`acme_health` is an example organization. `cohere` and `dpolicy` make requests of the
+published evaluations, in columns (`model`), of types that our accounting prices
+(`request_types`, `mechanisms`; `published` for how the originals priced them).
+"""
 
 from modicum.workloads.acme_health import past_releases
 

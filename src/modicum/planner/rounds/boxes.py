@@ -7,9 +7,8 @@ attribute is cut finely, and it has no ends, a ring is quicker: see `ring`.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
@@ -17,7 +16,8 @@ import numpy as np
 
 from modicum.core.errors import Code, InputError, check
 from modicum.core.errors import Problem as Mistake
-from modicum.planner.allocating.problem import SUM_MAX, Booleans, Integers, Problem
+from modicum.planner.allocating.problem import Booleans, Integers, Problem
+from modicum.planner.rounds.history import History, check_adds_up, left_to_groups
 from modicum.planner.rounds.ring import ascending
 
 #: By axis, the first value and the one after the last.
@@ -128,10 +128,7 @@ def spent_in(regions: Regions, costs: Integers, accepted: Booleans) -> SpentBoxe
     Raises:
         InputError: If they are cut into too many cells.
     """
-    check(
-        int(costs[accepted].max(initial=0)) * max(1, len(costs)) < SUM_MAX,
-        "PLAN-3: what a round spends adds up to an integer",
-    )
+    check_adds_up(costs, accepted)
     chosen = np.flatnonzero(accepted).tolist()
     kept = Regions(regions.sizes, tuple(regions.boxes[one] for one in chosen))
     cuts = _few([kept.cuts()])
@@ -141,21 +138,7 @@ def spent_in(regions: Regions, costs: Integers, accepted: Booleans) -> SpentBoxe
     return SpentBoxes(cuts, total)
 
 
-@dataclass
-class BoxHistory:
-    """What the last rounds spent. Mutable, and owned by one caller.
-
-    Attributes:
-        rounds: The latest first; no more than some group was active in.
-    """
-
-    rounds: deque[SpentBoxes] = field(default_factory=deque)
-
-    def add(self, spent: SpentBoxes, keep: int) -> None:
-        """Remember a round, and forget those before the last `keep`."""
-        self.rounds.appendleft(spent)
-        while len(self.rounds) > keep:
-            self.rounds.pop()
+BoxHistory: TypeAlias = History[SpentBoxes]
 
 
 def box_problem(
@@ -183,10 +166,11 @@ def box_problem(
     """
     own = regions.cuts()
     cuts = _few([own, *(past.cuts for past in history.rounds)])
-    left = _left(cuts, caps, history)
+    groups, coordinates = caps.shape
     place = _place_of_cell(own, cuts)
     in_order = np.argsort(place, kind="stable")
-    groups, coordinates = caps.shape
+    spent = (past.at(cuts).reshape(-1, coordinates) for past in history.rounds)
+    left = left_to_groups(caps, len(place), spent)
     places = prod(map(len, own))
     first = np.searchsorted(place[in_order], np.arange(places + 1))
     run_first, run_start, run_stop = _runs(regions, own)
@@ -204,23 +188,6 @@ def box_problem(
         extent=_extent(own, regions.sizes),
         fresh=fresh,
     )
-
-
-def _left(cuts: Cuts, caps: Integers, history: BoxHistory) -> Integers:
-    """Return what is left, by cell in the order of the axes, group and coordinate."""
-    groups, coordinates = caps.shape
-    shape = tuple(map(len, cuts))
-    left = np.empty((prod(shape), groups, coordinates), np.int64)
-    gone = np.zeros((*shape, coordinates), np.int64)
-    for group in range(groups):
-        if 0 < group <= len(history.rounds):
-            gone += history.rounds[group - 1].at(cuts)
-            check(
-                int(gone.max(initial=0)) < SUM_MAX,
-                "PLAN-3: what rounds spent adds up to an integer",
-            )
-        np.subtract(caps[group], gone.reshape(-1, coordinates), out=left[:, group])
-    return left
 
 
 def _place_of_cell(own: Cuts, cuts: Cuts) -> Integers:

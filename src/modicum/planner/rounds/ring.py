@@ -8,13 +8,13 @@ spent: nothing is stored by group.
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
-from modicum.core.errors import check
-from modicum.planner.allocating.problem import SUM_MAX, Booleans, Integers, Problem
+from modicum.planner.allocating.problem import Booleans, Integers, Problem
+from modicum.planner.rounds.history import History, check_adds_up, left_to_groups
 
 
 def ascending(values: Integers) -> Integers:
@@ -103,10 +103,7 @@ def spent_on(ranges: Ranges, costs: Integers, accepted: Booleans) -> Spent:
             never fits either, and could not be added up.
         accepted: (n,).
     """
-    check(
-        int(costs[accepted].max(initial=0)) * max(1, len(costs)) < SUM_MAX,
-        "PLAN-3: what a round spends adds up to an integer",
-    )
+    check_adds_up(costs, accepted)
     kept = Ranges(ranges.size, ranges.start[accepted], ranges.width[accepted])
     cuts = kept.cuts()
     first, start, stop = kept.runs(cuts)
@@ -120,21 +117,7 @@ def spent_on(ranges: Ranges, costs: Integers, accepted: Booleans) -> Spent:
     return Spent(cuts[changes], total[changes])
 
 
-@dataclass
-class RingHistory:
-    """What the last rounds spent. Mutable, and owned by one caller.
-
-    Attributes:
-        rounds: The latest first; no more than some group was active in.
-    """
-
-    rounds: deque[Spent] = field(default_factory=deque)
-
-    def add(self, spent: Spent, keep: int) -> None:
-        """Remember a round, and forget those before the last `keep`."""
-        self.rounds.appendleft(spent)
-        while len(self.rounds) > keep:
-            self.rounds.pop()
+RingHistory: TypeAlias = History[Spent]
 
 
 def ring_problem(
@@ -160,16 +143,8 @@ def ring_problem(
     cuts = ranges.cuts()
     cells = ascending(np.concatenate([cuts, *(past.cuts for past in history.rounds)]))
     groups, coordinates = caps.shape
-    left = np.empty((len(cells), groups, coordinates), np.int64)
-    gone = np.zeros((len(cells), coordinates), np.int64)
-    for group in range(groups):
-        if 0 < group <= len(history.rounds):
-            gone += history.rounds[group - 1].at(cells)
-            check(
-                int(gone.max(initial=0)) < SUM_MAX,
-                "PLAN-3: what rounds spent adds up to an integer",
-            )
-        np.subtract(caps[group], gone, out=left[:, group])
+    spent = (past.at(cells) for past in history.rounds)
+    left = left_to_groups(caps, len(cells), spent)
     place = np.searchsorted(cuts, cells, side="right") - 1
     cell_first = np.searchsorted(place, np.arange(len(cuts) + 1))
     first, start, stop = ranges.runs(cuts)

@@ -1,0 +1,77 @@
+"""What earlier rounds spent, and what that leaves to groups of different ages."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from modicum.core.errors import check
+from modicum.planner.allocating.problem import SUM_MAX, Booleans, Integers
+
+_Spent = TypeVar("_Spent")
+
+
+@dataclass
+class History(Generic[_Spent]):
+    """What the last rounds spent. Mutable, and owned by one caller.
+
+    Attributes:
+        rounds: The latest first; no more than some group was active in.
+    """
+
+    rounds: deque[_Spent] = field(default_factory=deque)
+
+    def add(self, spent: _Spent, keep: int) -> None:
+        """Remember a round, and forget those before the last `keep`."""
+        self.rounds.appendleft(spent)
+        while len(self.rounds) > keep:
+            self.rounds.pop()
+
+
+def left_to_groups(caps: Integers, cells: int, spent: Iterable[Integers]) -> Integers:
+    """Return what is left to each group in each cell.
+
+    All active groups are charged alike: a group of age k was charged the last k - 1
+    rounds.
+
+    Args:
+        caps: (groups, a) what each active group may have spent by now in all, the
+            youngest first.
+        cells: How many cells there are.
+        spent: By round, the latest first, what it spent: (cells, a).
+
+    Returns:
+        (cells, groups, a).
+    """
+    groups, coordinates = caps.shape
+    left = np.empty((cells, groups, coordinates), np.int64)
+    gone = np.zeros((cells, coordinates), np.int64)
+    rounds = iter(spent)
+    for group in range(groups):
+        past = next(rounds, None) if group else None
+        if past is not None:
+            gone += past
+            check(
+                int(gone.max(initial=0)) < SUM_MAX,
+                "PLAN-3: what rounds spent adds up to an integer",
+            )
+        np.subtract(caps[group], gone, out=left[:, group])
+    return left
+
+
+def check_adds_up(costs: Integers, accepted: Booleans) -> None:
+    """Check that what is accepted in a round can be added up.
+
+    Args:
+        costs: (n, a), each at most one more than a balance ever holds: what is more
+            never fits either, and could not be added up.
+        accepted: (n,).
+    """
+    check(
+        int(costs[accepted].max(initial=0)) * max(1, len(costs)) < SUM_MAX,
+        "PLAN-3: what a round spends adds up to an integer",
+    )
