@@ -44,6 +44,8 @@ PUBLISHED = ROOT / "bench" / "published" / "dpolicy.csv"
 #: Each total with what S1 makes of it for what is published.
 TOTALS = {3: "1.7", 5: "1.83", 7: "1.9", 10: "2", 15: "2.25", 20: "2.5"}
 DELTA = Fraction(1, 10**7)
+BEGIN = "*Made by `bench/reproduce_dpolicy.py --write-docs`.* <!-- tables -->"
+END = "*End of what the program made.* <!-- end of tables -->"
 OURS, TOTAL_ONLY = "dpolicy", "cohere"
 #: What reads a static attribute is charged to every month; not done in the original.
 EVERYWHERE = "every month"
@@ -340,10 +342,9 @@ def main() -> None:
 def write_docs(text: str) -> None:
     """Put the tables into the page, between its two marks."""
     page = PAGE.read_text("utf-8")
-    before, rest = page.split("<!-- tables -->\n")
-    _, after = rest.split("<!-- end of tables -->\n")
-    marks = "<!-- tables -->\n", "<!-- end of tables -->\n"
-    PAGE.write_text(f"{before}{marks[0]}{text}\n{marks[1]}{after}", "utf-8")
+    before, rest = page.split(BEGIN)
+    _, after = rest.split(END)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", "utf-8")
 
 
 if __name__ == "__main__":

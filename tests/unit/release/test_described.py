@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import pytest
 from budget import examples
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from modicum.accounting import Loss
@@ -156,7 +156,13 @@ def test_most_of_what_is_generated_has_a_price() -> None:
     """Else the test above would say little."""
     kinds: set[str] = set()
 
-    @settings(max_examples=150, deadline=None, derandomize=True, database=None)
+    @settings(
+        max_examples=150,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow],  # A busy machine is no mistake.
+    )
     @given(data=st.data(), number=st.integers(0, len(VOCABULARIES) - 1))
     def look(data: st.DataObject, number: int) -> None:
         vocabulary = VOCABULARIES[number]

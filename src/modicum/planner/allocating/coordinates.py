@@ -26,7 +26,7 @@ def deciding(costs: Integers, caps: Integers) -> Integers:
         The implementation of Küchler et al. 2024 (S&P) drops orders like this.
 
     Examples:
-        >>> deciding(np.array([[2, 3, 9], [4, 5, 20]]), np.array([10, 10, 30])).tolist()
+        >>> deciding(np.array([[2, 3, 9], [4, 5, 6]]), np.array([10, 10, 30])).tolist()
         [0, 2]
     """
     exact_costs = [[int(cost) for cost in row] for row in costs]
