@@ -459,6 +459,8 @@ def test_who_interrupts_is_answered() -> None:
     starter = (  # It is interrupted once it stands in line for the turn.
         "import os, pathlib, signal, threading, time\n"
         "from modicum.cli.main import main\n"
+        # Else a shell's background job, which ignores interrupts, hands that on.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def is_in_line():\n"
         "    files = list(pathlib.Path('/proc/self/fd').iterdir())\n"
         "    return any(os.path.realpath(one).endswith('.queue') for one in files)\n"

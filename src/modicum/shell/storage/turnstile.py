@@ -179,14 +179,15 @@ def _take(
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         taken, given_up = threading.Event(), threading.Event()
-        threading.Thread(
+        waiting = threading.Thread(
             target=_wait,
             args=(os.dup(descriptor), kind, taken, given_up),
             name="modicum-turn",
             daemon=True,
-        ).start()
+        )
         left = max(0.0, deadline - time.monotonic())
         try:
+            waiting.start()  # An interruption may come as soon as it runs.
             if not (meanwhile or Meanwhile()).wait(taken, left):
                 raise TurnTimeoutError from None
         except BaseException:
