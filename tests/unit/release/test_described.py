@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from decimal import Decimal
+from itertools import combinations
 from typing import Any, TypeAlias
 
 import pytest
 from budget import examples
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, seed, settings
 from hypothesis import strategies as st
 
 from modicum.accounting import Loss
@@ -98,9 +99,9 @@ def mechanisms(draw: st.DrawFn, units: tuple[str, ...]) -> Written:
     kind = draw(st.sampled_from(sorted(KINDS)))
     one: Written = {"name": draw(st.sampled_from("abc")), "mechanism": kind}
     one |= draw(parts)
-    stated = draw(st.lists(st.sampled_from(units), min_size=1, unique=True))
-    if draw(st.booleans()):
-        stated = list(units)
+    sizes = range(1, len(units) + 1)
+    subsets = [some for size in sizes for some in combinations(units, size)]
+    stated = draw(st.sampled_from([*subsets, units]))
     norm = KINDS[kind].norm
     plain = st.sampled_from([1, 2, 3])
     if norm is not None and draw(st.booleans()):
@@ -154,15 +155,10 @@ def test_what_was_asked_for_costs_the_same_again(
 
 def test_most_of_what_is_generated_has_a_price() -> None:
     """Else the test above would say little."""
-    kinds: set[str] = set()
+    wanted = {*KINDS, "declared", "computed", "2 x user", "31 x day"}
+    found: set[str] = set()
 
-    @settings(
-        max_examples=150,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=[HealthCheck.too_slow],  # A busy machine is no mistake.
-    )
+    @settings(max_examples=150, deadline=None, database=None)
     @given(data=st.data(), number=st.integers(0, len(VOCABULARIES) - 1))
     def look(data: st.DataObject, number: int) -> None:
         vocabulary = VOCABULARIES[number]
@@ -170,12 +166,15 @@ def test_most_of_what_is_generated_has_a_price() -> None:
             one = asked(data.draw(mechanisms(vocabulary.units)), vocabulary)
         except InputError:
             return
-        kinds.add(one.mechanism.kind)
-        kinds.update(one.sources.values())
+        found.add(one.mechanism.kind)
+        found.update(one.sources.values())
 
-    look()
-    assert kinds >= {*KINDS, "declared", "computed", "2 x user", "31 x day"}
-    assert len(kinds) > 20
+    # Some are rare, and what hypothesis draws depends on the modules at hand.
+    for number in range(50):
+        if not (wanted <= found and len(found) > 20):
+            seed(number)(look)()
+    assert wanted <= found
+    assert len(found) > 20
 
 
 def test_days_that_are_read_change_the_price() -> None:
