@@ -54,7 +54,7 @@ def setting_to_dict(setting: Setting) -> dict[str, object]:
         setting: How.
     """
     from modicum.accounting.budgets import budget_text
-    from modicum.planner.unlocking import Unlocking
+    from modicum.accounting.filters.unlocking import Unlocking
 
     schedule = setting.schedule
     slack = json_amount(schedule.slack) if isinstance(schedule, Unlocking) else AT_ONCE

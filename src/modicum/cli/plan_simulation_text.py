@@ -149,7 +149,7 @@ def _table(first: str, *rest: str) -> Table:
 
 def _setting_text(setting: Setting) -> str:
     from modicum.accounting.budgets import budget_text
-    from modicum.planner.unlocking import Unlocking
+    from modicum.accounting.filters.unlocking import Unlocking
 
     schedule = setting.schedule
     if isinstance(schedule, Unlocking):

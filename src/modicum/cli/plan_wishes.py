@@ -15,8 +15,8 @@ from modicum.cli.plan_options import AT_ONCE
 
 if TYPE_CHECKING:
     from modicum.accounting.budgets import ApproxBudget
+    from modicum.accounting.filters.unlocking import Schedule
     from modicum.planner.simulating.setting import Setting
-    from modicum.planner.unlocking import Schedule
     from modicum.workloads.model import Workload
 
 #: More planners than that are not seen side by side.
@@ -195,7 +195,7 @@ def _budget(eps: str, delta: str) -> ApproxBudget:
 
 
 def _schedule(active: int, slack: str) -> Schedule:
-    from modicum.planner.unlocking import AtOnce, Unlocking
+    from modicum.accounting.filters.unlocking import AtOnce, Unlocking
 
     if slack == AT_ONCE:
         return AtOnce(active)

@@ -5,7 +5,8 @@ no floats, clock, randomness or files are involved.
 """
 
 from modicum.ledger.deciding.balances import Balances
-from modicum.ledger.deciding.decide import RuleLoss, Verdict, decide
+from modicum.ledger.deciding.decide import Verdict, decide
+from modicum.ledger.deciding.rule_loss import RuleLoss
 from modicum.ledger.log.chain import (
     GENESIS,
     ChainBreakError,

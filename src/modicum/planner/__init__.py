@@ -8,9 +8,9 @@ A new solver goes into `allocating` and gets its name in `simulating.setting`; a
 to be charged is a new module of `rounds`.
 """
 
+from modicum.accounting.filters.unlocking import AtOnce, Schedule, Unlocking
 from modicum.planner.outlook import Choice, Outlook, RoundOutlook, look_ahead
 from modicum.planner.rotation import Rotation
-from modicum.planner.unlocking import AtOnce, Schedule, Unlocking
 
 __all__ = [
     "AtOnce",

@@ -16,8 +16,8 @@ import hmac
 from dataclasses import dataclass
 from datetime import date
 
+from modicum.accounting.filters.unlocking import ROUNDS_MAX, out_of_range
 from modicum.core.errors import Code, InputError, Problem
-from modicum.planner.unlocking import ROUNDS_MAX, out_of_range
 
 #: Users wait for their group at most so many rounds: a century of weeks.
 HORIZON_MAX = 5200

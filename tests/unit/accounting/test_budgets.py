@@ -30,9 +30,11 @@ from modicum.accounting.losses import total_of
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError
 from modicum.core.yaml_reader import read_document
+from modicum.ledger.deciding.alone import by_itself
 from modicum.ledger.deciding.amounts import amounts, sums
 from modicum.ledger.deciding.balances import Balances
-from modicum.ledger.deciding.decide import RuleLoss, by_itself, over_history
+from modicum.ledger.deciding.decide import over_history
+from modicum.ledger.deciding.rule_loss import RuleLoss
 from modicum.policy.budget_maps import apply_map, parse_map
 from modicum.policy.compile import compile_text
 from modicum.release import parse_release, price

@@ -16,7 +16,7 @@ from modicum.accounting.grid import RHO
 from modicum.core.exact import LOSS_UNIT
 from modicum.ledger import Balances, RecordedRelease, decide
 from modicum.ledger.cells import cutting
-from modicum.ledger.deciding.decide import RuleLoss
+from modicum.ledger.deciding.rule_loss import RuleLoss
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
 from modicum.workspace.decision import Decision

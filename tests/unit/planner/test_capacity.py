@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from modicum.accounting import ApproxBudget
+from modicum.accounting.filters.unlocking import AtOnce, Unlocking
 from modicum.core.errors import Code, InputError
 from modicum.planner.allocating.with_numpy import NumpyEngine
 from modicum.planner.simulating.setting import Setting
 from modicum.planner.simulating.simulation import simulate
-from modicum.planner.unlocking import AtOnce, Unlocking
 from modicum.workloads.cohere import Recipe, cohere
 from modicum.workloads.model import Workload
 

@@ -12,6 +12,7 @@ from budget import examples, seed
 from oracle.planning import violations
 from samples.planned import LARGE, SMALL, dpk, numbers, some_problem, world_of
 
+from modicum.accounting.filters.unlocking import AtOnce, Schedule, Unlocking
 from modicum.planner.allocating.problem import Problem
 from modicum.planner.allocating.steady import (
     RESERVE,
@@ -23,7 +24,6 @@ from modicum.planner.allocating.steady import (
 )
 from modicum.planner.allocating.with_numba import NumbaEngine
 from modicum.planner.allocating.with_numpy import NumpyEngine
-from modicum.planner.unlocking import AtOnce, Schedule, Unlocking
 
 
 def drawn(name: str, count: int) -> list[Problem]:

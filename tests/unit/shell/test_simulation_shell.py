@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from modicum.accounting import ApproxBudget
+from modicum.accounting.filters.unlocking import AtOnce, Unlocking
 from modicum.core.errors import Code, InputError
 from modicum.planner.simulating.setting import SOLVERS, Setting
 from modicum.planner.simulating.simulation import simulate
-from modicum.planner.unlocking import AtOnce, Unlocking
 from modicum.shell import simulation as shell
 from modicum.shell.simulation import (
     STEPS,

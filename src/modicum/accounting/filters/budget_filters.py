@@ -14,7 +14,7 @@ has is a constant of its name, so a looser budget never admits less. The filter
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
@@ -42,7 +42,7 @@ from modicum.accounting.grid import (
     order_index,
 )
 from modicum.accounting.losses import Total
-from modicum.core.errors import Code, InputError, Problem
+from modicum.core.errors import Code, InputError, Problem, check
 from modicum.core.exact import floor_units, number_text
 
 
@@ -104,6 +104,23 @@ class Filter:
             total.units(index) <= min(cap, INFINITE - 1) for index, cap in self.caps
         )
 
+    def unlocked(self, share: Fraction) -> Filter:
+        """Return what is admitted while only a part of the budget may be used.
+
+        Args:
+            share: The part, from 0 to 1. Caps are rounded down.
+
+        Examples:
+            >>> Filter(((0, 7),), 5).unlocked(Fraction(1, 2))
+            Filter(caps=((0, 3),), delta_cap=2, enforced=True, every=False)
+        """
+        check(0 <= share <= 1, "a share is from 0 to 1")
+        return replace(
+            self,
+            caps=tuple((index, _part(cap, share)) for index, cap in self.caps),
+            delta_cap=_part(self.delta_cap, share),
+        )
+
     def fullness(self, total: Total) -> Fraction:
         """Return how full a composed loss makes the budget; above 1 if over it."""
         if total.units(DELTA) > self.delta_cap:
@@ -125,6 +142,10 @@ class Filter:
             return None
         decides = max if self.every else min
         return decides(self.caps, key=lambda cap: _filled(total.units(cap[0]), cap[1]))
+
+
+def _part(cap: int, share: Fraction) -> int:
+    return cap * share.numerator // share.denominator
 
 
 def _filled(units: int, cap: int) -> Fraction:

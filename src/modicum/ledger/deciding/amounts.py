@@ -15,7 +15,7 @@ from modicum.accounting.filters.budget_filters import (
 )
 from modicum.accounting.grid import DELTA, INFINITE, coordinate_name
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
-from modicum.ledger.deciding.decide import RuleLoss
+from modicum.ledger.deciding.rule_loss import RuleLoss
 from modicum.policy.rules import Stage
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from modicum.core.errors import check
+from modicum.ledger.deciding.alone import allows_alone
 from modicum.ledger.deciding.balances import Balances
-from modicum.ledger.deciding.decide import allows_alone
 from modicum.ledger.log.recorded import RecordedRelease
 from modicum.ledger.quick.engines import Engine, EngineOf
 from modicum.ledger.quick.layout import Asked, layout_of

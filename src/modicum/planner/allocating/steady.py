@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from modicum.accounting.filters.unlocking import Schedule
 from modicum.planner.allocating.engines import Engine
 from modicum.planner.allocating.guided import guided
 from modicum.planner.allocating.problem import Booleans, Integers, Numbers, Problem
 from modicum.planner.allocating.scores import by_score, efficiencies, per_run
-from modicum.planner.unlocking import Schedule
 
 #: Chooses among requests, given which part of its weight each is worth.
 Choose: TypeAlias = Callable[[Problem, Engine, Numbers], Booleans]

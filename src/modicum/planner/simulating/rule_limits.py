@@ -9,11 +9,11 @@ from typing import TypeAlias
 import numpy as np
 
 from modicum.accounting import Filter, Loss
+from modicum.accounting.filters.unlocking import Schedule
 from modicum.accounting.grid import DELTA, EPS
 from modicum.planner.allocating.coordinates import deciding
 from modicum.planner.allocating.problem import Integers
 from modicum.planner.rounds.ruled import NEVER, Clauses
-from modicum.planner.unlocking import Schedule
 
 #: Coordinates with their caps, of which one must hold.
 Clause: TypeAlias = tuple[tuple[int, int], ...]

@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from modicum.accounting import ApproxBudget, filter_for
+from modicum.accounting.filters.unlocking import Schedule, Unlocking
 from modicum.accounting.grid import DELTA
 from modicum.core.errors import Code, InputError, Problem
 from modicum.planner.allocating.allocators import GREEDY, Allocate
@@ -17,7 +18,6 @@ from modicum.planner.allocating.coordinates import deciding
 from modicum.planner.allocating.optimal import BestEachRound
 from modicum.planner.allocating.problem import Integers
 from modicum.planner.allocating.steady import Steady, as_guided, reserve_under
-from modicum.planner.unlocking import Schedule, Unlocking
 from modicum.workloads.request_types import Pricing, RequestType
 
 #: What every user is promised if nothing else is said.

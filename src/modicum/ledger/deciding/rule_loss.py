@@ -1,0 +1,46 @@
+"""What one rule says to a release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from modicum.accounting import Filter, Total
+from modicum.policy import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLoss:
+    """What one rule says to a release; the module `amounts` puts it in numbers.
+
+    Of all cells that the release touches, it is the fullest: one that denies, if any
+    does.
+
+    Attributes:
+        rule: The rule.
+        allowed: Whether it lets the release pass.
+        before: What the cell was charged before; nothing for a rule that looks at
+            one release alone.
+        alone: What this release adds.
+        own_filter: What the rule admits; for a rule that looks at one release
+            alone, only its cap on the mechanisms' own deltas is used.
+        filter_name: The policy's filter.
+        report_delta: The delta at which the loss is also shown, if one is known.
+        cell: The cell in words; empty if the rule has one cell only.
+        denying: How many cells deny.
+    """
+
+    rule: Rule
+    allowed: bool
+    before: Total
+    alone: Total
+    own_filter: Filter
+    filter_name: str
+    report_delta: Fraction | None
+    cell: str = ""
+    denying: int = 0
+
+    @property
+    def together(self) -> Total:
+        """What the cell would be charged in all."""
+        return self.before.joined(self.alone)
