@@ -8,6 +8,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from modicum.accounting import Budget
+from modicum.accounting.filters.unlocking import Unlocking
 from modicum.core.errors import Mark
 from modicum.policy.budget_maps import BudgetMap
 from modicum.policy.predicates import Predicate
@@ -139,6 +140,31 @@ class Approval:
     mark: Mark | None
 
 
+class Retired(Enum):
+    """What becomes of the budget of user groups that are active no more."""
+
+    FIRST_COME = "first-come"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class RotationRule:
+    """How user groups take turns: what part of its budget each may have used.
+
+    It holds for the rules over history of every unit whose instances stay in one user
+    group for life.
+
+    Attributes:
+        schedule: What is unlocked at each age of an active group.
+        retired: What becomes of what is left when a group retires.
+        mark: Where it stands.
+    """
+
+    schedule: Unlocking
+    retired: Retired
+    mark: Mark | None = field(default=None, compare=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """A policy file, read and checked.
@@ -160,6 +186,7 @@ class Policy:
         approvals: Who must agree to which releases.
         activation: Who must agree before another policy takes this one's place; None
             if nobody must.
+        rotation: How user groups take turns; None if they do not.
         disclosed_invariants: Facts that are published outside differential privacy.
         label_marks: Where the labels stand.
         roles_mark: Where the roles stand.
@@ -180,6 +207,7 @@ class Policy:
     roles: Mapping[str, tuple[str, ...]] | None = None
     approvals: tuple[Approval, ...] = ()
     activation: Approval | None = None
+    rotation: RotationRule | None = None
     disclosed_invariants: tuple[str, ...] = ()
     label_marks: Mapping[str, Mark | None] = field(default_factory=dict)
     roles_mark: Mark | None = None

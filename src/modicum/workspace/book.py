@@ -104,7 +104,7 @@ class Book:
             return
         if self.state.seq == 0:
             self._awaits_policy = compiled is None
-            self._followed = Followed(compiled, ()) if compiled else None
+            self._followed = Followed(compiled, self.state) if compiled else None
         elif self._resumable is not None:
             self._resume(compiled or self.active(), self._resumable)
 
@@ -116,10 +116,11 @@ class Book:
             and snapshot.policy == compiled.policy.digest
         ):
             try:
-                balances = Balances.restored(compiled, snapshot.balances)
+                planning = self.state.planning
+                balances = Balances.restored(compiled, snapshot.balances, planning)
             except ValueError:
                 return  # They are made anew from the log.
-            self._followed = Followed(compiled, self.state.policies, balances)
+            self._followed = Followed(compiled, self.state, balances)
 
     def snapshot(self) -> Snapshot:
         """Return what is known at the head, for a fast start later."""
@@ -148,7 +149,7 @@ class Book:
         if not self.state.releases:
             compiled = self.active() if awaited else followed and followed.compiled
             if compiled:
-                self._followed = Followed(compiled, self.state.policies)
+                self._followed = Followed(compiled, self.state)
 
     # --- what it says ---
 
@@ -188,7 +189,7 @@ class Book:
             changes: Iterable[LossChange] = ()
             if self.state.releases:
                 changes = loss_changes(read(0), self.state)
-            known = followed_from(compiled, self.state.policies, changes)
+            known = followed_from(compiled, self.state, changes)
             self._followed = known
         return known
 

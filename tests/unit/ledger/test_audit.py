@@ -400,7 +400,7 @@ state = State()
 for record in records:
     fold(state, record)
 compiled = compile_text(state.policy.text.encode(), "active")
-balances = followed_from(compiled, state.policies, loss_changes(records, state))
+balances = followed_from(compiled, state, loss_changes(records, state))
 snapshot = Snapshot(state, state.policy.digest, balances.balances.dump())
 import hashlib
 print(audit(records).state_digest, hashlib.sha256(write_snapshot(snapshot)).hexdigest())

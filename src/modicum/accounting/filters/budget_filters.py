@@ -115,6 +115,8 @@ class Filter:
             Filter(caps=((0, 3),), delta_cap=2, enforced=True, every=False)
         """
         check(0 <= share <= 1, "a share is from 0 to 1")
+        if share == 1:
+            return self
         return replace(
             self,
             caps=tuple((index, _part(cap, share)) for index, cap in self.caps),

@@ -109,6 +109,10 @@ class Spent(NamedTuple):
         everywhere = None if self.everywhere is None else self.everywhere[rules]
         return Spent(self.sums, everywhere, self.lines[rules])
 
+    def within(self, pieces: Integers | Booleans) -> Spent:
+        """Return the same for some of the pieces."""
+        return Spent(self.sums, self.everywhere, self.lines[:, pieces])
+
     def units(self, column: int) -> tuple[Integers | int, Integers]:
         """Return a coordinate of both; `INFINITE` where it is infinite."""
         elsewhere = self.sums.units(self.lines, column)

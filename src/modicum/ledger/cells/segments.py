@@ -90,12 +90,16 @@ class SegmentsThen:
 
     def box(self, overlay: Overlay, place: int) -> Box:
         """Return a box of a piece of an overlay of that time."""
+        return self.all_boxes(overlay, place)[0]
+
+    def all_boxes(self, overlay: Overlay, place: int) -> list[Box]:
+        """Return the boxes that make up a piece of an overlay of that time."""
         segment = int(overlay.segments[place])
+        pieces = overlay.pieces.get(segment)
+        if pieces is None:
+            return self.boxes(segment)
         sides = tuple(map(bool, overlay.inside[place]))
-        for box, own in overlay.pieces.get(segment, ()):
-            if own == sides:
-                return box
-        return self.boxes(segment)[0]
+        return [box for box, own in pieces if own == sides] or self.boxes(segment)
 
     def boxes(self, segment: int) -> list[Box]:
         """Return the boxes that make up a segment."""

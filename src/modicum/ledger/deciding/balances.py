@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,10 @@ from modicum.ledger.cells.segments import SEGMENTS_MAX
 from modicum.ledger.deciding.charged import charged, moved
 from modicum.ledger.deciding.limits import Limits
 from modicum.ledger.deciding.matching import Matched, Matching, facts_of
+from modicum.ledger.deciding.unlocked import WHOLE, Unlocked
 from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
 from modicum.ledger.log.release_format import likeness
+from modicum.ledger.state.planning import Planning
 from modicum.policy import CompiledPolicy, Rule, RuleSet
 from modicum.release import Part, Vocabulary
 from modicum.release.memory import Memory
@@ -69,10 +72,13 @@ class Balances:
         history: All releases that were ever brought in, in the order of the log.
         segments_max: How many segments the instances of a unit are divided into at
             most; beyond, releases are charged to whole segments.
+        planning: Rounds and user groups up to the same head; somebody else moves it
+            on. By default nothing was planned yet.
 
     Attributes:
         compiled: The policy.
         limits: What its rules admit.
+        unlocked: What part of that may have been used by now.
     """
 
     def __init__(
@@ -81,9 +87,11 @@ class Balances:
         history: Iterable[Brought] = (),
         *,
         segments_max: int = SEGMENTS_MAX,
+        planning: Planning | None = None,
     ) -> None:
         self.compiled = compiled
         self.limits = Limits(compiled)
+        self.unlocked = Unlocked(compiled.policy.rotation, planning or Planning())
         self._segments_max = segments_max
         self._vocabulary = compiled.policy.vocabulary
         self._matching = Matching(compiled)
@@ -100,7 +108,7 @@ class Balances:
         self._regions: dict[object, tuple[Region, ...]] = {}
         #: What was asked last: who is decided is mostly charged next.
         self._last: tuple[RecordedRelease, int, tuple[Charges, ...]] | None = None
-        self._filters: dict[tuple[int, ...], Integers] = {}
+        self._filters: dict[object, Integers] = {}
         for one in history:
             if one.counts:
                 self.charge(one.release, one.day)
@@ -119,18 +127,22 @@ class Balances:
 
     @classmethod
     def restored(
-        cls, compiled: CompiledPolicy, dumped: Mapping[str, bytes]
+        cls,
+        compiled: CompiledPolicy,
+        dumped: Mapping[str, bytes],
+        planning: Planning | None = None,
     ) -> Balances:
         """Return the balances that were dumped under the same policy.
 
         Args:
             compiled: The policy.
             dumped: What `dump` returned.
+            planning: Rounds and user groups up to the same head.
 
         Raises:
             ValueError: If that cannot be.
         """
-        balances = cls(compiled)
+        balances = cls(compiled, planning=planning)
         if list(dumped) != list(balances._families):
             raise ValueError("the cells are of other units")
         for unit, family in balances._families.items():
@@ -141,16 +153,24 @@ class Balances:
         """Return the cells of a unit."""
         return self._families[unit]
 
-    def filters(self, numbers: tuple[int, ...]) -> Integers:
-        """Return the numbers, in `limits`, of what rules over history admit."""
-        found = self._filters.get(numbers)
+    def filters(self, numbers: tuple[int, ...], share: Fraction = WHOLE) -> Integers:
+        """Return the numbers, in `limits`, of what rules over history admit.
+
+        Args:
+            numbers: The numbers of the rules.
+            share: What part of their budgets may have been used.
+        """
+        # A share is slow to look up; mostly there is but one.
+        key = numbers if share is WHOLE else (numbers, share)
+        found = self._filters.get(key)
         if found is None:
             rules, contexts = self.compiled.rules, len(self.compiled.rules.contexts)
             budgets = (rules.budget(*divmod(one, contexts)) for one in numbers)
-            places = [self.limits.place(budget) for budget in budgets]
+            places = [self.limits.place(budget, share) for budget in budgets]
             if len(self._filters) >= REMEMBERED_MAX:
                 self._filters.clear()
-            found = self._filters[numbers] = np.array(places, dtype=np.int64)
+            found = np.array(places, dtype=np.int64)
+            self._filters[key] = found
         return found
 
     def charged(self, rule: Rule) -> Iterator[tuple[Total, Box | None]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
@@ -21,6 +21,7 @@ from modicum.ledger.deciding.alone import Alone, allows_alone, remembered_alone
 from modicum.ledger.deciding.balances import Balances
 from modicum.ledger.deciding.limits import Limits
 from modicum.ledger.deciding.rule_loss import RuleLoss
+from modicum.ledger.deciding.unlocked import Shares
 from modicum.ledger.log.recorded import RecordedRelease
 from modicum.policy import CompiledPolicy, Rule
 
@@ -41,6 +42,7 @@ class _Findings(NamedTuple):
         space: Where the instances of the unit lie.
         overlay: The regions of the release.
         segments: The segments as they were.
+        unlocked: What part of its limits each cell may have used.
     """
 
     charge: Charge
@@ -51,6 +53,7 @@ class _Findings(NamedTuple):
     space: Space
     overlay: Overlay
     segments: SegmentsThen
+    unlocked: Shares
 
     def denied(self) -> Iterator[int]:
         """Yield the numbers of the rules that deny."""
@@ -62,6 +65,7 @@ class _Findings(NamedTuple):
         for place, number in enumerate(charge.numbers):
             rule, worst = compiled.rules[number], int(self.worst[place])
             box = self.segments.box(self.overlay, int(charge.places[worst]))
+            share = self.unlocked.at(worst)
             yield (
                 number,
                 RuleLoss(
@@ -69,11 +73,12 @@ class _Findings(NamedTuple):
                     allowed=not self.denying[place],
                     before=self.before.total(place),
                     alone=charge.alone.total(worst),
-                    own_filter=compiled.filter_of(rule.budget),
+                    own_filter=compiled.filter_of(rule.budget).unlocked(share),
                     filter_name=compiled.policy.filter_name,
                     report_delta=compiled.report_delta(rule.budget),
                     cell=self.space.words(box),
                     denying=int(self.denying[place]),
+                    share=share,
                 ),
             )
 
@@ -158,13 +163,16 @@ def _findings(
     balances: Balances, family: Family, inquiry: Inquiry, charge: Charge
 ) -> _Findings:
     """Return what some rules of one unit say, in the cells that a release touches."""
-    spent, filters = family.spent(inquiry, charge), balances.filters(charge.numbers)
-    said = _at_a_glance(balances.limits, filters, spent, charge)
+    spent, limits = family.spent(inquiry, charge), balances.limits
+    overlay, then = inquiry.overlay, family.segments.then()
+    unlocked = balances.unlocked.pieces(family.space, overlay, then, charge.places)
+    filters = [balances.filters(charge.numbers, one) for one in unlocked.shares]
+    said = None
+    if len(filters) == 1:
+        said = _at_a_glance(limits, filters[0], spent, charge)
     if said is None:
-        said = _closely(balances.limits, filters, spent, charge)
-    return _Findings(
-        charge, *said, family.space, inquiry.overlay, family.segments.then()
-    )
+        said = _closely(limits, filters, spent, charge, unlocked.of_piece)
+    return _Findings(charge, *said, family.space, overlay, then, unlocked)
 
 
 def _at_a_glance(
@@ -183,15 +191,36 @@ def _at_a_glance(
     return True, none, none, before
 
 
-def _closely(limits: Limits, filters: Integers, spent: Spent, charge: Charge) -> _Said:
-    """Return what rules say, in every cell that a release touches."""
+def _closely(
+    limits: Limits,
+    filters: Sequence[Integers],
+    spent: Spent,
+    charge: Charge,
+    of_piece: Integers | None,
+) -> _Said:
+    """Return what rules say, in every cell that a release touches.
+
+    Args:
+        limits: What the numbers of filters stand for.
+        filters: For each part of the limits that cells may have used, the filters of
+            the rules.
+        spent: What the cells were charged before.
+        charge: What the release asks of them.
+        of_piece: Which of these filters hold in each cell; the first if None.
+    """
     alone = saturated(charge.alone)
-    admitted = limits.admit(filters, spent, alone)
+    if of_piece is None:
+        admitted = limits.admit(filters[0], spent, alone)
+    else:
+        admitted = np.zeros(spent.lines.shape, dtype=np.bool_)
+        for number, own in enumerate(filters):
+            here = of_piece == number
+            admitted[:, here] = limits.admit(own, spent.within(here), alone[here])
     allowed = bool(admitted.all())
-    none: Integers = np.zeros(len(filters), dtype=np.int64)
+    none: Integers = np.zeros(len(charge.numbers), dtype=np.int64)
     worst = none
     if len(charge.places) > 1:
-        columns = limits.first_column(filters)
+        columns = limits.first_column(filters[0])
         found = spent.sums.units(spent.lines, columns[:, None])
         fullness = found // 2 + alone.T[columns] // 2
         worst = np.where(admitted, fullness - INFINITE - 1, fullness).argmax(axis=1)
@@ -239,8 +268,10 @@ def allows(balances: Balances, release: RecordedRelease, day: int = 0) -> bool:
         day: The day on which it is decided, as an ordinal.
     """
     witness = balances.compiled.pruned.witness
+    # Rules are pruned by what they admit in the end, not by how it is unlocked.
+    pruned = balances.unlocked.whole
     return allows_alone(balances, release, day) and all(
-        witness[number] >= 0
+        pruned and witness[number] >= 0
         for family, inquiry in balances.asked(release, day)
         for charge in inquiry.charges
         for number in _findings(balances, family, inquiry, charge).denied()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from modicum.accounting import COORDINATES, Budget
 from modicum.accounting.grid import DELTA, INFINITE, RHO
 from modicum.ledger.cells.cutting import Booleans, Integers
 from modicum.ledger.cells.family import Spent
+from modicum.ledger.deciding.unlocked import WHOLE
 from modicum.policy import CompiledPolicy
 
 #: The cap of a coordinate that a filter does not look at: no sum is within it where
@@ -26,19 +29,25 @@ class Limits:
 
     def __init__(self, compiled: CompiledPolicy) -> None:
         self._compiled = compiled
-        self._places: dict[int, int] = {}
+        self._places: dict[tuple[int, Fraction], int] = {}
         self._kept: list[Budget] = []
         self._lines: list[list[int]] = []
         self._every: list[bool] = []
         self._enforced: list[bool] = []
         self._arrays()
 
-    def place(self, budget: Budget) -> int:
-        """Return the number of a budget's filter."""
-        key = id(budget)  # Far cheaper than its hash; `_kept` keeps it alive.
+    def place(self, budget: Budget, share: Fraction = WHOLE) -> int:
+        """Return the number of a budget's filter, as far as it is unlocked.
+
+        Args:
+            budget: The budget.
+            share: What part of it may have been used.
+        """
+        # The id is far cheaper than a hash of the budget; `_kept` keeps it alive.
+        key = id(budget), share
         found = self._places.get(key)
         if found is None:
-            own = self._compiled.filter_of(budget)
+            own = self._compiled.filter_of(budget).unlocked(share)
             line = [ALWAYS if own.every else NEVER] * COORDINATES
             for index, cap in own.caps:
                 line[index] = min(cap, INFINITE - 1)

@@ -22,12 +22,14 @@ class RuleLoss:
         before: What the cell was charged before; nothing for a rule that looks at
             one release alone.
         alone: What this release adds.
-        own_filter: What the rule admits; for a rule that looks at one release
-            alone, only its cap on the mechanisms' own deltas is used.
+        own_filter: What the rule admits, as far as it is unlocked in the cell; for a
+            rule that looks at one release alone, only its cap on the mechanisms' own
+            deltas is used.
         filter_name: The policy's filter.
         report_delta: The delta at which the loss is also shown, if one is known.
         cell: The cell in words; empty if the rule has one cell only.
         denying: How many cells deny.
+        share: What part of the rule's budget is unlocked in the cell.
     """
 
     rule: Rule
@@ -39,6 +41,7 @@ class RuleLoss:
     report_delta: Fraction | None
     cell: str = ""
     denying: int = 0
+    share: Fraction = Fraction(1)
 
     @property
     def together(self) -> Total:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from modicum.core.errors import ModicumError
 from modicum.ledger.deciding.balances import Balances
@@ -10,7 +10,7 @@ from modicum.ledger.following.retelling import Retelling
 from modicum.ledger.log.chain import ChainBreakError, Record, read_record
 from modicum.ledger.log.events import Event
 from modicum.ledger.log.recorded import RecordedRelease
-from modicum.ledger.state.state import ActivePolicy, LossChange, State
+from modicum.ledger.state.state import LossChange, State
 from modicum.policy import CompiledPolicy
 
 
@@ -74,7 +74,7 @@ class Followed:
 
     Args:
         compiled: The policy.
-        policies: The policies that were activated up to the head, oldest first.
+        state: The state at the head; its owner moves it on.
         balances: The balances at the head; by default nothing was charged.
 
     Attributes:
@@ -84,12 +84,12 @@ class Followed:
     def __init__(
         self,
         compiled: CompiledPolicy,
-        policies: Sequence[ActivePolicy],
+        state: State,
         balances: Balances | None = None,
     ) -> None:
-        self.balances = Balances(compiled) if balances is None else balances
+        self.balances = balances or Balances(compiled, planning=state.planning)
         population = compiled.policy.vocabulary.population
-        self._retelling = Retelling(policies, population)
+        self._retelling = Retelling(state.policies, population)
 
     @property
     def compiled(self) -> CompiledPolicy:
@@ -115,18 +115,16 @@ class Followed:
 
 
 def followed_from(
-    compiled: CompiledPolicy,
-    policies: Sequence[ActivePolicy],
-    changes: Iterable[LossChange],
+    compiled: CompiledPolicy, state: State, changes: Iterable[LossChange]
 ) -> Followed:
     """Return the balances that a policy has, had it always held.
 
     Args:
         compiled: The policy.
-        policies: The policies that were activated up to the head, oldest first.
+        state: The state at the head; its owner moves it on.
         changes: Every loss that came in or was taken back, in the order of the log.
     """
-    followed = Followed(compiled, policies)
+    followed = Followed(compiled, state)
     for change in changes:
         followed.settle(change)
     return followed

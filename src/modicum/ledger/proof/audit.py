@@ -222,7 +222,7 @@ class _Replay:
         if self._again is not None:
             history = loss_changes(self._again(), self.state)
         before = self._followed
-        self._followed = followed_from(compiled, self.state.policies, history)
+        self._followed = followed_from(compiled, self.state, history)
         self._check_accepted(body.accepted, before, seq)
 
     def _check_accepted(

@@ -43,6 +43,10 @@ class QuickBalances:
         pruned: bool = True,
         kernel: EngineOf | None = None,
     ) -> None:
+        check(
+            compiled.policy.rotation is None,
+            "budgets of user groups are unlocked step by step: ask `decide`",
+        )
         self.compiled = compiled
         self._pruned = pruned
         self._empty = Balances(compiled)

@@ -35,16 +35,30 @@ class Planning:
         rounds: The rounds by id, oldest first.
         groups: The user groups that ever might be read, by number.
         plans: The plans that were taken, by id, oldest first.
+        revision: How often rounds or groups changed since this object was made.
     """
 
     rounds: dict[str, RoundOpened] = field(default_factory=dict)
     groups: dict[int, Group] = field(default_factory=dict)
     plans: dict[str, PlanCommitted] = field(default_factory=dict)
+    revision: int = field(default=0, compare=False)
 
     @property
     def present_round(self) -> RoundOpened | None:
         """The round that is open; None before the first."""
         return next(reversed(self.rounds.values()), None)
+
+    def ages(self) -> dict[int, int]:
+        """Return for how many rounds each group has been active, this one included.
+
+        Those that are active no more are left out.
+        """
+        number = {identifier: place for place, identifier in enumerate(self.rounds)}
+        return {
+            group: len(self.rounds) - number[one.since]
+            for group, one in self.groups.items()
+            if not one.until
+        }
 
     def open_round(self, opened: RoundOpened) -> None:
         """Begin a round.
@@ -62,6 +76,7 @@ class Planning:
                     " before"
                 )
         self.rounds[opened.id] = opened
+        self.revision += 1
 
     def activate(self, body: GroupActivated) -> None:
         """Let a user group be read.
@@ -73,6 +88,7 @@ class Planning:
         if body.group in self.groups:
             raise _impossible(f"group {body.group} was activated before")
         self.groups[body.group] = Group(body.round)
+        self.revision += 1
 
     def retire(self, body: GroupRetired) -> None:
         """Let a user group be read no more.
@@ -85,6 +101,7 @@ class Planning:
         if group is None or group.until:
             raise _impossible(f"group {body.group} is not active")
         self.groups[body.group] = replace(group, until=body.round)
+        self.revision += 1
 
     def commit(self, body: PlanCommitted) -> None:
         """Take a plan.
