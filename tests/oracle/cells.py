@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
+from fractions import Fraction
 from itertools import product
 from typing import TypeAlias, TypeVar
 
@@ -23,6 +24,7 @@ from modicum.ledger.deciding.charged import charged
 from modicum.ledger.deciding.matching import facts_of
 from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy, Rule
+from modicum.policy.model import Retired, RotationRule
 from modicum.policy.predicates import Facts, holds
 from modicum.policy.rules import Stage
 from modicum.release import Vocabulary
@@ -52,11 +54,44 @@ class Charged:
 class Place:
     """Where a rule looks: the mechanisms that pay in full, and those that pay a move.
 
-    Two places of a cell with the same mechanisms are one.
+    Two places of a cell with the same mechanisms are one, if as much is unlocked.
     """
 
     whole: frozenset[int]
     moved: frozenset[int]
+    share: Fraction = Fraction(1)
+
+
+@dataclass
+class Turns:
+    """Whose turn it is: what was told of rounds and user groups, one after the other.
+
+    Attributes:
+        opened: For each round, what part of its limits each unit may have used.
+        began: In which round a group became active; the first one is 1.
+        ended: The groups that are active no more.
+    """
+
+    opened: list[dict[str, Fraction]] = field(default_factory=list)
+    began: dict[int, int] = field(default_factory=dict)
+    ended: set[int] = field(default_factory=set)
+
+    def of_unit(self, unit: str) -> Fraction:
+        return self.opened[-1].get(unit, Fraction(1)) if self.opened else Fraction(1)
+
+    def of_group(self, rotation: RotationRule, group: object) -> Fraction:
+        if group in self.ended:
+            return Fraction(rotation.retired is Retired.FIRST_COME)
+        if group not in self.began:
+            return Fraction(0)
+        assert isinstance(group, int)
+        age = len(self.opened) - self.began[group] + 1
+        rounds, slack = rotation.schedule.rounds, rotation.schedule.slack
+        unlocked = Fraction(0)
+        for step in range(1, min(age, rounds) + 1):
+            early, late = step <= rounds // 2, step > rounds - rounds // 2
+            unlocked += (1 + slack * (early - late)) / rounds
+        return unlocked
 
 
 @dataclass(frozen=True)
@@ -72,8 +107,9 @@ class Judgment:
 class DenseLedger:
     """The releases that count, and what every rule says to a further one."""
 
-    def __init__(self, compiled: CompiledPolicy) -> None:
+    def __init__(self, compiled: CompiledPolicy, turns: Turns | None = None) -> None:
         self.compiled = compiled
+        self.turns = turns or Turns()
         self.vocabulary: Vocabulary = compiled.policy.vocabulary
         self._counted: dict[str, list[Charged]] = {}
         self._losses: dict[tuple[int, str], Loss] = {}
@@ -131,7 +167,9 @@ class DenseLedger:
     ) -> Judgment:
         denied, admitted = [], []
         watched = watched_by(self.compiled.filter_of(rule.budget))
-        known = {Place(one.whole & about, one.moved & about) for one in places}
+        known = {
+            Place(one.whole & about, one.moved & about, one.share) for one in places
+        }
         for place in known:
             touched = (place.whole | place.moved) & mine
             if not touched:
@@ -139,15 +177,18 @@ class DenseLedger:
             old = Place(place.whole - mine, place.moved - mine)
             before = self._sums(rule.unit, everything, old, watched)
             together = self._sums(rule.unit, everything, place, watched)
-            if self._admits(rule, together, self._losses_at(rule, everything, place)):
+            losses = self._losses_at(rule, everything, place)
+            if self._admits(rule, together, losses, place.share):
                 admitted.append((before, together))
             else:
                 denied.append((before, together))
         return Judgment(rule, not denied, tuple(denied), tuple(admitted))
 
-    def _admits(self, rule: Rule, together: Sums, losses: Iterable[Loss]) -> bool:
+    def _admits(
+        self, rule: Rule, together: Sums, losses: Iterable[Loss], share: Fraction
+    ) -> bool:
         if rule.stage is Stage.HISTORY:
-            return admits(self.compiled.filter_of(rule.budget), together)
+            return admits(self.compiled.filter_of(rule.budget), together, share)
         return admits_alone(rule, total_of(losses))
 
     def _sums(
@@ -195,22 +236,34 @@ class DenseLedger:
         """Return every place of a unit that differs in who reads it."""
         segments = readers(self.segments(unit), everything, self.lies_in)
         periods = self._period_readers(unit, everything)
-        groups = readers(
-            self.groups(unit, everything),
-            everything,
-            lambda one, group: in_group(one.mechanism.part.groups, group),
-        )
+        groups = {
+            (
+                frozenset(
+                    n
+                    for n, one in enumerate(everything)
+                    if in_group(one.mechanism.part.groups, group)
+                ),
+                self._share(unit, group),
+            )
+            for group in self.groups(unit, everything)
+        }
         apart = self.vocabulary.relation(unit) != "add-remove"
         found = set()
-        for first, period, group in product(segments, periods, groups):
+        for first, period, (group, share) in product(segments, periods, groups):
             here = first & period & group
             if not apart:
-                found.add(Place(here, frozenset()))
+                found.add(Place(here, frozenset(), share))
                 continue
             for second in segments:
                 there = second & period & group
-                found.add(Place(here & there, here ^ there))
+                found.add(Place(here & there, here ^ there, share))
         return list(found)
+
+    def _share(self, unit: str, group: Value) -> Fraction:
+        rotation, everybody = self.compiled.policy.rotation, self.turns.of_unit(unit)
+        if rotation is None or group == REST:
+            return everybody
+        return everybody * self.turns.of_group(rotation, group)
 
     def segments(self, unit: str) -> list[dict[str, Value]]:
         """Return every combination of values that an instance of a unit may have."""
@@ -245,6 +298,7 @@ class DenseLedger:
             for low, high in one.mechanism.part.groups or ()
             for group in range(low, high + 1)
         }
+        named |= set(self.turns.began)
         return [*sorted(named), max(named, default=0) + 1]
 
     def _period_readers(
@@ -368,13 +422,15 @@ def watched_by(own: Filter) -> list[int]:
     return [*(index for index, _ in own.caps), DELTA]
 
 
-def admits(own: Filter, sums: Sums) -> bool:
-    """Return whether a filter holds: one coordinate, or every one, and delta."""
+def admits(own: Filter, sums: Sums, share: Fraction = Fraction(1)) -> bool:
+    """Return whether a share of a filter holds: one coordinate, or every, and delta."""
     if not own.enforced:
         return True
-    if sums[DELTA] > own.delta_cap:
+    if sums[DELTA] > own.delta_cap * share:
         return False
-    within = [sums[index] <= cap and sums[index] < INFINITE for index, cap in own.caps]
+    within = [
+        sums[index] <= cap * share and sums[index] < INFINITE for index, cap in own.caps
+    ]
     if own.every:
         return False not in within
     return True in within

@@ -7,24 +7,30 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import date
+from fractions import Fraction
 from typing import TypeAlias
 
 import pytest
 from budget import examples, seed
-from oracle.cells import DenseLedger, Judgment, period_number
+from oracle.cells import DenseLedger, Judgment, Turns, period_number
 from samples import divided
 
 from modicum.accounting import COORDINATES, INFINITE, Loss, Total
+from modicum.accounting.filters.unlocking import Unlocking
 from modicum.accounting.grid import RHO
 from modicum.ledger import Balances, RuleLoss, decide
 from modicum.ledger.cells import segments
 from modicum.ledger.deciding.balances import Brought
+from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
 from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
+from modicum.ledger.state.planning import Planning
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
+from modicum.policy.compile import compile_policy, compile_text
+from modicum.policy.model import Retired, RotationRule
 from modicum.release import Part, Relation
 from modicum.release.parts import Box, Span
 from modicum.release.units import RELATIONS
@@ -357,6 +363,99 @@ def test_decisions_are_those_of_an_oracle_that_tries_every_point(
     decisions = tally.seen["decisions"]
     assert decisions * 3 // 10 < tally.seen["denials"] < decisions * 7 // 10
     assert tally.seen["denied in some cells, admitted in others"] > decisions // 20
+
+
+@dataclass
+class Turning:
+    """Rounds and user groups, as the log tells of them and as the oracle does."""
+
+    rng: random.Random
+    planning: Planning = field(default_factory=Planning)
+    turns: Turns = field(default_factory=Turns)
+
+    def go_on(self, units: Iterable[str]) -> None:
+        """Open a round, perhaps; let groups come and go in it."""
+        if not self.turns.opened or self.rng.random() < 0.25:
+            self._open(units)
+        present = f"round {len(self.turns.opened)}"
+        for group in range(divided.GROUPS + 2):
+            active = group in self.turns.began and group not in self.turns.ended
+            if group not in self.turns.began and self.rng.random() < 0.3:
+                self.planning.activate(GroupActivated(group, present))
+                self.turns.began[group] = len(self.turns.opened)
+            elif active and self.rng.random() < 0.05:
+                self.planning.retire(GroupRetired(group, present))
+                self.turns.ended.add(group)
+
+    def _open(self, units: Iterable[str]) -> None:
+        before = self.turns.opened[-1] if self.turns.opened else {}
+        now = {
+            unit: max(share, before.get(unit, Fraction(0)))
+            for unit in units
+            if unit in before or self.rng.random() < 0.2
+            for share in [Fraction(self.rng.choice([1, 2, 3]), 3)]
+        }
+        millionths = {unit: int(share * 10**6) for unit, share in now.items()}
+        exact = {unit: Fraction(one, 10**6) for unit, one in millionths.items()}
+        self.turns.opened.append(exact)
+        self.planning.open_round(
+            RoundOpened(f"round {len(self.turns.opened)}", millionths)
+        )
+
+
+def turning(compiled: CompiledPolicy, rng: random.Random) -> CompiledPolicy:
+    """Return a policy under which user groups take turns."""
+    schedule = Unlocking(rng.choice([1, 2, 3, 5]), Fraction(rng.choice([0, 1, 2]), 2))
+    rule = RotationRule(schedule, rng.choice(list(Retired)))
+    return compile_policy(replace(compiled.policy, rotation=rule))
+
+
+def unlocked(ledger: DenseLedger) -> DenseLedger:
+    """Return the same ledger, with all limits unlocked."""
+    found = copy(ledger)
+    found.compiled = compile_policy(replace(ledger.compiled.policy, rotation=None))
+    found.turns = Turns()
+    return found
+
+
+@pytest.mark.soak
+@pytest.mark.spec("DEC-11")
+def test_as_much_is_unlocked_as_an_oracle_finds_at_every_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(segments, "BOXES_MAX", ENDLESS)
+    tally = Tally()
+    partly, held_back = 0, 0
+    for number in range(HISTORIES // 2):
+        life = Life.begin("turning", number)
+        if life.rng.random() < 0.9:
+            life.compiled = turning(life.compiled, life.rng)
+        units = life.compiled.policy.vocabulary.units
+        turn = Turning(life.rng)
+        balances = Balances(life.compiled, segments_max=ENDLESS, planning=turn.planning)
+        life.balances = balances
+        life.ledger = DenseLedger(life.compiled, turn.turns)
+        for new in life.asks():
+            turn.go_on(units)
+            judged = agree(balances, life.ledger, new, life.day)
+            shares = [one.share for one in decide(balances, new, life.day).losses]
+            partly += any(0 < share < 1 for share in shares)
+            denied = not all(one.allowed for one in judged)
+            held_back += denied and not unlocked(life.ledger).blocking(new, life.day)
+            tally.note(judged, denied)
+            if not denied or life.rng.random() < 0.08:
+                life.let_in(new)
+            life.give_up(0.15)
+        again = Balances(
+            life.compiled, life.brought, segments_max=ENDLESS, planning=turn.planning
+        )
+        agree(again, life.ledger, life.releases.make(99, life.day), life.day)
+    print("; ".join(f"{count} {what}" for what, count in tally.seen.items()))
+    print(f"{partly} partly unlocked; {held_back} allowed, were everything unlocked")
+    decisions = tally.seen["decisions"]
+    assert decisions // 5 < tally.seen["denials"] < decisions * 9 // 10
+    assert partly > decisions // 5
+    assert held_back > decisions // 20
 
 
 @pytest.mark.spec("DEC-1")

@@ -56,7 +56,8 @@ def amounts(loss: RuleLoss) -> Amounts:
     """Return a verdict on the filter's own scale, which is the budget's measure.
 
     If the mechanisms' own deltas are what denies, the scale is delta. For a budget
-    by Renyi orders it is the order that is filled most, on its own scale.
+    by Renyi orders it is the order that is filled most, on its own scale; and where
+    only a part of a budget is unlocked, the coordinate that is nearest to holding.
     """
     together = loss.together
     own_filter = loss.own_filter
@@ -71,9 +72,14 @@ def amounts(loss: RuleLoss) -> Amounts:
         )
     budget = loss.rule.budget
     if isinstance(budget, RenyiBudget):
-        decides = filter_for(budget, loss.filter_name).nearest(together)
+        limits = filter_for(budget, loss.filter_name).unlocked(loss.share)
+        decides = limits.nearest(together)
         assert decides is not None
         return _on_coordinate(loss, *decides)
+    if loss.share < 1 and own_filter.caps:
+        summed = sums(loss)
+        assert summed is not None
+        return summed
     top = limit(budget)
     if loss.rule.stage is Stage.RELEASE:
         weight = fixed_figure(budget, loss.alone)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -34,15 +35,24 @@ def tells_all(trials: Trials) -> bool:
     """Return whether a point that is denied now is denied in any smaller part.
 
     It is not where points are pairs, of which one side may be left out; where a
-    release is charged to more than it reads; and where a rule looks at a release
+    release is charged to more than it reads; where groups of which more is unlocked
+    may be charged like those of which less is; and where a rule looks at a release
     alone.
 
     Args:
         trials: The release, and the ledger it is tried on.
     """
-    verdict, family = trials.verdict, trials.look.balances.family
+    verdict, balances = trials.verdict, trials.look.balances
+    turns = balances.compiled.policy.rotation is not None
+    spaces = {
+        loss.rule.unit: balances.family(loss.rule.unit).space
+        for loss in verdict.losses
+        if not loss.allowed
+    }
     return not verdict.rounded and all(
-        loss.rule.stage is Stage.HISTORY and not family(loss.rule.unit).space.pairs
+        loss.rule.stage is Stage.HISTORY
+        and not spaces[loss.rule.unit].pairs
+        and not (turns and spaces[loss.rule.unit].grouped)
         for loss in verdict.losses
         if not loss.allowed
     )
@@ -70,21 +80,31 @@ def denied_boxes(trials: Trials) -> Iterator[tuple[Space, Integers]]:
                 continue
             alone = charge.alone.totals()
             spent = spent_before(family, inquiry, charge)
+            shares = look.balances.unlocked.pieces(
+                family.space, inquiry.overlay, family.segments.then(), charge.places
+            )
+            unlocked = [shares.at(piece) for piece in range(len(alone))]
             for number, before in zip(charge.numbers, spent, strict=True):
                 if number in denying:
-                    over = _over(denying[number], before, alone)
+                    over = _over(denying[number], before, alone, unlocked)
                     places = charge.places[np.array(over, dtype=np.int64)]
                     yield family.space, _boxes(family, inquiry, places)
 
 
-def _over(own_filter: Filter, before: list[Total], alone: list[Total]) -> list[int]:
-    """Return the positions at which a filter does not admit a sum."""
-    known: dict[tuple[Total, Total], bool] = {}
+def _over(
+    own_filter: Filter,
+    before: list[Total],
+    alone: list[Total],
+    unlocked: list[Fraction],
+) -> list[int]:
+    """Return the positions where a filter, as it is unlocked, admits no sum."""
+    known: dict[tuple[Total, Total, Fraction], bool] = {}
     found = []
-    for position, pair in enumerate(zip(before, alone, strict=True)):
-        if pair not in known:
-            known[pair] = own_filter.admits(pair[0].joined(pair[1]))
-        if not known[pair]:
+    for position, case in enumerate(zip(before, alone, unlocked, strict=True)):
+        if case not in known:
+            old, new, share = case
+            known[case] = own_filter.unlocked(share).admits(old.joined(new))
+        if not known[case]:
             found.append(position)
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_DOWN, Context, Decimal
+from fractions import Fraction
 
 from modicum.accounting import INFINITE, ApproxBudget, Epsilon
 from modicum.accounting.budgets import budget_text
@@ -56,9 +57,10 @@ def _rule_lines(loss: RuleLoss, width: int) -> Iterator[str]:
     )
     stage = ", each release alone" if alone else ""
     cell = f", {loss.cell}" if loss.cell else ""
+    unlocked = f", {_percent(loss.share)} unlocked" if loss.share < 1 else ""
     yield (
         f"  {glyph} {loss.rule.id:<{width}}  {found.measure}: {shown}"
-        f"  (per {loss.rule.unit}{stage}{cell})"
+        f"  (per {loss.rule.unit}{stage}{cell}{unlocked})"
     )
     if not loss.allowed:
         yield from _denial_lines(loss, found)
@@ -69,6 +71,13 @@ def _denial_lines(loss: RuleLoss, found: Amounts) -> Iterator[str]:
     if loss.denying > 1:
         yield f"{indent}{loss.denying} cells deny; this one is over the most"
     near, summed = approximation(loss), sums(loss)
+    if loss.share == 0:
+        yield f"{indent}nothing is unlocked there: not every group in it is active"
+    elif loss.share < 1:
+        yield (
+            f"{indent}{_percent(loss.share)} of the budget is unlocked by now; the"
+            " limits below are those"
+        )
     if found.measure == "delta":
         yield f"{indent}{_delta_text(loss)}"
     else:
@@ -111,6 +120,12 @@ def _approximation_text(near: Approximation, *, added: bool) -> str:
     )
 
 
+def _percent(share: Fraction) -> str:
+    """Return a share in percent, rounded down."""
+    tenths = share.numerator * 1000 // share.denominator
+    return f"{tenths // 10} %" if tenths % 10 == 0 else f"{tenths / 10} %"
+
+
 def room_text(units: int, scale: int = LOSS_UNIT) -> str:
     """Return what is left for people: four digits, rounded down so that it fits."""
     if units >= INFINITE:
@@ -144,6 +159,7 @@ def loss_to_dict(loss: RuleLoss) -> dict[str, object]:
         "cell": loss.cell or None,
         "cells_denying": loss.denying,
         "allowed": loss.allowed,
+        "unlocked": float(loss.share),
         "measure": found.measure,
         "before": json_number(found.before, found.scale),
         "alone": json_number(found.alone, found.scale),
