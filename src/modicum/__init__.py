@@ -35,19 +35,21 @@ if TYPE_CHECKING:
         randomized_response,
         zcdp,
     )
+    from modicum.shell import request_files as requests
     from modicum.shell.files import load_policy, load_release
     from modicum.shell.serving.decider import Decider, Limits
     from modicum.shell.serving.opening import open_decider
     from modicum.shell.wiring import open_workspace as open  # noqa: A004
     from modicum.workspace import Decision, Workspace
 
-# Name, module, name there. Loaded when first used, so that `import modicum` and
-# the command line start fast.
+# Name, module, name there (none for the module itself). Loaded when first used, so that
+# `import modicum` and the command line start fast.
 _PUBLIC = {
     "open": ("modicum.shell.wiring", "open_workspace"),
     "open_decider": ("modicum.shell.serving.opening", "open_decider"),
     "load_policy": ("modicum.shell.files", "load_policy"),
     "load_release": ("modicum.shell.files", "load_release"),
+    "requests": ("modicum.shell.request_files", ""),
     "Workspace": ("modicum.workspace", "Workspace"),
     "Decider": ("modicum.shell.serving.decider", "Decider"),
     "Limits": ("modicum.shell.serving.decider", "Limits"),
@@ -108,6 +110,7 @@ __all__ = [
     "open_decider",
     "pure_dp",
     "randomized_response",
+    "requests",
     "zcdp",
 ]
 
@@ -121,7 +124,8 @@ def __getattr__(name: str) -> object:
         message = f"module `modicum` has no attribute `{name}`"
         raise AttributeError(message)
     module, attribute = _PUBLIC[name]
-    value: object = getattr(import_module(module), attribute)
+    found = import_module(module)
+    value: object = getattr(found, attribute) if attribute else found
     globals()[name] = value
     return value
 

@@ -38,6 +38,8 @@ class Sums:
     def __init__(self, compiled: CompiledPolicy, extent: Extent) -> None:
         if len(compiled.release_rules):
             raise UnsupportedError("rules for single releases")
+        if compiled.policy.rotation is not None:
+            raise UnsupportedError("user groups that take turns")
         self._compiled = compiled
         self._vocabulary = compiled.policy.vocabulary
         self._matching: dict[str, list[int]] = {}

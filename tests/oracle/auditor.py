@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from modicum.policy.compile import compile_text
 from oracle.audit_points import Extent, Plain, ordinal
-from oracle.audit_sums import Charges, Sums
+from oracle.audit_sums import Charges, Sums, UnsupportedError
 
 #: A stored row: its number, its bytes, and its hash.
 Row: TypeAlias = tuple[int, bytes, str]
@@ -151,6 +151,8 @@ class _Auditor:
         event = record["event"]
         kind, body = event["kind"], event["body"]
         self.found.kinds[kind] += 1
+        if kind == "round-opened" and body["unlocked"]:
+            raise UnsupportedError("budgets that are unlocked step by step")
         if kind == "policy-activated":
             self._activate(body, seq)
         elif kind in BRINGS_IN:

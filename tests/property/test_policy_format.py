@@ -220,6 +220,18 @@ governance = st.fixed_dictionaries(
         ),
     },
 )
+#: How the groups above take turns; with them only.
+rotations = st.builds(
+    lambda active, rest: Fixed(active=Decimal(active), **rest),
+    st.integers(1, 1040),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "slack": st.decimals(0, 1, places=5),
+            "retired": st.sampled_from(["first-come", "closed"]),
+        },
+    ),
+)
 
 
 @st.composite
@@ -242,6 +254,8 @@ def policies(draw: st.DrawFn) -> Written:
         policies=[draw(base_policies(f"p{n}")) for n in range(draw(st.integers(1, 3)))],
         **draw(governance),
     )
+    if "population" in written and draw(st.booleans()):
+        written["rotation"] = draw(rotations)
     if draw(st.booleans()):
         written["extensions"] = [draw(extensions(n)) for n in range(2)]
         written["per_release"] = [draw(base_policies("r"))]

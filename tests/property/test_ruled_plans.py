@@ -68,7 +68,7 @@ class World:
         return told(run, self.policy, static_everywhere=self.everywhere)
 
 
-@pytest.mark.spec("PLAN-3")
+@pytest.mark.spec("PLAN-3", "PLAN-10")
 @pytest.mark.parametrize("solver", ["dpk", "fcfs", "dpf-weighted-remaining", "steady"])
 def test_no_rule_is_ever_violated(solver: str) -> None:
     accepted = rejected = 0
@@ -95,7 +95,7 @@ def test_what_a_month_was_charged_is_not_forgotten_in_the_next() -> None:
         assert overdrawn(world.told(world.run())) == [], n
 
 
-@pytest.mark.spec("PLAN-2", "PLAN-3")
+@pytest.mark.spec("PLAN-2", "PLAN-3", "PLAN-10")
 def test_who_comes_first_is_turned_away_only_where_a_rule_would_break() -> None:
     """And so the oracle finds a plan that was tampered with."""
     found = 0
@@ -141,6 +141,7 @@ def test_engines_agree_under_rules() -> None:
         assert np.array_equal(plain.accepted_in, compiled.accepted_in), n
 
 
+@pytest.mark.spec("PLAN-10")
 def test_months_that_share_an_account_are_never_charged_less() -> None:
     fewer = 0
     for n in range(examples(40)):

@@ -140,16 +140,20 @@ def test_a_picture(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "exit_code", "said"),
     [
-        (("--slack", "1.5"), 4, "MOD106"),
-        (("--active", "2000"), 4, "MOD106"),
-        (("--rounds", "20000"), 4, "MOD106"),
-        (("--users-per-round", "-1"), 4, "MOD106"),
+        (("--slack", "1.5"), 2, "MOD106"),
+        (("--active", "2000"), 2, "MOD106"),
+        (("--rounds", "20000"), 2, "MOD106"),
+        (("--users-per-round", "-1"), 2, "MOD106"),
         (("--active", "0"), 2, "--active"),
         (("--slack", "some"), 2, "`some` is not a number"),
         (("--eps", "0"), 2, "--eps"),
         (("--delta", "1"), 2, "--delta"),
         (("--rho", "1", "--delta", "0.1"), 2, "--rho"),
         (("--rho", "-1"), 2, "--rho"),
+        (("--rho", "1", "--eps", "3"), 2, "--eps does not go with --rho; leave one"),
+        (("--filter", "zcdp-v1", "--rho", "1"), 2, "--filter does not go with --rho"),
+        (("--delta", "0", "--filter", "zcdp-v1"), 2, "does not go with --delta 0"),
+        (("--filter", "as-published", "--eps", "30"), 4, "as-published is not proven"),
         (("--filter", "best"), 2, "none of combined-v1"),
         (("--users-per-round", "1.5"), 2, "whole number"),
         (("--compare", "slack"), 2, "NAME=V"),
@@ -176,7 +180,7 @@ def test_mistakes(
 
 
 def test_a_mistake_as_a_document() -> None:
-    found = document("--slack", "2", exit_code=4)
+    found = document("--slack", "2", exit_code=2)
     assert found["error"]["code"] == "MOD106"
 
 

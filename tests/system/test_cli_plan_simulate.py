@@ -223,6 +223,14 @@ def test_others_beside_it(file: Path) -> None:
     ]
 
 
+def test_the_baseline_goes_with_what_it_does_not_have(file: Path) -> None:
+    """Only the contrary is refused: it would not be heard."""
+    plain_ = simulated(file, "--upc")
+    said = simulated(file, "--upc", "--no-partitioning", "--no-subsampling")
+    assert said["setting"] == plain_["setting"]
+    assert said["by_size"] == plain_["by_size"]
+
+
 def test_words_for_people(file: Path) -> None:
     result = invoke("simulate", "--workload", file)
     found, shown = simulated(file), result.stdout
@@ -421,22 +429,22 @@ def test_progress_is_drawn_on_terminals_only(
 @pytest.mark.parametrize(
     ("options", "exit_code", "said"),
     [
-        ("--workload w5", 4, "MOD115"),
-        ("--workload requests.csv", 4, "ends in .json or .parquet"),
+        ("--workload w5", 2, "MOD115"),
+        ("--workload requests.csv", 2, "ends in .json or .parquet"),
         ("--workload gone.json", 4, "MOD001"),
         ("--workload empty.json", 4, "no requests"),
         ("--workload later.json", 4, "MOD109"),
         ("--workload worth.json", 4, "utility of a request is so large"),
-        ("--workload w4 --solver dkp", 4, 'did you mean "dpk"?'),
-        ("--workload w4 --compare fcsf", 4, 'did you mean "fcfs"?'),
-        ("--workload w4 --filter combined-v3", 4, 'did you mean "combined-v2"?'),
-        ("--workload w4 --conversion thigt", 4, 'did you mean "tight"?'),
-        ("--workload w4 --engine nunba", 4, 'did you mean "numba"?'),
-        ("--workload w4 --objective request", 4, 'did you mean "requests"?'),
-        ("--workload w4 --slack 1.5", 4, "MOD106"),
-        ("--workload w4 --slack -0.1", 4, "MOD106"),
-        ("--workload w4 --active 0", 4, "MOD106"),
-        ("--workload w4 --attempts 0", 4, "MOD106"),
+        ("--workload w4 --solver dkp", 2, 'did you mean "dpk"?'),
+        ("--workload w4 --compare fcsf", 2, 'did you mean "fcfs"?'),
+        ("--workload w4 --filter combined-v3", 2, 'did you mean "combined-v2"?'),
+        ("--workload w4 --conversion thigt", 2, 'did you mean "tight"?'),
+        ("--workload w4 --engine nunba", 2, 'did you mean "numba"?'),
+        ("--workload w4 --objective request", 2, 'did you mean "requests"?'),
+        ("--workload w4 --slack 1.5", 2, "MOD106"),
+        ("--workload w4 --slack -0.1", 2, "MOD106"),
+        ("--workload w4 --active 0", 2, "MOD106"),
+        ("--workload w4 --attempts 0", 2, "MOD106"),
         ("--workload w4 --eps 30", 4, "as-published is not proven"),
         ("--workload w4 --eps 1e9 --filter basic-v1", 4, "budget is so large"),
         ("--workload w4 --slack some", 2, "`some` is not a number"),
@@ -446,6 +454,9 @@ def test_progress_is_drawn_on_terminals_only(
         ("--workload w4 --rounds 0", 2, "--rounds"),
         ("--workload w4 --seed -1", 2, "--seed"),
         ("--workload w4 --compare fcfs,dpk", 2, "is the solver already"),
+        ("--workload w4 --upc --partitioning", 2, "--partitioning does not go with"),
+        ("--workload w4 --subsampling --upc", 2, "--subsampling does not go with"),
+        ("--workload w4 --round-times", 2, "add --json"),
         ("--workload w4 --compare fcfs,fcfs", 2, "twice"),
         ("--workload w4 --plot x.gif", 2, "MOD115"),
         ("--workload some.json --seed 1", 2, "--seed does not go with a file"),
@@ -489,12 +500,13 @@ def damaged(text: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("options", "exit_code", "said"),
     [
-        ("--workload w4 --solvers fcfs,kdp", 4, 'did you mean "dpk"?'),
+        ("--workload w4 --solvers fcfs,kdp", 2, 'did you mean "dpk"?'),
         ("--workload w4 --solvers fcfs,fcfs", 2, "twice"),
         ("--workload w4 --seeds 0", 2, "--seeds"),
         ("--workload FILE --seeds 2", 2, "--seeds"),
         ("--workload w4 --solvers " + ",".join(map(str, range(13))), 2, "13 solvers"),
-        ("--workload w9", 4, "MOD115"),
+        ("--workload w9", 2, "MOD115"),
+        ("--workload w4 --upc --partitioning", 2, "--partitioning does not go"),
     ],
 )
 def test_mistakes_of_comparing(
@@ -506,9 +518,9 @@ def test_mistakes_of_comparing(
 
 
 def test_a_mistake_as_a_document() -> None:
-    found = simulated("w4", "--slack", "2", exit_code=4)
+    found = simulated("w4", "--slack", "2", exit_code=2)
     assert found["error"]["code"] == "MOD106"
-    found = simulated("w4", "--solver", "dkp", exit_code=4)
+    found = simulated("w4", "--solver", "dkp", exit_code=2)
     assert found["error"]["label"] == 'did you mean "dpk"?'
 
 

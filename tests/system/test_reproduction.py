@@ -117,3 +117,55 @@ def test_the_page_has_a_place_for_the_tables(program: ModuleType) -> None:
 def test_a_workload_that_is_not_there_is_a_mistake(program: ModuleType) -> None:
     with pytest.raises(SystemExit):
         program.main(["--workloads", "w9"])
+
+
+# --- the ratios of the paper's text ---------------------------------------------------
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(BENCH)
+    return importlib.import_module("cohere_figures")
+
+
+@pytest.mark.parametrize(
+    ("times", "passed"),
+    [(6.30, False), (6.39, False), (6.41, True), (27.99, True), (28.25, False)],
+)
+def test_ratios_are_held_against_the_range_as_it_was_published(
+    figures: ModuleType, times: float, passed: bool
+) -> None:
+    """Without any tolerance: the paper's own ratio, which is above it, would fail."""
+    figure = figures.figure_7((1,), 3, None).of(["w1"])
+    trials = importlib.import_module("planner_trials")
+    found = {
+        trial: trials.Outcome(
+            0.015 * (times if trial.setting.partitioning else 1), 1, (), 0
+        )
+        for line in figure.lines
+        for trial in line.trials
+    }
+    found_passed, what = figures.checks_of_figure_7(figure, found)[-1]
+    assert found_passed is passed
+    assert f"{times:.2f} times the utility of the baseline" in what
+    assert what.endswith("the paper says 6.4 to 28, and its table gives 28.19")
+
+
+def test_the_page_says_which_ratios_are_outside_the_published_range(
+    program: ModuleType,
+) -> None:
+    """What it says must hold is what its own table of ratios says."""
+    text = program.PAGE.read_text(encoding="utf-8")
+    expected = []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if len(cells) == 5 and cells[1:3] == ["utility", "with"]:
+            workload, _, _, ours, theirs = cells
+            verdict = "PASS" if 6.4 <= float(ours) <= 28 else "FAIL"
+            expected.append(
+                f"- {verdict} {workload}, DPK: {ours} times the utility of the"
+                f" baseline; the paper says 6.4 to 28, and its table gives {theirs}"
+            )
+    told = [line for line in text.splitlines() if "times the utility of" in line]
+    assert [line for line in told if line.startswith("- ")] == expected
+    assert [line[2:6] for line in expected] == ["FAIL", "PASS", "FAIL", "PASS"]

@@ -75,6 +75,7 @@ def test_decisions_know_no_tolerance_and_no_rounding_to_nearest(folder: str) -> 
             "balances",
             "decide",
             "limits",
+            "unlocked",
         }:
             assert "numpy" not in text, path
         else:

@@ -66,3 +66,26 @@ def shown(ledger: str) -> str:
     from modicum.shell.storage.stores import name_of
 
     return name_of(ledger)
+
+
+_UNITS = {"s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60}
+
+
+def expires_in_seconds(text: str) -> int:
+    """Return how long `--expires-in` lets a reservation stand.
+
+    Args:
+        text: What was given, such as `90s`, `30m`, `24h` or `7d`.
+    """
+    number, unit = text[:-1], text[-1:]
+    if (
+        not number.isascii()
+        or not number.isdecimal()
+        or len(number) > 9
+        or unit not in _UNITS
+    ):
+        raise typer.BadParameter(
+            f"`{text}` is not a length of time; write 90s, 30m, 24h or 7d",
+            param_hint="--expires-in",
+        )
+    return int(number) * _UNITS[unit]

@@ -9,8 +9,6 @@ import typer
 from modicum.cli.options import Json
 from modicum.cli.output import print_json, reporting
 from modicum.cli.plan_options import Slack
-from modicum.cli.plan_progress import rounds_drawn
-from modicum.cli.plan_simulate import remark
 from modicum.cli.plan_simulation_options import (
     Attempts,
     Conversion,
@@ -31,12 +29,12 @@ from modicum.cli.plan_simulation_options import (
     Upc,
     WorkloadName,
 )
-from modicum.cli.plan_wishes import Source, Wishes, known, names_of
+from modicum.cli.plan_simulation_runs import Simulations
+from modicum.cli.plan_wishes import Source, Wishes, check_baseline, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from modicum.planner.simulating.setting import Setting
     from modicum.shell.simulation import ChosenEngine, Timed
     from modicum.workloads.model import Workload
 
@@ -45,6 +43,7 @@ _SEEDS = 3
 
 
 def compare(
+    context: typer.Context,
     workload: WorkloadName,
     solvers: Solvers = "fcfs,dpf-weighted-remaining,dpk,steady",
     seeds: Seeds = None,
@@ -84,17 +83,13 @@ def compare(
     )
     with reporting(as_json=as_json):
         from modicum.cli.plan_simulation_plots import Pictures
-        from modicum.shell.simulation import ENGINES, engine_named
 
+        check_baseline(context)
         pictures = Pictures(plot, plot_sizes)
-        pictures.check()
-        known("engine", engine_name, ENGINES)
-        settings = [wishes.setting(one) for one in names_of(solvers, "--solvers")]
-        workloads = _workloads(Source(workload, rounds, seed, objective), seeds)
-        engine = engine_named(engine_name)
-        remark(engine, workloads[0])
-        timed = _run(workloads, settings, engine, quiet=as_json)
-        pictures.draw(timed)
+        names = names_of(solvers, "--solvers")
+        wanted = Simulations(wishes, names, engine_name, pictures, quiet=as_json)
+        source = Source(workload, rounds, seed, objective)
+        timed, engine = wanted.run(lambda: _workloads(source, seeds))
         _answer(timed, engine, as_json=as_json)
         if not as_json:
             pictures.tell()
@@ -106,24 +101,6 @@ def _workloads(source: Source, seeds: int | None) -> list[Workload]:
     if seeds not in (None, 1):
         raise typer.BadParameter("--seeds: the requests of a file are of one seed")
     return [source.read()]
-
-
-def _run(
-    workloads: Sequence[Workload],
-    settings: Sequence[Setting],
-    engine: ChosenEngine,
-    *,
-    quiet: bool,
-) -> dict[str, list[Timed]]:
-    from modicum.shell.simulation import simulate_timed
-
-    found: dict[str, list[Timed]] = {one.solver: [] for one in settings}
-    with rounds_drawn(workloads[0].rounds, quiet=quiet) as told:
-        for workload in workloads:  # Seed by seed: whatever slows down, slows all.
-            for one in settings:
-                timed = simulate_timed(workload, one, engine, told)
-                found[one.solver].append(timed)
-    return found
 
 
 def _answer(

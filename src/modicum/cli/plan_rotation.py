@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from modicum.cli import account_words as words
+from modicum.cli.given import from_options, not_beside, was_given
 from modicum.cli.options import Json
 from modicum.cli.output import note, print_json, reporting
 from modicum.cli.plan_budget import Yardstick, yardstick
@@ -41,6 +42,7 @@ _COMPARED = ("active", "horizon", "slack")
 
 
 def rotation(
+    context: typer.Context,
     active: Active = 12,
     horizon: Horizon = 104,
     slack: Slack = "0.4",
@@ -64,12 +66,15 @@ def rotation(
     with reporting(as_json=as_json):
         if plot is not None:
             _check_plot(plot)
+        _check_budget(context, delta, rho)
         measure = yardstick(eps, delta, rho, filter_name)
         given = {"active": str(active), "horizon": str(horizon), "slack": slack}
-        choices = _choices(given, compare or (), round_days)
         people = _counts(joining)
-        told = rounds or 1 + max(steady_from(one.rotation, people) for one in choices)
-        outlooks = [look_ahead(choice, people, rounds=told) for choice in choices]
+        with from_options():
+            choices = _choices(given, compare or (), round_days)
+            steady = max(steady_from(one.rotation, people) for one in choices)
+            told = rounds or 1 + steady
+            outlooks = [look_ahead(choice, people, rounds=told) for choice in choices]
         if plot is not None:
             _draw(outlooks, plot)
         if as_json:
@@ -81,6 +86,15 @@ def rotation(
 
 
 # --- reading --------------------------------------------------------------------------
+
+
+def _check_budget(context: typer.Context, delta: str | None, rho: str | None) -> None:
+    """Refuse what says nothing about a budget of this kind, where it was given."""
+    if rho is not None and was_given(context, "eps"):
+        raise not_beside("--eps", "--rho")
+    pure = delta is not None and words.number(delta, "--delta") == 0
+    if was_given(context, "filter_name") and (pure or rho is not None):
+        raise not_beside("--filter", "--delta 0" if rho is None else "--rho")
 
 
 def _counts(text: str) -> list[int]:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from modicum.cli.options import Json
-from modicum.cli.output import note, print_json, reporting
+from modicum.cli.output import print_json, reporting
 from modicum.cli.plan_options import Slack
-from modicum.cli.plan_progress import rounds_drawn
 from modicum.cli.plan_simulation_options import (
     Attempts,
     Beside,
@@ -32,17 +31,17 @@ from modicum.cli.plan_simulation_options import (
     Upc,
     WorkloadName,
 )
-from modicum.cli.plan_wishes import Source, Wishes, known, names_of
+from modicum.cli.plan_simulation_runs import Simulations
+from modicum.cli.plan_wishes import Source, Wishes, check_baseline, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from modicum.planner.simulating.setting import Setting
     from modicum.shell.simulation import ChosenEngine, Timed
-    from modicum.workloads.model import Workload
 
 
 def simulate(
+    context: typer.Context,
     workload: WorkloadName,
     rounds: RoundCount = None,
     solver: SolverName = "dpk",
@@ -86,33 +85,21 @@ def simulate(
     )
     with reporting(as_json=as_json):
         from modicum.cli.plan_simulation_plots import Pictures
-        from modicum.shell.simulation import ENGINES, engine_named
 
+        check_baseline(context)
+        if round_times and not as_json:
+            raise typer.BadParameter(
+                "--round-times: they are told in the document only; add --json"
+            )
         pictures = Pictures(plot, plot_sizes, plot_budget)
-        pictures.check()
-        known("engine", engine_name, ENGINES)
-        settings = [wishes.setting(one) for one in _solvers(solver, compare)]
-        asked = Source(workload, rounds, seed, objective).read()
-        engine = engine_named(engine_name)
-        remark(engine, asked)
-        timed = _run(asked, settings, engine, quiet=as_json)
-        pictures.draw({one.run.setting.solver: [one] for one in timed})
-        _answer(timed, engine, as_json=as_json, round_times=round_times)
+        solvers = _solvers(solver, compare)
+        wanted = Simulations(wishes, solvers, engine_name, pictures, quiet=as_json)
+        source = Source(workload, rounds, seed, objective)
+        timed, engine = wanted.run(lambda: [source.read()])
+        runs = [one for (one,) in timed.values()]
+        _answer(runs, engine, as_json=as_json, round_times=round_times)
         if not as_json:
             pictures.tell()
-
-
-def remark(engine: ChosenEngine, workload: Workload) -> None:
-    """Say on standard error what somebody should know beforehand.
-
-    Args:
-        engine: What is used.
-        workload: What is planned.
-    """
-    if engine.remark:
-        note(f"note: {engine.remark}")
-    if workload.requests.labels is not None:
-        note("note: one budget for everything; labels of requests are not looked at")
 
 
 def _solvers(solver: str, compare: str | None) -> list[str]:
@@ -122,19 +109,6 @@ def _solvers(solver: str, compare: str | None) -> list[str]:
     if solver in others:
         raise typer.BadParameter(f"--compare: `{solver}` is the solver already")
     return [solver, *others]
-
-
-def _run(
-    workload: Workload,
-    settings: Sequence[Setting],
-    engine: ChosenEngine,
-    *,
-    quiet: bool,
-) -> list[Timed]:
-    from modicum.shell.simulation import simulate_timed
-
-    with rounds_drawn(workload.rounds, quiet=quiet) as told:
-        return [simulate_timed(workload, one, engine, told) for one in settings]
 
 
 def _answer(

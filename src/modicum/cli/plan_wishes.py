@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from modicum.cli import account_words as words
+from modicum.cli.given import from_options, not_beside, was_given
 from modicum.cli.plan_options import AT_ONCE
 
 if TYPE_CHECKING:
@@ -53,9 +54,13 @@ class Source:
             later: By how much its seed is larger than what is given.
 
         Raises:
-            InputError: If there is none of that name, or the file cannot be read.
+            UsageError: If there is none of that name, or an option is out of range.
+            InputError: If it is a file that cannot be read, or no workload.
         """
-        return self._from_file() if self.is_file else self._generated(later)
+        if self.is_file:
+            return self._from_file()
+        with from_options():
+            return self._generated(later)
 
     def _generated(self, later: int) -> Workload:
         from modicum.shell.workload_files import SUFFIXES
@@ -132,6 +137,18 @@ class Wishes:
             subsampling=self.subsampling and not self.upc,
             blocks=self.upc,
         )
+
+
+def check_baseline(context: typer.Context) -> None:
+    """Refuse what the baseline does not have, where it was asked for.
+
+    Args:
+        context: Of a command with the options of `Wishes`.
+    """
+    for name in ("partitioning", "subsampling"):
+        asked_for = context.params[name] and was_given(context, name)
+        if context.params["upc"] and asked_for:
+            raise not_beside(f"--{name}", "--upc")
 
 
 def known(what: str, given: str, names: Iterable[str], others: str = "") -> None:

@@ -228,6 +228,8 @@ def _history_lines(met: Met) -> Iterator[str]:
             f"         {one.kind} `{one.subject}` {one.taken}"
             f" ({past_releases(one.releases)})"
         )
+    for remark in found.remarks:
+        yield f"         {remark}"
     for number, conflict in enumerate(found.conflicts):
         title = "" if number else "CONFLICT"
         also = ", as before" if conflict.rule.id in met.before else ""

@@ -43,6 +43,8 @@ def print_rule(profile: RuleProfile, standing: RuleStanding | None) -> None:
     _block("from", *places)
     _block("cells", *profile.cells)
     _block("filter", *_filter_lines(profile))
+    if profile.unlocking:
+        _block("unlocks", profile.unlocking)
     _block("status", _status(profile))
     _block("above", _neighbors(profile.above))
     _block("below", _neighbors(profile.below))
@@ -147,6 +149,7 @@ def rule_to_dict(
         ],
         "cells": list(profile.cells),
         "filter": _filter_to_dict(profile),
+        "unlocking": profile.unlocking or None,
         "implied_by": None
         if implied is None
         else {"rule": implied[0], "budget": budget_text(implied[1])},

@@ -38,6 +38,8 @@ def print_simulation(found: WhatIf, *, whole: bool) -> None:
             f"note: {one.kind} `{one.subject}` {one.taken}"
             f" ({past_releases(one.releases)})"
         )
+    for remark in found.remarks:
+        print(f"note: {remark}")
     if found.conflicts:
         print(
             f"note: what did happen exceeds {len(found.conflicts)} of its rules:"
@@ -167,6 +169,7 @@ def what_if_to_dict(found: WhatIf) -> dict[str, object]:
             }
             for one in found.assumptions
         ],
+        "remarks": list(found.remarks),
     }
 
 

@@ -22,6 +22,7 @@ from modicum.cli.options import (
     Json,
     Ledger,
     Policy,
+    expires_in_seconds,
     point,
 )
 from modicum.cli.output import print_decision, print_json, reporting
@@ -76,7 +77,9 @@ def submit(
     """Decide a release and reserve its loss if it is allowed; exits 0 or 3."""
     with reporting(as_json=as_json):
         decision = _workspace(ledger, policy, actor).submit(
-            read_release(file), post=post, reserve_seconds=_seconds(expires_in)
+            read_release(file),
+            post=post,
+            reserve_seconds=expires_in_seconds(expires_in),
         )
         print_decision(decision, as_json=as_json)
 
@@ -127,24 +130,6 @@ def _workspace(ledger: str, policy: Path | None, actor: str | None) -> Workspace
     from modicum.cli.opening import open_workspace
 
     return open_workspace(ledger, policy=policy, actor=actor)
-
-
-_UNITS = {"s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60}
-
-
-def _seconds(text: str) -> int:
-    number, unit = text[:-1], text[-1:]
-    if (
-        not number.isascii()
-        or not number.isdecimal()
-        or len(number) > 9
-        or unit not in _UNITS
-    ):
-        raise typer.BadParameter(
-            f"`{text}` is not a length of time; write 90s, 30m, 24h or 7d",
-            param_hint="--expires-in",
-        )
-    return int(number) * _UNITS[unit]
 
 
 def _print_standing(workspace: Workspace, standing: Standing, *, as_json: bool) -> None:

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from modicum.cli import workload_requests
+from modicum.cli.given import from_options
 from modicum.cli.options import Json
 from modicum.cli.output import print_json, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from fractions import Fraction
+
+    from modicum.workloads.model import Workload
 
 app = typer.Typer(
     help="Generate requests to plan for, and describe them.", no_args_is_help=True
@@ -76,19 +80,22 @@ def generate(
 ) -> None:
     """Write the requests of a workload; the same options give the same file."""
     from modicum.cli.workload_words import outline, sentence
-    from modicum.shell.workload_files import write_workload
+    from modicum.shell.workload_files import check_suffix, write_workload
     from modicum.workloads.cohere import SAMPLING, Recipe
     from modicum.workloads.generate import generated, usual_rounds
 
     with reporting(as_json=as_json):
-        recipe = Recipe(
-            seed=seed,
-            repetition=repetition,
-            rounds=usual_rounds(name) if rounds is None else rounds,
-            objective=objective,
-            sampling=_rates(sampling) if sampling else SAMPLING,
-        )
-        workload = generated(name, recipe)
+        with from_options():
+            recipe = Recipe(
+                seed=seed,
+                repetition=repetition,
+                rounds=usual_rounds(name) if rounds is None else rounds,
+                objective=objective,
+                sampling=_rates(sampling) if sampling else SAMPLING,
+            )
+            if out is not None:
+                check_suffix(out)
+            workload = generated(name, recipe)
         file = out if out is not None else Path(f"{workload.name}.json")
         write_workload(workload, file)
         if as_json:
@@ -117,23 +124,32 @@ def describe(
 ) -> None:
     """Show what a workload consists of, and what each type of request costs."""
     from modicum.cli.workload_words import description, print_description
-    from modicum.shell.workload_files import SUFFIXES, read_workload
-    from modicum.workloads.generate import generated
     from modicum.workloads.request_types import pricing_named
 
     with reporting(as_json=as_json):
-        by = pricing_named(pricing)
-        if Path(source).suffix in SUFFIXES:
-            workload = read_workload(source)
-        else:
-            workload = generated(source)
+        with from_options():
+            by = pricing_named(pricing)
+        workload = _described(source)
         if as_json:
             print_json(description(workload, by))
         else:
             print_description(workload, by)
 
 
+def _described(source: str) -> Workload:
+    from modicum.shell.workload_files import SUFFIXES, read_workload
+    from modicum.workloads.generate import generated
+
+    if Path(source).suffix in SUFFIXES:
+        return read_workload(source)
+    with from_options():
+        return generated(source)
+
+
 def _rates(texts: list[str]) -> tuple[Fraction, ...]:
     from modicum.cli.account_words import number
 
     return tuple(number(text, "--sampling") for text in texts)
+
+
+workload_requests.add_to(app)

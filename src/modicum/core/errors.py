@@ -78,6 +78,11 @@ class Code(Enum):
     NOT_A_LEDGER = "MOD707"
     ALREADY_EXISTS = "MOD708"
     LEDGER_UNWRITABLE = "MOD709"
+    # Rounds and plans
+    ROUND_MISSING = "MOD801"
+    PLAN_STALE = "MOD802"
+    PLAN_REFUSED = "MOD803"
+    PLAN_UNKNOWN = "MOD804"
     # We are wrong
     INTERNAL = "MOD900"
 

@@ -1,9 +1,15 @@
-"""What the cells of a rule are, in words: along what its sums are told apart."""
+"""What the cells of a rule are, in words: along what its sums are told apart.
+
+And what part of its limits may have been used in them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from modicum.core.exact import number_spelled
+from modicum.policy.model import Policy, Retired
+from modicum.policy.user_groups import grouped_through
 from modicum.release import Vocabulary
 
 
@@ -17,6 +23,25 @@ def cells_of(unit: str, vocabulary: Vocabulary) -> tuple[str, ...]:
     return tuple(_cells(unit, vocabulary))
 
 
+def unlocking_of(unit: str, policy: Policy) -> str:
+    """Return how the limits for a unit are unlocked; empty if they are whole at once.
+
+    Args:
+        unit: The unit.
+        policy: The policy.
+    """
+    rotation = policy.rotation
+    if rotation is None or not grouped_through(unit, policy.vocabulary):
+        return ""
+    rounds, slack = rotation.schedule.rounds, rotation.schedule.slack
+    steps = "1 round" if rounds == 1 else f"{rounds} rounds"
+    rest = "nothing" if rotation.retired is Retired.CLOSED else "all that is left"
+    return (
+        f"in {steps} for which a user group is active, slack {number_spelled(slack)};"
+        f" before, nothing, and {rest} once it is retired"
+    )
+
+
 def _cells(unit: str, vocabulary: Vocabulary) -> Iterator[str]:
     population, facts = vocabulary.population, vocabulary.unit_facts.get(unit)
     around = vocabulary.covers.get(unit, frozenset()) | {unit}
@@ -28,7 +53,7 @@ def _cells(unit: str, vocabulary: Vocabulary) -> Iterator[str]:
         detail = population.time_detail.get(unit)
         near = "" if detail is None else f", {_near(facts.period, detail - 1)}"
         yield f"each {facts.period}{near}"
-    grouped = [one for one in vocabulary.units if one in population.grouped & around]
+    grouped = grouped_through(unit, vocabulary)
     if grouped:
         yield f"each user group, which no {_through(unit, grouped)} leaves"
 
@@ -40,6 +65,6 @@ def _near(period: str, more: int) -> str:
     return f"the present {period} and {more} before and after it"
 
 
-def _through(unit: str, fixed: list[str]) -> str:
+def _through(unit: str, fixed: Sequence[str]) -> str:
     """Return the unit for which something is declared; a smaller one inherits it."""
     return unit if unit in fixed else f"{unit}, being within one {fixed[0]},"

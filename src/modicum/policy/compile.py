@@ -28,6 +28,7 @@ from modicum.policy.parse import parse_policy
 from modicum.policy.predicates import ReadsAny
 from modicum.policy.pruning import Pruned, prune, prune_alone
 from modicum.policy.rules import BaseRule, RuleSet, Stage
+from modicum.policy.user_groups import grouped_through
 
 #: A policy that compiles to more rules than this is refused.
 RULES_MAX = 250_000
@@ -82,9 +83,11 @@ class CompiledPolicy:
     @cached_property
     def pruned(self) -> Pruned:
         """Which rules over history can never be the only one to deny, and why."""
-        return prune(
-            self.rules, self._prunes_units, self.filter_of, self.policy.vocabulary
-        )
+        order = {
+            unit: frozenset(one for one in above if self._no_sooner(one, unit))
+            for unit, above in self._prunes_units.items()
+        }
+        return prune(self.rules, order, self.filter_of, self.policy.vocabulary)
 
     @cached_property
     def pruned_alone(self) -> Pruned:
@@ -92,6 +95,19 @@ class CompiledPolicy:
         return prune_alone(
             self.release_rules, self._prunes_units, self.policy.vocabulary
         )
+
+    def _no_sooner(self, wide: str, unit: str) -> bool:
+        """Return whether a larger unit may never have used more of its limits.
+
+        Where user groups take turns, a unit that stays in none has all of its limits
+        from the start.
+        """
+        if self.policy.rotation is None:
+            return True
+        turns = [
+            bool(grouped_through(one, self.policy.vocabulary)) for one in (wide, unit)
+        ]
+        return turns[0] >= turns[1]
 
     @property
     def _prunes_units(self) -> Mapping[str, frozenset[str]]:

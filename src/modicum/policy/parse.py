@@ -28,6 +28,10 @@ from modicum.policy.declarations.people import (
     read_roles,
 )
 from modicum.policy.declarations.population import read_population
+from modicum.policy.declarations.rotation import (
+    read_rotation,
+    refuse_turns_of_nobody,
+)
 from modicum.policy.document.canonical_form import formatted
 from modicum.policy.document.include import refuse_include
 from modicum.policy.model import BasePolicy, Policy
@@ -42,6 +46,7 @@ _Read = TypeVar("_Read")
 #: What refers to the declarations, and is read after them.
 _SECTIONS = (
     "population",
+    "rotation",
     "policies",
     "extensions",
     "per_release",
@@ -82,6 +87,7 @@ def parse_policy(node: Node, source: str) -> Policy:
             given, declared.attributes, vocabulary.unit_facts
         ),
     )
+    rotation = found.read("rotation", read_rotation)
     guards = found.read("guards", lambda given: read_guards(given, vocabulary))
     roles = found.read("roles", read_roles)
     approvals = found.read(
@@ -92,10 +98,8 @@ def parse_policy(node: Node, source: str) -> Policy:
     with found.problems.guard():
         fields.finish()
     found.problems.raise_any()
-    _refuse_no_rules(base, per_release, node)
-    _refuse_same_names((*base, *per_release))
     delta = declared.header.bare_delta
-    return Policy(
+    policy = Policy(
         name=declared.name,
         digest=digest(formatted(node).encode()),
         text=source,
@@ -111,10 +115,13 @@ def parse_policy(node: Node, source: str) -> Policy:
         roles=roles,
         approvals=approvals,
         activation=activation,
+        rotation=rotation,
         disclosed_invariants=invariants,
         label_marks=declared.label_marks,
         roles_mark=found.mark_of("roles"),
     )
+    _refuse_contradictions(policy, node)
+    return policy
 
 
 def _declared(fields: Fields) -> tuple[Declarations, dict[str, Node | None]]:
@@ -180,10 +187,16 @@ def _version(fields: Fields) -> None:
         )
 
 
-def _refuse_no_rules(
-    base: tuple[BasePolicy, ...], per_release: tuple[BasePolicy, ...], node: Node
-) -> None:
-    if not base and not per_release:
+def _refuse_contradictions(policy: Policy, node: Node) -> None:
+    """Refuse what is wrong only when all sections are looked at together."""
+    base, per_release = policy.base_policies, policy.per_release
+    _refuse_no_rules((*base, *per_release), node)
+    _refuse_same_names((*base, *per_release))
+    refuse_turns_of_nobody(policy.rotation, base, policy.vocabulary)
+
+
+def _refuse_no_rules(policies: tuple[BasePolicy, ...], node: Node) -> None:
+    if not policies:
         raise fail(
             Code.MISSING_KEY,
             "the policy limits nothing: it has neither `policies` nor `per_release`",

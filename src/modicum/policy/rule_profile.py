@@ -11,7 +11,7 @@ from modicum.accounting.budgets import budget_text
 from modicum.accounting.grid import EPS, FIRST_ORDER, MU2, ORDERS, RHO
 from modicum.core.errors import Mark
 from modicum.core.exact import number_text
-from modicum.policy.cell_words import cells_of
+from modicum.policy.cell_words import cells_of, unlocking_of
 from modicum.policy.changes.comparison import stage_rules
 from modicum.policy.compile import CompiledPolicy
 from modicum.policy.hasse.order import RuleOrder
@@ -67,6 +67,8 @@ class RuleProfile:
         implied_by: A rule that denies whatever this one denies, with its budget;
             None if this one can be the only one to deny.
         cells: Along what its sums are told apart; nothing if it has one cell.
+        unlocking: How its limits are unlocked as user groups take turns; empty if
+            they are whole from the start.
         above: Rules about more.
         below: Rules about less.
     """
@@ -79,6 +81,7 @@ class RuleProfile:
     own_filter: Filter | None
     implied_by: tuple[str, Budget] | None
     cells: tuple[str, ...]
+    unlocking: str
     above: Neighbors
     below: Neighbors
 
@@ -112,6 +115,7 @@ def rule_profiles(
             own_filter=compiled.filter_of(rule.budget) if over_history else None,
             implied_by=_implied_by(compiled, place),
             cells=cells_of(rule.unit, compiled.policy.vocabulary),
+            unlocking=unlocking_of(rule.unit, compiled.policy) if over_history else "",
             above=_neighbors(rules, place.number, order, up=True),
             below=_neighbors(rules, place.number, order, up=False),
         )

@@ -18,6 +18,7 @@ from modicum.release.parse_mechanism import (
 )
 from modicum.release.parts import EVERYTHING
 from modicum.release.read_part import read_part
+from modicum.release.utility import check_utility
 from modicum.release.vocabulary import METADATA, PAST_METADATA, Vocabulary
 
 __all__ = [
@@ -96,6 +97,7 @@ def parse_heading(fields: Fields, vocabulary: Vocabulary, found: Problems) -> He
             with found.guard():
                 reader = read_date if key == "released_on" else line
                 metadata[key] = reader(value, f"`{key}`")
+    check_utility(fields, vocabulary, found)
     part = read_part(fields, EVERYTHING, vocabulary, found)
     return Heading(identifier, labels, metadata, part)
 

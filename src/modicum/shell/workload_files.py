@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from modicum.core.canonical import encode
-from modicum.core.errors import Code, InputError, Problem
+from modicum.core.errors import Code, InputError, Mark, Problem, UsageError
 from modicum.workloads.arrow import from_arrow, library, to_arrow
 from modicum.workloads.document import from_plain, to_plain, whole_numbers
 from modicum.workloads.model import Workload
@@ -27,17 +29,18 @@ def write_workload(workload: Workload, path: str | Path) -> None:
         path: The file, whose name ends in ``.json`` or ``.parquet``.
 
     Raises:
-        InputError: If the name ends in something else, pyarrow is missing, or the
-            file cannot be written.
+        InputError: If the name ends in something else, or pyarrow is missing.
+        UsageError: If the file cannot be written.
     """
     target = Path(path)
+    check_suffix(target)
     real = target.resolve()  # A link stays a link.
-    write = _parquet if _suffix(target) == ".parquet" else _json
+    write = _parquet if target.suffix == ".parquet" else _json
     data = write(workload)
     try:
         handle, temporary = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.")
     except OSError as error:
-        raise _cannot("write", target, error) from error
+        raise UsageError(_cannot("write", target, error)) from error
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -45,7 +48,7 @@ def write_workload(workload: Workload, path: str | Path) -> None:
         Path(temporary).replace(real)
     except OSError as error:
         Path(temporary).unlink(missing_ok=True)
-        raise _cannot("write", target, error) from error
+        raise UsageError(_cannot("write", target, error)) from error
 
 
 def read_workload(path: str | Path) -> Workload:
@@ -58,19 +61,38 @@ def read_workload(path: str | Path) -> Workload:
         InputError: If it cannot be read, or is not a workload, with what is wrong.
     """
     source = Path(path)
-    parquet = _suffix(source) == ".parquet"
+    check_suffix(source)
     try:
         with source.open("rb") as file:
             data = file.read(BYTES_MAX + 1)
     except OSError as error:
-        raise _cannot("read", source, error) from error
+        raise InputError(_cannot("read", source, error)) from error
     if len(data) > BYTES_MAX:
         problem = Problem(Code.TOO_LARGE, f"{source} has more than {BYTES_MAX} bytes")
         raise InputError(problem)
-    return _of_parquet(source, data) if parquet else _of_json(source, data)
+    read = _of_parquet if source.suffix == ".parquet" else _of_json
+    try:
+        return read(source, data)
+    except InputError as error:
+        raise InputError(*(_in_file(source, one) for one in error.problems)) from error
 
 
-def _suffix(path: Path) -> str:
+def _in_file(path: Path, problem: Problem) -> Problem:
+    """Return a mistake in a file, which names it."""
+    if problem.mark is not None or str(path) in problem.message:
+        return problem
+    return replace(problem, notes=(*problem.notes, f"in {path}"))
+
+
+def check_suffix(path: Path) -> None:
+    """Refuse a name that says no format.
+
+    Args:
+        path: The file; it need not be there.
+
+    Raises:
+        InputError: If its name ends in something else.
+    """
     if path.suffix not in SUFFIXES:
         raise InputError(
             Problem(
@@ -79,7 +101,6 @@ def _suffix(path: Path) -> str:
                 help=f"use a name that ends in {' or '.join(SUFFIXES)}",
             )
         )
-    return path.suffix
 
 
 # --- JSON -----------------------------------------------------------------------------
@@ -94,6 +115,10 @@ def _of_json(path: Path, data: bytes) -> Workload:
         document = whole_numbers(data)
     except UnicodeDecodeError as error:
         raise InputError(Problem(Code.NOT_TEXT, f"{path} is not UTF-8")) from error
+    except json.JSONDecodeError as error:
+        mark = Mark(str(path), error.lineno, error.colno)
+        problem = Problem(Code.YAML_SYNTAX, f"{path} is not JSON", mark)
+        raise InputError(problem) from error
     except (ValueError, RecursionError) as error:
         problem = Problem(Code.YAML_SYNTAX, f"{path} is not JSON of whole numbers")
         raise InputError(problem) from error
@@ -125,12 +150,10 @@ def _of_parquet(path: Path, data: bytes) -> Workload:
     return from_arrow(table)
 
 
-def _cannot(what: str, path: Path, error: OSError) -> InputError:
+def _cannot(what: str, path: Path, error: OSError) -> Problem:
     reason = (error.strerror or f"the system refuses to {what} it").lower()
-    return InputError(
-        Problem(
-            Code.FILE_UNREADABLE,
-            f"cannot {what} {path}: {reason}",
-            help="correct the path, or the rights of the folder",
-        )
+    return Problem(
+        Code.FILE_UNREADABLE,
+        f"cannot {what} {path}: {reason}",
+        help="correct the path, or the rights of the folder",
     )

@@ -1,11 +1,14 @@
-"""Columns of requests as they come from a file: checked, and turned into arrays."""
+"""Columns of requests as they come from a file: checked, and turned into arrays.
+
+A mistake is told with its row. Rows are counted from 1, as people count.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,13 +79,7 @@ def read_columns(
     count = len(found["id"])
     for one, column in found.items():
         _check_length(one, len(column), count)
-    if len(np.unique(found["id"])) < count:
-        problem = Problem(
-            Code.DUPLICATE_NAME,
-            "two requests have the same id",
-            help="give each request an id of its own",
-        )
-        raise InputError(problem)
+    _check_different(found["id"])
     return found, None if labels is None else _labels(labels, count)
 
 
@@ -92,26 +89,45 @@ def _labels(labels: Mapping[str, object], count: int) -> Labels:
     month = _whole_numbers("month", labels["month"], (0, _MOST))
     wanted = "lists of whole numbers"
     rows = [
-        _sequence("attributes", row, wanted)
-        for row in _sequence("attributes", labels["attributes"], wanted)
+        _sequence("attributes", values, wanted, row)
+        for row, values in enumerate(
+            _sequence("attributes", labels["attributes"], wanted), start=1
+        )
     ]
     lengths = (len(black_box), len(month), len(rows))
     for one, length in zip(LABELS, lengths, strict=True):
         _check_length(one, length, count)
-    flat = list(chain.from_iterable(rows))
-    attributes = _whole_numbers("attributes", flat, (0, _MOST))
     starts = np.concatenate(([0], np.cumsum([len(row) for row in rows], dtype=int)))
-    _check_rising(starts, attributes)
+    flat = list(chain.from_iterable(rows))
+    row_of = np.repeat(np.arange(len(rows)), np.diff(starts))
+    attributes = _whole_numbers("attributes", flat, (0, _MOST), row_of)
+    _check_rising(starts, attributes, row_of)
     return Labels(black_box, month, starts, attributes)
 
 
-def _check_rising(starts: Integers, attributes: Integers) -> None:
-    """Refuse attributes of one request that do not rise, or stand twice."""
-    falls = np.flatnonzero(np.diff(attributes) <= 0) + 1
-    if not np.isin(falls, starts).all():
+def _check_different(ids: Integers) -> None:
+    """Refuse a number that two requests have."""
+    order = np.argsort(ids, kind="stable")
+    again = np.flatnonzero(np.diff(ids[order]) == 0)
+    if len(again):
+        one, other = order[again[0] : again[0] + 2].tolist()
         problem = Problem(
             Code.DUPLICATE_NAME,
-            "the attributes of a request do not rise",
+            f"the requests in rows {one + 1} and {other + 1} have the same id"
+            f" {ids[one]}",
+            help="give each request an id of its own",
+        )
+        raise InputError(problem)
+
+
+def _check_rising(starts: Integers, attributes: Integers, row_of: Integers) -> None:
+    """Refuse attributes of one request that do not rise, or stand twice."""
+    falls = np.flatnonzero(np.diff(attributes) <= 0) + 1
+    wrong = falls[~np.isin(falls, starts)]
+    if len(wrong):
+        problem = Problem(
+            Code.DUPLICATE_NAME,
+            f"the attributes of the request in row {row_of[wrong[0]] + 1} do not rise",
             help="sort their numbers, each once",
         )
         raise InputError(problem)
@@ -150,48 +166,87 @@ def _check_length(column: str, length: int, expected: int) -> None:
         raise InputError(problem)
 
 
-def _whole_numbers(column: str, given: object, bounds: tuple[int, int]) -> Integers:
+def _whole_numbers(
+    column: str,
+    given: object,
+    bounds: tuple[int, int],
+    row_of: Integers | None = None,
+) -> Integers:
+    """Return a column of whole numbers.
+
+    Args:
+        column: Its name.
+        given: Its values.
+        bounds: The least and the largest that they may be.
+        row_of: The row of each value; None if every row has one.
+    """
     values = _sequence(column, given, "whole numbers")
-    if not _all_whole(values):
-        raise _wrong_type(column, "whole numbers")
+    _check_each(column, values, int, row_of)
     low, high = bounds
-    if len(values) and not low <= int(min(values)) <= int(max(values)) <= high:
+    numbers = _exact(values)
+    outside = np.flatnonzero((numbers < low) | (numbers > high))
+    if len(outside):
+        first = int(outside[0])
         most = f", at most {high}" if high < _MOST else ""
         problem = Problem(
             Code.OUT_OF_RANGE,
-            f"a value of column `{column}` is out of its range",
-            help=f"they are at least {low}{most}",
+            f"column `{column}`, row {_row(first, row_of)}:"
+            f" {str(values[first])[:40]} is out of its range",
+            help=f"its values are at least {low}{most}",
         )
         raise InputError(problem)
-    return np.array(values, dtype=np.int64)
+    return numbers.astype(np.int64)
 
 
-def _all_whole(values: _Values) -> TypeGuard[Sequence[int]]:
+def _exact(values: _Values) -> NDArray[Any]:
+    """Return whole numbers as they are, however large."""
     if isinstance(values, np.ndarray):
-        return values.dtype.kind in "iu"
-    return all(type(value) is int for value in values)
+        return values
+    try:
+        return np.array(values, dtype=np.int64)
+    except OverflowError:
+        return np.array(values, dtype=object)
 
 
 def _truths(column: str, given: object) -> Booleans:
     values = _sequence(column, given, "true or false")
-    if isinstance(values, np.ndarray):
-        usable = values.dtype.kind == "b"
-    else:
-        usable = all(type(value) is bool for value in values)
-    if not usable:
-        raise _wrong_type(column, "true or false")
+    _check_each(column, values, bool)
     return np.array(values, dtype=np.bool_)
 
 
-def _sequence(column: str, given: object, wanted: str) -> _Values:
+#: Of each type, what it is called, and which arrays hold it.
+_KINDS = {int: ("whole numbers", "iu"), bool: ("true or false", "b")}
+
+
+def _check_each(
+    column: str, values: _Values, type_: type, row_of: Integers | None = None
+) -> None:
+    """Refuse values of another type. A truth value is no number here."""
+    wanted, kinds = _KINDS[type_]
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind not in kinds:
+            raise _wrong_type(column, wanted)
+        return
+    for at, value in enumerate(values):
+        if type(value) is not type_:
+            raise _wrong_type(column, wanted, _row(at, row_of))
+
+
+def _row(at: int, row_of: Integers | None) -> int:
+    """Return the row of a value, counted from 1."""
+    return 1 + (at if row_of is None else int(row_of[at]))
+
+
+def _sequence(
+    column: str, given: object, wanted: str, row: int | None = None
+) -> _Values:
     if isinstance(given, list | tuple):
         return list(given)
     if isinstance(given, np.ndarray) and given.ndim == 1:
         return given
-    raise _wrong_type(column, wanted)
+    raise _wrong_type(column, wanted, row)
 
 
-def _wrong_type(column: str, wanted: str) -> InputError:
-    return InputError(
-        Problem(Code.WRONG_TYPE, f"column `{column}` does not hold {wanted}")
-    )
+def _wrong_type(column: str, wanted: str, row: int | None = None) -> InputError:
+    place = f"column `{column}`" + ("" if row is None else f", row {row},")
+    return InputError(Problem(Code.WRONG_TYPE, f"{place} does not hold {wanted}"))

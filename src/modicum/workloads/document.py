@@ -233,7 +233,10 @@ def _read_head(node: Node) -> _Head:
             setattr(read, key, value)
     with found.guard():
         rates = _some(fields.take("sampling"), "`sampling`")
-        read.sampling = tuple(_rate(rate) for rate in rates)
+        read.sampling = tuple(
+            _rate(rate, f"sampling rate {number}")
+            for number, rate in enumerate(rates, start=1)
+        )
     with found.guard():
         read.types = _types(fields.take("types"))
     with found.guard():
@@ -245,11 +248,11 @@ def _read_head(node: Node) -> _Head:
 def _types(node: Node) -> tuple[RequestType, ...]:
     found = Problems()
     types: list[RequestType] = []
-    for item in _some(node, "`types`"):
+    for number, item in enumerate(_some(node, "`types`"), start=1):
         with found.guard():
-            kind = _type(item)
+            kind = _type(item, number)
             if kind in types:
-                message = f"the type `{kind.name}` stands twice"
+                message = f"type {number}, `{kind.name}`, stands twice"
                 raise fail(Code.DUPLICATE_NAME, message, item)
             types.append(kind)
     found.raise_any()
@@ -265,23 +268,25 @@ def _some(node: Node, what: str) -> tuple[Node, ...]:
     return found
 
 
-def _type(node: Node) -> RequestType:
-    fields = Fields(node, "a type")
-    mechanism = text(fields.take("mechanism"), "a mechanism")
-    size = text(fields.take("size"), "a size")
-    sampling = _rate(fields.take("sampling"))
+def _type(node: Node, number: int) -> RequestType:
+    """Return a type; its number, from 1, tells where a mistake is."""
+    what = f"type {number}"
+    fields = Fields(node, what)
+    mechanism = text(fields.take("mechanism"), f"the mechanism of {what}")
+    size = text(fields.take("size"), f"the size of {what}")
+    sampling = _rate(fields.take("sampling"), f"the sampling rate of {what}")
     fields.finish()
     return RequestType(mechanism, size, sampling)
 
 
-def _rate(node: Node) -> Fraction:
-    written = text(node, "a sampling rate")
+def _rate(node: Node, what: str) -> Fraction:
+    written = text(node, what)
     fraction = _FRACTION.fullmatch(written)
     value = Fraction(written) if fraction else parse_number(written)
     if value is None or not 0 < value <= 1:
         raise fail(
             Code.OUT_OF_RANGE,
-            f"a sampling rate is `{written[:40]}`",
+            f"{what} is `{written[:40]}`",
             node,
             help='it is the text of a number above 0, at most 1, such as "0.25"',
         )

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+
+import numpy as np
+
+from modicum.core.errors import Code, InputError, Problem
 from modicum.workloads.model import Requests, Workload
 from modicum.workloads.request_types import Pricing
 
@@ -25,9 +31,9 @@ def release_of(
         pricing: How a cost is computed that is declared.
 
     Returns:
-        A release of one mechanism, which reads the attributes `a0`, `a1` and so on of
-        its labels. The context of S1 is the label `ml`. The month of S3 is not said:
-        it has no place in a calendar.
+        A release of one mechanism with its utility, which reads the attributes `a0`,
+        `a1` and so on of its labels. The context of S1 is the label `ml`. The month of
+        S3 is not said: it has no place in a calendar.
     """
     requests = workload.requests
     labels = requests.labels
@@ -40,6 +46,7 @@ def release_of(
     number = int(requests.id[index])
     release: dict[str, object] = {
         "release": f"{workload.name}-{workload.seed}-{workload.repetition}-{number}",
+        "utility": int(requests.utility[index]),
         "mechanisms": [mechanism],
     }
     if labels is not None and bool(labels.black_box[index]):
@@ -73,3 +80,59 @@ def spans(domain: int, requests: Requests, index: int) -> list[tuple[int, int]]:
     if end <= domain:
         return [(first, end)]
     return [(0, end - domain), (first, domain)]
+
+
+# --- batches --------------------------------------------------------------------------
+
+
+def batch_of(
+    workload: Workload,
+    number: int | None = None,
+    *,
+    unit: str = "user",
+    partition: str = "",
+    pricing: Pricing = "tight",
+) -> str:
+    """Return the requests of a round as the text of a file of requests, in YAML.
+
+    Args:
+        workload: The workload.
+        number: The round; the first one that has requests, if left out.
+        unit: As for `release_of`.
+        partition: As for `release_of`.
+        pricing: As for `release_of`.
+
+    Raises:
+        InputError: If the workload has no such round.
+    """
+    number = workload.first_round if number is None else number
+    known = workload.round_numbers
+    if number not in known:
+        raise InputError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                f"the workload has no round {number}",
+                help=f"it has the rounds {known[0]} to {known[-1]}",
+            )
+        )
+    asked = np.flatnonzero(workload.requests.round == number).tolist()
+    releases = (
+        release_of(workload, index, unit=unit, partition=partition, pricing=pricing)
+        for index in asked
+    )
+    lines = [f"  - {_in_one_line(release)}\n" for release in releases]
+    return "requests:\n" + "".join(lines) if lines else "requests: []\n"
+
+
+def _in_one_line(value: object) -> str:
+    """Return plain values in one line of YAML; unlike in JSON, keys may be numbers."""
+    match value:
+        case Mapping():
+            pairs = (f"{key}: {_in_one_line(one)}" for key, one in value.items())
+            return "{" + ", ".join(pairs) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(_in_one_line, value)) + "]"
+        case str():
+            return json.dumps(value)
+        case _:
+            return str(value)

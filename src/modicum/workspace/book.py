@@ -284,6 +284,8 @@ class Entry:
         self.book = book
         self.now = now
         self.actor = actor
+        #: The last entry before this turn: its number, and its hash.
+        self.begun_at = book.state.seq, book.state.head
         #: Whether something was folded that will not be stored.
         self.withdrawn = False
         self._turn = turn

@@ -252,14 +252,17 @@ class LedgerView:
             actor=self._actor,
         )
 
-    def look(self) -> tuple[Book, Reader, str]:
+    def look(self, *, deciding: bool = False) -> tuple[Book, Reader, str]:
         """Return the book of a ledger that exists, what reads its log, and the time.
+
+        Args:
+            deciding: Whether balances will be asked for.
 
         Raises:
             UsageError: If there is no ledger.
         """
         self._live.must_exist()
-        book = self._live.read()
+        book = self._live.read(deciding=deciding)
         return book, self._store.read, self._live.now
 
     # --- inside ---

@@ -23,6 +23,7 @@ from modicum.workspace.decision import Decision
 from modicum.workspace.governing.governing import Governance
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.past_descriptions import refuse_future
+from modicum.workspace.planning.verbs import Rounds
 from modicum.workspace.requests import attempt
 from modicum.workspace.steps import giving_up, step
 
@@ -211,17 +212,23 @@ class Workspace(LedgerView):
         """What people do who govern the ledger: approve, activate, remark."""
         return Governance(self, self._actor)
 
-    def turn(self, work: Callable[[Entry], T]) -> T:
+    @property
+    def rounds(self) -> Rounds:
+        """What people do who plan rounds: open them, plan them, commit plans."""
+        return Rounds(self, self._clock, self._actor)
+
+    def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
         """Do some work in the turn of a ledger that exists; it is durable on return.
 
         Args:
-            work: Adds events; it decides nothing about releases.
+            work: Adds events.
+            deciding: Whether it decides about releases.
 
         Raises:
             UsageError: If there is no ledger.
         """
         self._live.must_exist()
-        return self._live.turn(work, deciding=False)
+        return self._live.turn(work, deciding=deciding)
 
     def init(self) -> State:
         """Make a ledger and activate the policy; under the same policy, do nothing.

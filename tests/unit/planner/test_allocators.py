@@ -92,6 +92,7 @@ def shares_of_left(problem: Problem, alive: Booleans) -> dict[int, Fraction]:
     return found
 
 
+@pytest.mark.spec("PLAN-7")
 @pytest.mark.parametrize("name", DPF)
 def test_the_smallest_dominant_share_is_tried_first(name: str) -> None:
     weighted, remaining = DPF[name]
@@ -142,6 +143,7 @@ def by_duality(
     return best, max(price for price in candidates if worth(price) == best)
 
 
+@pytest.mark.spec("PLAN-8")
 def test_the_fluid_price_is_the_best_of_all_prices() -> None:
     rng = Random(f"{seed()}/fluid")
     for _ in range(examples(300)):
@@ -161,6 +163,7 @@ def test_the_fluid_price_is_the_best_of_all_prices() -> None:
         assert price <= float(highest) + 1e-9
 
 
+@pytest.mark.spec("PLAN-8")
 def test_what_a_request_uses_is_its_share_of_all_that_can_be_charged() -> None:
     rng = Random(f"{seed()}/uses")
     for _ in range(examples(60)):
@@ -176,6 +179,7 @@ def test_what_a_request_uses_is_its_share_of_all_that_can_be_charged() -> None:
             np.testing.assert_allclose(found[i], expected, rtol=1e-9)
 
 
+@pytest.mark.spec("PLAN-8")
 def test_the_price_is_in_the_coordinate_that_can_accept_the_most() -> None:
     """With everything else by hand; so it matters, among several coordinates."""
     rng = Random(f"{seed()}/favored")
@@ -228,6 +232,7 @@ WORKLOAD = cohere("w1", Recipe(rounds=2))
 FIRST = WORKLOAD.first_round
 
 
+@pytest.mark.spec("PLAN-9")
 def test_who_comes_first_gets_the_oldest_blocks_that_let_it_pass() -> None:
     setting = Setting(blocks=True, solver="fcfs")
     world = OldestBlocks(WORKLOAD, setting, prices(WORKLOAD.types, setting))
@@ -251,6 +256,7 @@ def test_who_comes_first_gets_the_oldest_blocks_that_let_it_pass() -> None:
     assert plan.sum() == problem.requests - rejected
 
 
+@pytest.mark.spec("PLAN-9")
 def test_a_block_is_contested_by_all_even_those_who_were_not_given_it() -> None:
     setting = Setting(blocks=True)
     world = BlockWorld(WORKLOAD, setting, prices(WORKLOAD.types, setting))

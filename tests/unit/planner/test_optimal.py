@@ -27,7 +27,7 @@ from modicum.planner.allocating import optimal as searching
 from modicum.planner.allocating.guided import guided
 from modicum.planner.allocating.highs import Answer, Effort, Program, solve
 from modicum.planner.allocating.optimal import Optimum, optimal
-from modicum.planner.allocating.problem import Booleans, Problem
+from modicum.planner.allocating.problem import Booleans, Numbers, Problem
 from modicum.planner.allocating.with_numba import NumbaEngine
 from modicum.planner.allocating.with_numpy import NumpyEngine
 
@@ -172,6 +172,32 @@ def test_what_a_solver_chooses_too_much_of_is_not_proven(
         assert optimum.held or not optimum.proven
         dropped += not optimum.held
     assert dropped > 3
+
+
+@pytest.mark.parametrize("said", [0.0, float("-inf"), float("nan")])
+def test_a_program_that_was_not_solved_to_its_end_bounds_nothing(
+    said: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the gap that is told would be less than the true one."""
+
+    def stopped(
+        program: Program, effort: Effort | None = None, start: Numbers | None = None
+    ) -> Answer:
+        answer = solve(program, effort, start)
+        if program.whole.any():  # No time for this one: it knows no better bound.
+            unknown = said if not np.isfinite(said) else float("inf")
+            nothing = np.empty(0, np.float64)
+            return replace(answer, x=nothing, bound=unknown, finished=False)
+        return replace(answer, bound=said, finished=False)
+
+    monkeypatch.setattr(searching, "solve", stopped)
+    told = 0
+    for problem in rounds(examples(30)):
+        optimum = optimal(problem, NumpyEngine(problem), seconds=60, gap=0)
+        checked(problem, optimum)
+        assert optimum.bound >= best_by_trying(problem)
+        told += optimum.gap > 0
+    assert told > 3
 
 
 def large() -> Problem:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from random import Random
 
 import numpy as np
@@ -9,7 +11,9 @@ import pytest
 from budget import examples, seed
 
 from modicum.core.errors import InputError, InvariantError
+from modicum.planner.allocating.allocators import GREEDY
 from modicum.planner.allocating.problem import Integers, Problem
+from modicum.planner.allocating.with_numpy import NumpyEngine
 from modicum.planner.rounds.long_line import Asks, Charged, asked_of, charged_by
 from modicum.planner.rounds.periods import ALWAYS, Slots, Tracked
 from modicum.planner.rounds.ring import Ranges
@@ -108,7 +112,7 @@ def test_what_a_round_charges_element_by_element() -> None:
         assert found.tolist() == expected.tolist()
 
 
-@pytest.mark.spec("PLAN-3")
+@pytest.mark.spec("PLAN-3", "PLAN-10")
 def test_every_clause_of_every_rule_has_left_what_is_open_less_what_was_charged() -> (
     None
 ):
@@ -210,6 +214,31 @@ def test_sums_that_would_wrap_are_refused() -> None:
         ruled_problem(batch, one, Accounts(1, np.ones((1, 3), np.bool_)), history)
 
 
+@pytest.mark.spec("PLAN-10")
+def test_a_share_of_a_narrow_budget_counts_as_one_of_the_widest() -> None:
+    """By the shares of each rule's own budget, the second would be tried first."""
+    wide, narrow = 20, 3
+    caps = np.array([[[wide]], [[narrow]]], np.int64)
+    both = Clauses(np.array([0, 1, 2]), caps)
+    # The first falls under both rules, the second under the wide one alone.
+    costs = np.array([[2], [4]], np.int64)
+    ranges = Ranges(1, np.zeros(2, np.int64), np.ones(2, np.int64))
+    asks = asked_of(ranges, np.array([0, 0, 1]), np.array([0, 1, 0]))
+    accounts = Accounts(1, np.ones((1, 1), np.bool_))
+    batch = Batch(asks, costs, np.ones(2, np.int64))
+    problem = ruled_problem(batch, both, accounts, RuledHistory())
+    assert problem.full.tolist() == [[wide]]
+    # Of what was left of the wide budget, only one of them fits.
+    scarce = replace(problem, left=np.where(problem.left == wide, 5, problem.left))
+    by_rule = [max(Fraction(2, wide), Fraction(2, narrow)), Fraction(4, wide)]
+    assert by_rule[1] < by_rule[0]
+    accepted = GREEDY["dpf"](scarce, NumpyEngine(scarce))
+    assert accepted.tolist() == [True, False]
+    # The narrow rule is held all the same.
+    too_much = replace(problem, costs=np.array([[4], [4]], np.int64))
+    assert GREEDY["dpf"](too_much, NumpyEngine(too_much)).tolist() == [False, True]
+
+
 def test_a_round_without_requests() -> None:
     line = Line("nobody")
     nobody = np.empty(0, np.int64)
@@ -223,6 +252,7 @@ def test_a_round_without_requests() -> None:
 # --- months ---------------------------------------------------------------------------
 
 
+@pytest.mark.spec("PLAN-10")
 def test_months_near_the_present_have_an_account_each() -> None:
     tracked = Tracked(1, 2)
     months: Integers = np.arange(95, 106)
@@ -231,6 +261,7 @@ def test_months_near_the_present_have_an_account_each() -> None:
     assert tracked.cells == 6
 
 
+@pytest.mark.spec("PLAN-10")
 def test_groups_of_one_month_share_their_accounts() -> None:
     slots = Slots(Tracked(0, 1), 100, 102)
     assert len(slots) == 1 + 3 * 4

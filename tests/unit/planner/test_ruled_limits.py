@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import pytest
+
 from modicum.accounting import Filter, Loss, RenyiBudget, Unlimited, filter_for
 from modicum.accounting.grid import COORDINATES, DELTA, EPS, RHO, order_index
 from modicum.planner import Unlocking
@@ -18,6 +20,7 @@ def loss(**known: int) -> Loss:
     return Loss(tuple(units))
 
 
+@pytest.mark.spec("PLAN-10")
 def test_every_way_to_limit_is_a_list_of_clauses() -> None:
     four, eight = order_index(Fraction(4)), order_index(Fraction(8))
     either = Filter(((EPS, 10), (RHO, 20)), delta_cap=5)

@@ -31,6 +31,7 @@ def drawn(name: str, count: int) -> list[Problem]:
     return [some_problem(rng, SMALL) for _ in range(count)]
 
 
+@pytest.mark.spec("PLAN-8")
 def test_without_a_reserve_it_is_dpk() -> None:
     for problem in drawn("dpk", examples(150)):
         accepted = Steady(12, 0)(problem, NumpyEngine(problem))
@@ -53,6 +54,7 @@ def test_what_it_accepts_fits_and_engines_agree() -> None:
     assert turned_away, "nothing was ever kept for later"
 
 
+@pytest.mark.spec("PLAN-8")
 def test_it_accepts_nothing_below_the_price() -> None:
     rng = Random(f"{seed()}/steady/price")
     priced = 0
@@ -68,6 +70,7 @@ def test_it_accepts_nothing_below_the_price() -> None:
     assert priced
 
 
+@pytest.mark.spec("PLAN-8")
 @pytest.mark.parametrize(
     ("schedule", "part"),
     [
@@ -92,6 +95,7 @@ def test_who_is_worth_nothing_gets_nothing_at_a_price() -> None:
     assert beyond_price(weights, use, 0.0).tolist() == [1, 1, 1, 1]
 
 
+@pytest.mark.spec("PLAN-8")
 def test_a_request_that_is_tried_again_is_no_second_request() -> None:
     """The flow is what arrives, not what waits."""
     for problem in drawn("again", examples(40)):

@@ -48,8 +48,10 @@ POLICY: dict[str, Any] = {
             "country": {"values": ["CH", "DE"], "immutable": ["user"]},
             "year": {"range": [1900, 2030]},
         },
+        "groups": {"immutable": ["user"]},
         "time_detail": {"day": 62},
     },
+    "rotation": {"active": 12, "slack": 0.4, "retired": "first-come"},
     "policies": [
         {"name": "all", "when": "true", "unit": "user", "budget": {"eps": 2}},
         {

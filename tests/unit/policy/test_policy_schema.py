@@ -54,6 +54,8 @@ BEYOND_A_SCHEMA = {
     "map-key-in-quotes": "in JSON every key is in quotes",
     "need-more-people-than-there-are": "people are counted",
     "population-empty-range": "one number is compared with another",
+    "rotation-of-nobody": "it depends on other sections",
+    "rotation-without-groups": "it depends on another section",
     "release-groups-without-groups": "it depends on the policy",
     "release-period-that-never-was": "the schema has no calendar",
     "release-periods-turned-round": "one date is compared with another",

@@ -93,14 +93,17 @@ def test_describe_shows_a_workload_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
-        (["generate", "w9"], 4, "MOD115"),
-        (["generate", "w1", "--objective", "profit"], 4, "MOD115"),
-        (["generate", "w1", "--sampling", "2"], 4, "MOD106"),
+        (["generate", "w9"], 2, "MOD115"),
+        (["generate", "w1", "--objective", "profit"], 2, "MOD115"),
+        (["generate", "w1", "--sampling", "2"], 2, "MOD106"),
         (["generate", "w1", "--sampling", "x"], 2, "not a number"),
         (["generate", "w1", "--rounds", "0"], 2, "--rounds"),
-        (["generate", "w1", "--out", "w1.csv"], 4, "MOD115"),
+        (["generate", "w1", "--out", "w1.csv"], 2, "MOD115"),
+        (["generate", "w1", "--rounds", "1", "--out", "no/w.json"], 2, "MOD001"),
+        (["generate", "w1", "--rounds", "10001"], 2, "MOD106"),
         (["describe", "nowhere.json"], 4, "MOD001"),
-        (["describe", "w1", "--pricing", "cheap"], 4, "MOD115"),
+        (["describe", "w9"], 2, "MOD115"),
+        (["describe", "w1", "--pricing", "cheap"], 2, "MOD115"),
     ],
 )
 def test_a_mistake_is_said_and_writes_nothing(

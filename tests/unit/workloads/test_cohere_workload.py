@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from modicum.core.canonical import digest, encode
 from modicum.core.errors import Code, InputError, InvariantError
+from modicum.planner.rotation import Rotation
 from modicum.workloads.cohere import (
     ALIASES,
     MIXES,
@@ -268,6 +269,17 @@ def test_what_cannot_be_made_is_refused(name: str, recipe: Recipe, code: Code) -
         generated(name, recipe)
     assert caught.value.code is code
     assert caught.value.problems[0].help
+
+
+def test_a_round_of_a_workload_is_the_next_one_of_a_rotation() -> None:
+    """Published rounds have a group in round 0; a rotation has none there."""
+    workload = cohere("w1", Recipe(rounds=2))
+    rotation = Rotation(active=workload.window)
+    first = workload.first_round + 1
+    assert len(rotation.active_groups(first)) == workload.window
+    assert len(rotation.active_groups(first - 1)) == workload.window - 1
+    joined = range(workload.window)
+    assert list(rotation.active_groups(first)) == [round_ + 1 for round_ in joined]
 
 
 def test_an_unknown_name_has_no_usual_rounds() -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from modicum.core.canonical import encode
-from modicum.core.errors import Code, InputError
+from modicum.core.errors import Code, InputError, UsageError
 from modicum.shell.workload_files import read_workload, write_workload
 from modicum.workloads.arrow import from_arrow, to_arrow
 from modicum.workloads.cohere import Recipe, cohere
@@ -311,6 +311,64 @@ def test_a_mistake_is_found(name: str, tmp_path: Path) -> None:
     assert again.value.code is code
 
 
+PLACES: dict[str, str] = {
+    "a column of texts": "column `width`, row 1, does not hold whole numbers",
+    "a column of truths": "column `width`, row 1, does not hold whole numbers",
+    "a negative width": "column `width`, row 4: -1 is out of its range",
+    "a width beyond the ring": f"column `width`, row 4: {DOMAIN + 1} is out",
+    "a round before the first": "column `round`, row 4: 10 is out",
+    "a utility beyond counting": f"column `utility`, row 4: {2**63} is out",
+    "an id twice": "the requests in rows 4 and 5 have the same id 4",
+    "a number for a truth": "column `black_box`, row 1, does not hold true or false",
+    "attributes that are none": "column `attributes`, row 1, does not hold lists",
+    "attributes that fall": "the attributes of the request in row 1 do not rise",
+    "a negative attribute": "column `attributes`, row 1: -3 is out of its range",
+    "a rate above 1": "the sampling rate of type 1 is `3/2`",
+    "a type with more": "type 1",
+    "no rates": "`sampling` is empty",
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_mistake_is_told_with_its_row_and_its_file(name: str, tmp_path: Path) -> None:
+    wrong = copy.deepcopy(PLAIN)
+    MISTAKES[name][0](wrong)
+    file = tmp_path / "wrong.json"
+    file.write_text(json.dumps(wrong))
+    with pytest.raises(InputError) as caught:
+        read_workload(file)
+    (problem,) = caught.value.problems
+    assert PLACES[name] in problem.message
+    assert problem.notes[-1] == f"in {file}"
+
+
+@given(st.integers(0, 60), st.integers(1, 3), st.data())
+@settings(max_examples=examples(40), deadline=None)
+def test_the_row_that_is_told_is_the_one_that_is_wrong(
+    row: int, attributes: int, data: st.DataObject
+) -> None:
+    """Lists of several attributes lie before it."""
+    wrong = copy.deepcopy(PLAIN)
+    column = data.draw(st.sampled_from(["attributes", "month", "width", "type"]))
+    part = "labels" if column in wrong["labels"] else "requests"
+    bad: Any = [*range(attributes), -1] if column == "attributes" else -1
+    wrong[part][column][row] = bad
+    with pytest.raises(InputError) as caught:
+        from_plain(wrong)
+    said = f"column `{column}`, row {row + 1}: -1 is out of its range"
+    assert caught.value.problems[0].message == said
+
+
+def test_what_is_no_json_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.json"
+    file.write_text('{\n "format": ,\n}')
+    with pytest.raises(InputError) as caught:
+        read_workload(file)
+    mark = caught.value.problems[0].mark
+    assert mark is not None
+    assert (mark.file, mark.line, mark.column) == (str(file), 2, 12)
+
+
 def test_what_is_right_is_not_refused() -> None:
     assert same(from_plain(copy.deepcopy(PLAIN)), dpolicy("s2", Recipe(rounds=1)))
     assert PLAIN["format"] == FORMAT == "workload/v1"
@@ -393,9 +451,11 @@ def test_a_file_of_another_name_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_reached_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "nowhere" / "w.json"
     workload = cohere("w1", Recipe(rounds=1))
-    for act in (lambda: read_workload(file), lambda: write_workload(workload, file)):
-        with pytest.raises(InputError) as caught:
-            act()
+    with pytest.raises(InputError) as unread:
+        read_workload(file)
+    with pytest.raises(UsageError) as unwritten:
+        write_workload(workload, file)
+    for caught in (unread, unwritten):
         assert caught.value.code is Code.FILE_UNREADABLE
 
 

@@ -144,5 +144,14 @@ class AtOnce(Schedule):
 
 
 def out_of_range(message: str, remedy: str) -> InputError:
-    """Return the error of a number that is out of its range."""
+    """Return the error of a number that is out of its range.
+
+    Args:
+        message: What the number is.
+        remedy: What it may be.
+
+    Examples:
+        >>> str(out_of_range("the slack is 2", "it is from 0 to 1"))
+        'the slack is 2'
+    """
     return InputError(Problem(Code.OUT_OF_RANGE, message, help=remedy))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from modicum.core.canonical import Plain, digest, encode
@@ -161,7 +161,8 @@ def unfounded(event: Event, policy: Policy, state: State) -> str:
         ):
             return f"`{event.actor}` speaks in a role that is not theirs"
         case RoundOpened(unlocked=unlocked) if not (
-            unlocked.keys() <= {*policy.vocabulary.units}
+            # What was named once stays named, also under a policy without it.
+            unlocked.keys() <= {*policy.vocabulary.units, *_unlocked_before(state)}
         ):
             return "it unlocks a share of a unit that the policy does not have"
         case PlanCommitted(releases=releases) if any(
@@ -170,6 +171,11 @@ def unfounded(event: Event, policy: Policy, state: State) -> str:
             return "it plans a release that is not there"
         case _:
             return ""
+
+
+def _unlocked_before(state: State) -> Iterable[str]:
+    opened = state.planning.present_round
+    return opened.unlocked if opened else ()
 
 
 def _ill_reserved(

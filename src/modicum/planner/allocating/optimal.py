@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import isfinite
 
 import numpy as np
 
@@ -183,7 +184,21 @@ def _solved(
     answer = solve(choices.program, effort, start)
     parts = np.zeros(len(worth), np.bool_)
     simple = solve(replace(loosest(found, worth), whole=parts))
-    bound = min(answer.bound, simple.bound, float(worth.sum()))
+    bounds = [answer.bound]
+    if simple.finished:
+        # Stopped on its way, it would tell of some answer, and not of the best.
+        bounds.append(simple.bound)
     on = answer.on()
     chosen = found.requests[on[on < len(worth)]]
-    return chosen, int(bound * _LOOSE + _ROUNDING), answer
+    return chosen, _lowest(bounds, float(worth.sum())), answer
+
+
+def _lowest(bounds: list[float], everything: float) -> int:
+    """Return the lowest of some bounds, but not a lower one than is true.
+
+    Args:
+        bounds: What the solver says, which is not finite where it knows none.
+        everything: What all requests together are worth.
+    """
+    lowest = min([everything, *filter(isfinite, bounds)])
+    return int(lowest * _LOOSE + _ROUNDING)

@@ -162,7 +162,8 @@ def box_problem(
         fresh: Which requests are tried for the first time; None if all are.
 
     Raises:
-        InputError: If all of it is cut into too many cells.
+        InputError: If all of it is cut into too many cells, or there would be too
+            many balances to keep in memory.
     """
     own = regions.cuts()
     cuts = _few([own, *(past.cuts for past in history.rounds)])

@@ -9,8 +9,11 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from modicum.core.errors import check
+from modicum.core.errors import Code, InputError, Problem, check
 from modicum.planner.allocating.problem import SUM_MAX, Booleans, Integers
+
+#: What is left in a round is at most so many numbers, of eight bytes each.
+NUMBERS_MAX = 100_000_000
 
 _Spent = TypeVar("_Spent")
 
@@ -46,8 +49,12 @@ def left_to_groups(caps: Integers, cells: int, spent: Iterable[Integers]) -> Int
 
     Returns:
         (cells, groups, a).
+
+    Raises:
+        InputError: If these are too many numbers.
     """
     groups, coordinates = caps.shape
+    refuse_too_many(cells * groups, coordinates)
     left = np.empty((cells, groups, coordinates), np.int64)
     gone = np.zeros((cells, coordinates), np.int64)
     rounds = iter(spent)
@@ -61,6 +68,28 @@ def left_to_groups(caps: Integers, cells: int, spent: Iterable[Integers]) -> Int
             )
         np.subtract(caps[group], gone, out=left[:, group])
     return left
+
+
+def refuse_too_many(rows: int, coordinates: int) -> None:
+    """Refuse a round that would need more memory than there may be.
+
+    Args:
+        rows: Of its problem: each group's in each cell, and under each clause.
+        coordinates: How many numbers each has.
+
+    Raises:
+        InputError: If they are too many.
+    """
+    if rows * coordinates > NUMBERS_MAX:
+        raise InputError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                f"a round has {rows} balances of {coordinates} numbers each",
+                notes=(f"a plan takes at most {NUMBERS_MAX} numbers in a round",),
+                help="plan fewer requests at a time, over coarser parts, or with"
+                " fewer active groups",
+            )
+        )
 
 
 def check_adds_up(costs: Integers, accepted: Booleans) -> None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from modicum.core.errors import check
-from modicum.planner.allocating.problem import SUM_MAX, Booleans, Integers
+from modicum.planner.allocating.problem import Booleans, Integers
+from modicum.planner.rounds.history import check_adds_up
 from modicum.planner.rounds.ring import Ranges
 
 
@@ -101,10 +101,7 @@ def charged_by(asks: Asks, costs: Integers, accepted: Booleans) -> Charged:
             never fits either, and could not be added up.
         accepted: (n,).
     """
-    check(
-        int(costs[accepted].max(initial=0)) * max(1, len(costs)) < SUM_MAX,
-        "PLAN-3: what a round spends adds up to an integer",
-    )
+    check_adds_up(costs, accepted)
     kept = asks.chosen(accepted)
     cuts, owner = kept.cuts(), kept.owner
     steps = np.zeros((len(cuts), costs.shape[1]), np.int64)

@@ -139,6 +139,9 @@ def ring_problem(
             oldest may have spent its whole budget.
         history: What was spent before.
         fresh: Which requests are tried for the first time; None if all are.
+
+    Raises:
+        InputError: If there would be too many balances to keep in memory.
     """
     cuts = ranges.cuts()
     cells = ascending(np.concatenate([cuts, *(past.cuts for past in history.rounds)]))

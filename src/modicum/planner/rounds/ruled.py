@@ -16,6 +16,7 @@ import numpy as np
 
 from modicum.core.errors import check
 from modicum.planner.allocating.problem import SUM_MAX, Booleans, Integers, Problem
+from modicum.planner.rounds.history import refuse_too_many
 from modicum.planner.rounds.long_line import Asks, Charged, charged_by
 
 #: A coordinate that a clause does not have: nothing passes there.
@@ -125,6 +126,9 @@ def ruled_problem(
         clauses: What the rules ask for.
         accounts: How accounts lie on the long line.
         history: What was charged before.
+
+    Raises:
+        InputError: If there would be too many balances to keep in memory.
     """
     asks = batch.asks
     cuts, covered = _pieces(asks)
@@ -132,6 +136,7 @@ def ruled_problem(
     run_last = place_of_piece[np.searchsorted(cuts, asks.stop) - 1]
     cells, piece = _cells(cuts, covered, history)
     rows = _Rows(clauses, accounts, cells)
+    refuse_too_many(len(rows), clauses.caps.shape[2])
     at, block, left = rows.at(history)
     order = np.argsort(at, kind="stable")
     places = np.arange(int(covered.sum()) + 1)
@@ -190,6 +195,11 @@ class _Rows:
         self._about = accounts.about
         self._cells = cells
         self._rule, self._slot = np.divmod(cells // accounts.size, accounts.slots)
+
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+        groups = self._about.sum(axis=1)[self._slot]
+        return int((groups * np.diff(self._clauses.first)[self._rule]).sum())
 
     def at(self, history: RuledHistory) -> tuple[Integers, Integers, Integers]:
         """Return the cell, the block and what is left, row by row."""

@@ -6,17 +6,17 @@ import numpy as np
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.planner.allocating.problem import SUM_MAX
-from modicum.planner.simulating.setting import Prices, Setting
+from modicum.planner.simulating.setting import Setting
 from modicum.workloads.model import Workload
 
 
-def refuse_overflow(workload: Workload, setting: Setting, priced: Prices) -> None:
+def refuse_overflow(workload: Workload, setting: Setting, budget: int) -> None:
     """Refuse a workload of which a sum of costs, or of utilities, may overflow.
 
     Args:
         workload: What is asked for.
         setting: How it is planned.
-        priced: What its types cost.
+        budget: The most that a balance ever holds, at any coordinate.
 
     Raises:
         InputError: If it has none to plan, or its budget or utilities are too large.
@@ -35,7 +35,7 @@ def refuse_overflow(workload: Workload, setting: Setting, priced: Prices) -> Non
     rounds = max(setting.schedule.rounds, setting.attempts)
     together = int(arriving.max()) * min(rounds, len(numbers)) + 1
     # A cost counts as one more than the whole budget at most.
-    if (int(priced.total.max(initial=0)) + 1) * together >= SUM_MAX:
+    if (budget + 1) * together >= SUM_MAX:
         raise _too_large("the budget", "simulate with a smaller budget")
     # Utilities are added up over all rounds: who counts them, or keeps a price.
     if int(requests.utility.max()) * max(together, len(requests) + 1) >= SUM_MAX:

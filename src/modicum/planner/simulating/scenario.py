@@ -13,6 +13,7 @@ from modicum.planner.rounds.long_line import Asks, asked_of
 from modicum.planner.rounds.periods import Slots, Tracked
 from modicum.planner.rounds.ring import Ranges
 from modicum.planner.rounds.ruled import Accounts, Batch, RuledHistory, ruled_problem
+from modicum.planner.simulating.capacity import refuse_overflow
 from modicum.planner.simulating.labeled import Labeled
 from modicum.planner.simulating.rule_limits import RuleLimits, rule_limits
 from modicum.planner.simulating.setting import Setting
@@ -69,7 +70,8 @@ def simulate_ruled(
     Raises:
         InputError: If the requests have no labels, or labels that the policy does not
             know; if a period of the policy is not a month, or the filter of the
-            setting is not proven for some budget.
+            setting is not proven for some budget; if there are no requests, or
+            budgets or utilities are too large to be added up.
     """
     world = RuledWorld(workload, setting, scenario)
     return play(workload, setting, world, engine_of, watch)
@@ -97,6 +99,7 @@ class RuledWorld:
             static_everywhere=scenario.static_everywhere,
         )
         self._limits = limits_of(workload, setting, scenario)
+        refuse_overflow(workload, setting, int(self._limits.total.max(initial=0)))
         self._clauses = self._limits.clauses(setting.schedule)
         rounds = workload.round_numbers
         own = month_of(np.concatenate([self._joined(one) for one in rounds]))
@@ -136,7 +139,11 @@ class RuledWorld:
         return self._clauses.caps[clause, group]
 
     def _joined(self, round_: int) -> Integers:
-        """Return the rounds in which groups became active, the youngest first."""
+        """Return the rounds in which groups became active, the youngest first.
+
+        In the numbering of workloads, which is the published one: a group is active
+        from the round in which it joins, and the first joins in round 0.
+        """
         return round_ - np.arange(self._setting.schedule.rounds)
 
     def _asks(self, requests: Requests, own: Integers) -> Asks:

@@ -118,7 +118,7 @@ def simulate(
             no requests, or budgets or utilities are too large to be added up.
     """
     priced = prices(workload.types, setting)
-    refuse_overflow(workload, setting, priced)
+    refuse_overflow(workload, setting, int(priced.total.max(initial=0)))
     world = world_of(workload, setting, priced)
     return play(workload, setting, world, engine_of, watch)
 

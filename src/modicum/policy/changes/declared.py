@@ -9,6 +9,7 @@ from typing import TypeVar
 from modicum.policy.changes.checked import checked_differences
 from modicum.policy.changes.comparison import Verdict
 from modicum.policy.changes.remarks import Declared, listed, shown
+from modicum.policy.changes.turns import turn_differences
 from modicum.policy.model import Attribute, Policy
 from modicum.release import Label, Partition, Unit, Vocabulary
 from modicum.release.parts import Values
@@ -43,6 +44,7 @@ def declared_differences(old: Policy, new: Policy) -> Iterator[Declared]:
     )
     yield from _groups(old, new)
     yield from _time(old, new)
+    yield from turn_differences(old, new)
 
 
 def _by_name(

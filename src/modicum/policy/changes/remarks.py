@@ -18,7 +18,7 @@ class Declared:
             or does so only by rules, which are compared one by one.
         subject: What it is about: `filter`, `unit`, `label`, `attribute`,
             `category`, `extension`, `guard`, `role`, `approval`, `activation`,
-            `invariant`, `partition`, `group` or `time`.
+            `invariant`, `partition`, `group`, `time` or `rotation`.
         text: What changed, in one line.
     """
 

@@ -142,6 +142,7 @@ POLICY = Shape(
                 groups=_fixed(immutable=VALUE),
                 time_detail=VALUE,
             ),
+            "rotation": _fixed(active=VALUE, slack=VALUE, retired=VALUE),
             "policies": _BASE_POLICIES,
             "extensions": Shape(
                 each=_fixed(name=VALUE, settings=_named(_SETTING, opened=True)),

@@ -6,6 +6,7 @@ The compiler stays the authority: what it accepts, the schema accepts.
 from __future__ import annotations
 
 from modicum.accounting import FILTERS
+from modicum.accounting.filters.unlocking import ROUNDS_MAX
 from modicum.policy.declarations.people import APPROVERS_MAX
 from modicum.policy.declarations.population import DETAIL_MAX, DOMAIN_MAX
 from modicum.policy.declarations.units import GROUP_MAX, UNITS_MAX
@@ -25,6 +26,7 @@ from modicum.policy.json_schema.parts import (
     whole,
     words,
 )
+from modicum.policy.model import Retired
 from modicum.policy.parse import FORMAT
 from modicum.release.units import PERIODS, RELATIONS
 
@@ -88,6 +90,7 @@ def _sections() -> dict[str, Schema]:
             "what the data hold",
         ),
         "population": _population(),
+        "rotation": _rotation(),
         "policies": listed(ref("base_policy"), "limits on everything released"),
         "extensions": listed(_extension(), "contexts that multiply the policies"),
         "per_release": listed(ref("base_policy"), "limits on each release alone"),
@@ -224,6 +227,25 @@ def _population() -> Schema:
         },
         [],
         "how the population is divided",
+    )
+
+
+def _rotation() -> Schema:
+    slack: Schema = {
+        "type": "number",
+        "minimum": 0,
+        "maximum": 1,
+        "description": "by which part the earlier steps are larger, the later smaller",
+    }
+    fates = [one.value for one in Retired]
+    return closed(
+        {
+            "active": whole(1, ROUNDS_MAX, "for how many rounds a group is active"),
+            "slack": slack,
+            "retired": words(fates, "what becomes of what retired groups have left"),
+        },
+        ["active"],
+        "how user groups take turns: what part of its budget each may have used",
     )
 
 

@@ -20,7 +20,7 @@ from modicum.policy.json_schema.parts import (
     whole,
     words,
 )
-from modicum.policy.json_schema.release_parts import part_properties
+from modicum.policy.json_schema.release_parts import part_properties, utility
 from modicum.release import Vocabulary
 from modicum.release.parse import (
     CONTRIBUTIONS_MAX,
@@ -57,6 +57,7 @@ def release_schema(vocabulary: Vocabulary | None = None) -> Schema:
         },
         "evidence": line("where a past release can be seen"),
         "labeled_by": line("who described a past release"),
+        "utility": utility(),
         **labels,
         **part_properties(vocabulary),
         "mechanisms": {
@@ -75,6 +76,7 @@ def release_schema(vocabulary: Vocabulary | None = None) -> Schema:
             ref("release"),
             several,
             closed({"releases": {"anyOf": [several, ref("release")]}}, ["releases"]),
+            closed({"requests": several}, ["requests"], "requests of a round"),
         ],
         "$defs": {
             "release": release,

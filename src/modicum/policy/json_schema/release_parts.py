@@ -1,4 +1,4 @@
-"""The JSON Schema of the part of the data that a release reads."""
+"""JSON Schemas of the part of the data that a release reads, and of its worth."""
 
 from __future__ import annotations
 
@@ -6,8 +6,19 @@ from modicum.policy.json_schema.parts import Schema, closed, name, named, whole,
 from modicum.release import Partition, Vocabulary
 from modicum.release.read_part import BOXES_MAX
 from modicum.release.read_spans import GROUP_MAX, LISTED_MAX
+from modicum.release.utility import UTILITY_MAX
 
 _PERIOD = r"^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?|-W[0-9]{2}|-Q[1-4])?$"
+
+
+def utility() -> Schema:
+    """Return the schema of `utility`."""
+    return {
+        "type": "number",
+        "minimum": 0,
+        "maximum": UTILITY_MAX,
+        "description": "what it is worth, for planning rounds; 1 if left out",
+    }
 
 
 def part_properties(vocabulary: Vocabulary | None) -> dict[str, Schema]:

@@ -14,6 +14,7 @@ from modicum.policy.lint.coverage import (
 )
 from modicum.policy.lint.dead_limits import loose_levels, loose_settings
 from modicum.policy.lint.divisions import idle_divisions, nobody_to_ask
+from modicum.policy.lint.turns import idle_turns
 from modicum.policy.model import CategoryPolicy, CustomPolicy, Extension, Policy
 from modicum.policy.predicates import All, labels_of
 from modicum.policy.rules import RuleSet
@@ -41,6 +42,7 @@ def warnings_of(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
     yield from needless_guards(policy)
     yield from without_limit(policy, rules)
     yield from idle_divisions(policy)
+    yield from idle_turns(policy, rules)
     yield from nobody_to_ask(policy)
 
 

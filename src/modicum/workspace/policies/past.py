@@ -12,11 +12,14 @@ from modicum.ledger.following.folding import fold
 from modicum.ledger.following.retelling import Retelling
 from modicum.ledger.log.events import (
     Event,
+    GroupActivated,
+    GroupRetired,
     PastRecorded,
     ReleaseDenied,
     ReleaseExpired,
     ReleaseReserved,
     ReleaseVoided,
+    RoundOpened,
     day_of,
     day_of_release,
 )
@@ -56,7 +59,9 @@ class TakenBack:
     release: str
 
 
-Step: TypeAlias = Attempt | TakenBack
+#: What changes which user groups may be read, and for how long they have been.
+Turn: TypeAlias = RoundOpened | GroupActivated | GroupRetired
+Step: TypeAlias = Attempt | TakenBack | Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,8 @@ class History:
     """What happened, as of one moment.
 
     Attributes:
-        steps: What was asked for and what was taken back, oldest first.
+        steps: What was asked for and what was taken back, and the rounds and user
+            groups in between, oldest first.
         counted: The releases whose loss counts now, in the order they came in.
         policies: The policies that were activated, oldest first.
         seq: The number of the last entry.
@@ -76,6 +82,11 @@ class History:
     policies: tuple[ActivePolicy, ...] = ()
     seq: int = 0
     head: str = GENESIS
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The rounds that were opened, and the groups that came and went."""
+        return tuple(step for step in self.steps if isinstance(step, Turn))
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
@@ -148,5 +159,7 @@ def _steps(events: Iterable[Event], state: State, due: set[str]) -> Iterator[Ste
                 yield Attempt(seq, release, DENIED, blocking, day_of(event.at))
             case ReleaseVoided(release=identifier) | ReleaseExpired(release=identifier):
                 yield TakenBack(identifier)
+            case RoundOpened() | GroupActivated() | GroupRetired() as turn:
+                yield turn
             case _:
                 pass

@@ -19,6 +19,11 @@ from modicum.core.reading import (
     placed,
     take_format,
 )
+from modicum.workspace.policies.tested_groups import (
+    NO_GROUPS,
+    UserGroups,
+    take_groups,
+)
 
 #: What a file of policy tests says it is.
 FORMAT = "policy-test/v1"
@@ -64,6 +69,7 @@ class PolicyTest:
         release: The release that is asked for.
         expected: What the policy should answer.
         mark: Where it stands.
+        groups: The user groups that are active by then, and those that were.
     """
 
     name: str
@@ -71,6 +77,7 @@ class PolicyTest:
     release: Node
     expected: Expected
     mark: Mark | None
+    groups: UserGroups = NO_GROUPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +137,13 @@ def _read_test(node: Node, read: ReadReleases) -> PolicyTest:
     found = Problems()
     name, release, expected = "?", node, Expected(Outcome.ALLOW)
     history: tuple[Node, ...] = ()
+    groups = NO_GROUPS
     with found.guard():
         name = line(fields.take("name"), "`name`")
     with found.guard():
         history = _history(fields.take_optional("history"), read)
+    with found.guard():
+        groups = take_groups(fields)
     with found.guard():
         release = _release(fields.take("release"), read)
     with found.guard():
@@ -141,7 +151,7 @@ def _read_test(node: Node, read: ReadReleases) -> PolicyTest:
     with found.guard():
         fields.finish()
     found.raise_any()
-    return PolicyTest(name, history, release, expected, node.mark)
+    return PolicyTest(name, history, release, expected, node.mark, groups)
 
 
 def _history(node: Node | None, read: ReadReleases) -> tuple[Node, ...]:

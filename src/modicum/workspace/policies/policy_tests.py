@@ -21,6 +21,7 @@ from modicum.release.parts import FIRST_DAY, LAST_DAY
 from modicum.workspace.answers import price_release
 from modicum.workspace.decision import Decision
 from modicum.workspace.policies.policy_test_files import Outcome, PolicyTest
+from modicum.workspace.policies.tested_groups import NO_GROUPS, planning_of
 
 #: When a rule is unknown, so many ids are looked through for a similar one.
 RULES_SEARCHED = 1000
@@ -76,10 +77,12 @@ def run_test(test: PolicyTest, compiled: CompiledPolicy) -> Answer:
         compiled: The policy.
 
     Raises:
-        InputError: If the history is malformed, or the test expects a rule to deny
-            that the policy does not have.
+        InputError: If the history is malformed, the test expects a rule to deny
+            that the policy does not have, or it tells of user groups under a policy
+            without `rotation`.
     """
     history = _past(test, compiled)
+    planning = planning_of(test.groups)
     try:
         release = price_release(test.release, compiled)
     except InputError as error:
@@ -87,9 +90,10 @@ def run_test(test: PolicyTest, compiled: CompiledPolicy) -> Answer:
         return Answer(test, Outcome.INVALID, None, error.problems, guards, ())
     _refuse_repeated([*history, release], [*test.history, test.release])
     day = _present([*history, release])
+    balances = Balances(compiled, brought(history, day), planning=planning)
     decision = Decision(
         release=release.id,
-        verdict=decide(Balances(compiled, brought(history, day)), release, day),
+        verdict=decide(balances, release, day),
         status="checked",
         policy_name=compiled.policy.name,
         policy_digest=compiled.policy.digest,
@@ -123,6 +127,8 @@ def _past(test: PolicyTest, compiled: CompiledPolicy) -> list[RecordedRelease]:
     found = Problems()
     with found.guard():
         _refuse_unknown_rules(test, compiled)
+    with found.guard():
+        _refuse_groups_without_turns(test, compiled)
     history: list[RecordedRelease] = []
     for node in test.history:
         with found.guard():
@@ -153,6 +159,18 @@ def _refuse_unknown_rules(test: PolicyTest, compiled: CompiledPolicy) -> None:
             )
         )
     found.raise_any()
+
+
+def _refuse_groups_without_turns(test: PolicyTest, compiled: CompiledPolicy) -> None:
+    if test.groups != NO_GROUPS and compiled.policy.rotation is None:
+        raise InputError(
+            Problem(
+                Code.KEYS_CONFLICT,
+                "the test tells of user groups, and the policy has no `rotation`",
+                test.groups.mark,
+                help="leave `groups` and `retired` out of the test",
+            )
+        )
 
 
 def _refuse_repeated(

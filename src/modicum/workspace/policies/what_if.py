@@ -7,17 +7,27 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from typing import assert_never
 
 from modicum.accounting import INFINITE
 from modicum.core.errors import InputError
 from modicum.ledger import Balances, RecordedRelease, RuleLoss, decide
 from modicum.ledger.deciding.balances import facts_of
 from modicum.ledger.deciding.charged import UNKNOWN, charged
+from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
+from modicum.ledger.state.planning import Planning
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
 from modicum.policy.predicates import holds
+from modicum.policy.user_groups import grouped_through
 from modicum.workspace.explaining.conflicts import Conflict, charged_rules, conflicts
-from modicum.workspace.policies.past import DENIED, Attempt, History, TakenBack
+from modicum.workspace.policies.past import (
+    DENIED,
+    Attempt,
+    History,
+    TakenBack,
+    Turn,
+)
 
 #: How many of the fullest rules are told.
 CLOSEST = 10
@@ -85,12 +95,14 @@ class WhatIf:
         closest: The rules that would be fullest at the end of that, fullest first.
         conflicts: The rules that the history, as it did happen, exceeds.
         assumptions: What was assumed about old releases.
+        remarks: What else should be known to read this.
     """
 
     replayed: tuple[Replayed, ...]
     closest: tuple[RuleLoss, ...]
     conflicts: tuple[Conflict, ...]
     assumptions: tuple[Assumption, ...]
+    remarks: tuple[str, ...] = ()
 
     def of(self, change: Change) -> tuple[Replayed, ...]:
         """Return the attempts whose decision compares so."""
@@ -118,15 +130,18 @@ def what_if(
     for step in history.steps:
         if isinstance(step, TakenBack):
             replay.take_back(step.release)
-            continue
-        replayed.append(replay.decide(step))
-        if on_attempt is not None:
-            on_attempt(len(replayed), total)
+        elif isinstance(step, Attempt):
+            replayed.append(replay.decide(step))
+            if on_attempt is not None:
+                on_attempt(len(replayed), total)
+        else:
+            replay.take_turns(step)
     return WhatIf(
         tuple(replayed),
         replay.closest(),
         conflicts(history.brought(compiled), compiled),
         tuple(_assumptions(history, compiled)),
+        tuple(_remarks(history, compiled)),
     )
 
 
@@ -136,7 +151,8 @@ class _Replay:
     def __init__(self, history: History, compiled: CompiledPolicy) -> None:
         self._compiled = compiled
         self._words = history.words(compiled)
-        self._balances = Balances(compiled)
+        self._planning = Planning()
+        self._balances = Balances(compiled, planning=self._planning)
         self._held: dict[str, tuple[RecordedRelease, int]] = {}
 
     def decide(self, attempt: Attempt) -> Replayed:
@@ -164,6 +180,18 @@ class _Replay:
         if held is not None:
             self._balances.take_back(*held)
 
+    def take_turns(self, turn: Turn) -> None:
+        """Go on to the next round, or let a user group begin or end."""
+        match turn:
+            case RoundOpened():
+                self._planning.open_round(turn)
+            case GroupActivated():
+                self._planning.activate(turn)
+            case GroupRetired():
+                self._planning.retire(turn)
+            case _:
+                assert_never(turn)
+
     def closest(self) -> tuple[RuleLoss, ...]:
         """Return the fullest rules, the fullest first."""
         losses = charged_rules(
@@ -188,6 +216,29 @@ def _refusing(release: RecordedRelease, compiled: CompiledPolicy) -> Iterator[st
     for guard in compiled.policy.guards:
         if not all(holds(guard.unless, one) for one in facts):
             yield guard.name
+
+
+# --- what a history lacks ------------------------------------------------------
+
+
+def _remarks(history: History, compiled: CompiledPolicy) -> Iterator[str]:
+    """Yield that nothing is unlocked, if groups take turns and none ever began."""
+    turns = history.turns
+    if compiled.policy.rotation is None or any(
+        isinstance(turn, GroupActivated) for turn in turns
+    ):
+        return
+    vocabulary = compiled.policy.vocabulary
+    units = dict.fromkeys(
+        f"`{base.unit}`"
+        for base in compiled.rules.bases
+        if grouped_through(base.unit, vocabulary)
+    )
+    missing = "no user group was activated" if turns else "no round was opened"
+    yield (
+        f"`rotation` unlocks nothing, as {missing}: what falls under a rule of"
+        f" {' or '.join(units)} is denied"
+    )
 
 
 # --- what old releases do not say ---------------------------------------------

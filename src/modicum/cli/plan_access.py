@@ -1,0 +1,181 @@
+"""`modicum plan export-access`: a decision as rules that a data layer enforces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.ledger_checkpoints import file_named
+from modicum.cli.opening import open_view
+from modicum.cli.options import DEFAULT_LEDGER, Ledger
+from modicum.cli.output import note, print_json, reporting
+from modicum.core.errors import printable
+
+if TYPE_CHECKING:
+    from modicum.workspace.planning.access_document import Access
+    from modicum.workspace.planning.access_releases import Wanted
+
+#: The forms that access is written in.
+FORMS = ("json", "sql", "postgresql")
+
+
+Plan = Annotated[
+    str | None,
+    typer.Argument(help="The id of a plan that was committed.", metavar="PLAN-ID"),
+]
+Releases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--release", help="A release, in place of a plan; repeatable.", metavar="ID"
+    ),
+]
+Round = Annotated[
+    str | None,
+    typer.Option("--round", help="All plans of a round.", metavar="ID"),
+]
+Form = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        help="json; sql, a predicate for each grant; or postgresql, a role and"
+        " row-level security for each.",
+        metavar="FORMAT",
+    ),
+]
+GroupColumn = Annotated[
+    str,
+    typer.Option(
+        "--group-column",
+        help="The column with the number of a row's user group.",
+        metavar="COLUMN",
+    ),
+]
+Column = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        help="What a column is called that has another name in the policy; repeatable.",
+        metavar="NAME=COLUMN",
+    ),
+]
+Table = Annotated[
+    str | None,
+    typer.Option(
+        "--table",
+        help="The table, or SCHEMA.TABLE, for postgresql.",
+        metavar="TABLE",
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Where to write it.",
+        metavar="FILE",
+        callback=file_named,
+    ),
+]
+
+
+def export_access(
+    plan: Plan = None,
+    release: Releases = None,
+    round_: Round = None,
+    form: Form = "json",
+    group_column: GroupColumn = "user_group",
+    column: Column = None,
+    table: Table = None,
+    output: Output = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+) -> None:
+    """Write who may read which rows and columns, how, and at what cost.
+
+    Only releases that are reserved or started give access. Of a plan or a round, the
+    others are left out, and named; a release that is named itself must give some.
+    """
+    from modicum.workspace.planning.access_releases import exported_access
+    from modicum.workspace.planning.access_rows import Columns
+
+    wanted = _wanted(plan, release or (), round_)
+    _check_form(form, table)
+    columns = Columns(group_column, _named(column or ()))
+    with reporting(as_json=form == "json"):
+        access = exported_access(open_view(ledger), wanted, columns)
+        for one in access.left_out:
+            note(printable(f"left out: {one.id} is {one.status.value}"))
+        if output is not None:
+            _write(output, access, form, table)
+        elif form == "json":
+            from modicum.workspace.planning.access_document import access_to_plain
+
+            print_json(access_to_plain(access))
+        else:
+            for line in _lines(access, form, table):
+                print(line)
+
+
+def _wanted(plan: str | None, releases: Iterable[str], round_: str | None) -> Wanted:
+    from modicum.workspace.planning.access_releases import Wanted
+
+    wanted = Wanted(tuple(releases), plan or "", round_ or "")
+    given = sum(map(bool, (wanted.releases, wanted.plan, wanted.round)))
+    if given != 1:
+        raise typer.BadParameter("give a PLAN-ID, or --release, or --round")
+    return wanted
+
+
+def _check_form(form: str, table: str | None) -> None:
+    if form not in FORMS:
+        raise typer.BadParameter(
+            f"`{form}` is not one of {', '.join(FORMS)}", param_hint="--format"
+        )
+    if form == "postgresql" and not table:
+        raise typer.BadParameter(
+            "--format postgresql needs the name of the table", param_hint="--table"
+        )
+    if form != "postgresql" and table is not None:
+        raise typer.BadParameter(
+            "only --format postgresql names a table", param_hint="--table"
+        )
+
+
+def _named(given: Iterable[str]) -> dict[str, str]:
+    named: dict[str, str] = {}
+    for one in given:
+        name, equals, column = one.partition("=")
+        if not (name and equals and column):
+            raise typer.BadParameter(
+                f"write NAME=COLUMN, not `{one}`", param_hint="--column"
+            )
+        if name in named:
+            raise typer.BadParameter(f"`{name}` has two columns", param_hint="--column")
+        named[name] = column
+    return named
+
+
+def _lines(access: Access, form: str, table: str | None) -> list[str]:
+    from modicum.workspace.planning.access_postgresql import postgresql_policies
+    from modicum.workspace.planning.access_sql import sql_filters
+
+    if form == "sql":
+        return list(sql_filters(access))
+    return list(postgresql_policies(access, table or ""))
+
+
+def _write(output: Path, access: Access, form: str, table: str | None) -> None:
+    """Write a file as a whole; the document in its canonical bytes."""
+    from modicum.core.canonical import encode
+    from modicum.shell.proofs.new_files import write_whole
+    from modicum.workspace.planning.access_document import access_to_plain
+
+    if form == "json":
+        written = encode(access_to_plain(access)) + b"\n"
+    else:
+        written = "".join(f"{one}\n" for one in _lines(access, form, table)).encode()
+    write_whole(output, [written])
+    many = len(access.grants)
+    print(printable(f"{output}: {many} grant{'s' * (many != 1)}"))

@@ -1,0 +1,177 @@
+"""`modicum plan open` and `remainder`: rounds, whose turn it is, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
+from modicum.cli.output import print_json, print_table, reporting
+from modicum.core.errors import printable
+
+if TYPE_CHECKING:
+    from modicum.workspace.planning.remainder import Remainder
+    from modicum.workspace.planning.rounds import Round
+
+
+def open_round(
+    round_id: Annotated[
+        str,
+        typer.Argument(help="What the round is called.", metavar="[ID]"),
+    ] = "",
+    unlock: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unlock",
+            help="What part of every budget of a unit may be used from here on, from 0"
+            " to 1; repeatable. It never falls.",
+            metavar="UNIT=SHARE",
+        ),
+    ] = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Open the next round: budgets are unlocked, and user groups take turns.
+
+    If the policy has a `rotation`, the next group becomes active, and the one that had
+    all its turns retires.
+    """
+    from modicum.cli.opening import open_workspace
+
+    unlocked = _shares(unlock or ())
+    with reporting(as_json=as_json):
+        workspace = open_workspace(ledger, actor=actor)
+        opened = workspace.rounds.open(round_id, unlocked=unlocked)
+        if as_json:
+            print_json(round_to_dict(opened))
+        else:
+            print_round(opened)
+
+
+def remainder(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
+    """Show what user groups left over when they retired: first come, first served."""
+    from modicum.cli.opening import open_workspace
+
+    with reporting(as_json=as_json):
+        found = open_workspace(ledger).rounds.remainders()
+        if as_json:
+            print_json({"groups": [_remainder_to_dict(one) for one in found]})
+        elif found:
+            _print_remainders(found)
+        else:
+            print("no group has retired")
+
+
+def print_round(found: Round) -> None:
+    """Print a round, and whose turn it is.
+
+    Args:
+        found: The round.
+    """
+    print(printable(f"round `{found.id}` is open, the {_ordinal(found.number)}"))
+    for unit, share in found.unlocked.items():
+        print(printable(f"  {unit}: {_percent(share)} of every budget is unlocked"))
+    for turn in found.active:
+        print(
+            f"  group {turn.group}: active for {_rounds(turn.age)},"
+            f" {_percent(turn.unlocked)} unlocked"
+        )
+    if found.retired:
+        print(f"  retired: {_groups_text(found.retired)}")
+
+
+def round_to_dict(found: Round) -> dict[str, object]:
+    """Return the documented JSON form (docs/reference/json.md).
+
+    Args:
+        found: The round.
+    """
+    return {
+        "round": found.id,
+        "number": found.number,
+        "unlocked": {unit: float(share) for unit, share in found.unlocked.items()},
+        "active": [
+            {"group": one.group, "age": one.age, "unlocked": float(one.unlocked)}
+            for one in found.active
+        ],
+        "retired": list(found.retired),
+        "plans": list(found.plans),
+    }
+
+
+def _shares(given: Iterable[str]) -> dict[str, Fraction]:
+    from modicum.core.exact import parse_number
+
+    shares: dict[str, Fraction] = {}
+    for one in given:
+        unit, equals, written = one.partition("=")
+        share = parse_number(written)
+        if not (unit and equals) or share is None:
+            raise typer.BadParameter(
+                f"write UNIT=SHARE, such as user=0.25, not `{one}`",
+                param_hint="--unlock",
+            )
+        if unit in shares:
+            raise typer.BadParameter(f"`{unit}` is given twice", param_hint="--unlock")
+        shares[unit] = share
+    return shares
+
+
+def _percent(share: Fraction) -> str:
+    tenths = share.numerator * 1000 // share.denominator
+    return f"{tenths / 10:g} %"
+
+
+def _rounds(count: int) -> str:
+    return "1 round" if count == 1 else f"{count} rounds"
+
+
+def _ordinal(number: int) -> str:
+    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if number % 100 in (11, 12, 13) else last}"
+
+
+def _groups_text(groups: tuple[int, ...]) -> str:
+    if len(groups) == groups[-1] - groups[0] + 1 and len(groups) > 2:
+        return f"groups {groups[0]} to {groups[-1]}"
+    return ", ".join(f"group {one}" for one in groups)
+
+
+def _print_remainders(found: Iterable[Remainder]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from modicum.ledger.deciding.amounts import amounts
+    from modicum.workspace.explaining.explain import amount_text, room_text
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("GROUP", "RETIRED IN", "LEAST IS LEFT OF", "WHERE"):
+        table.add_column(title, no_wrap=True)
+    for title in ("USED", "LEFT"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for one in found:
+        said = amounts(one.standing)
+        left = max(0, said.limit - said.together)
+        table.add_row(
+            str(one.group),
+            escape(printable(one.until)),
+            escape(printable(one.standing.rule.id)),
+            escape(printable(one.standing.cell)),
+            f"{said.measure} {amount_text(said.together, said.scale)}",
+            room_text(left, said.scale),
+        )
+    print_table(table, spare=("RETIRED IN",))
+
+
+def _remainder_to_dict(one: Remainder) -> dict[str, object]:
+    from modicum.workspace.explaining.explain import loss_to_dict
+
+    return {
+        "group": one.group,
+        "until": one.until,
+        "standing": loss_to_dict(one.standing),
+    }

@@ -1,0 +1,274 @@
+"""`modicum plan run`, `show`, `why-not` and `commit`: a round on the real ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.ledger_checkpoints import file_named
+from modicum.cli.options import (
+    DEFAULT_LEDGER,
+    Actor,
+    Json,
+    Ledger,
+    expires_in_seconds,
+)
+from modicum.cli.output import print_json, reporting, seconds
+from modicum.cli.plan_rounds import print_round, round_to_dict
+from modicum.cli.plan_text import print_compared, print_plan
+from modicum.core.errors import printable
+
+if TYPE_CHECKING:
+    from modicum.ledger.log.events import PlanCommitted
+    from modicum.workspace import Workspace
+    from modicum.workspace.planning.committing import Committed
+    from modicum.workspace.planning.plan import Plan
+
+PlanFile = Annotated[
+    Path, typer.Argument(help="A plan that `plan run --out` wrote.", metavar="PLAN")
+]
+
+
+def run(
+    requests: Annotated[
+        Path,
+        typer.Argument(
+            help="The requests: release files with `utility`, or a folder of them.",
+            metavar="REQUESTS",
+        ),
+    ],
+    solver: Annotated[
+        str,
+        typer.Option(
+            "--solver",
+            help="What chooses: fcfs, dpf, dpf-weighted, dpf-remaining,"
+            " dpf-weighted-remaining, dpk, guided or ilp.",
+        ),
+    ] = "dpk",
+    compare: Annotated[
+        list[str] | None,
+        typer.Option("--compare", help="Another solver to show beside it; repeatable."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Where to write the plan, to be committed.",
+            metavar="FILE",
+            callback=file_named,
+        ),
+    ] = None,
+    engine: Annotated[
+        str, typer.Option("--engine", help="auto, numba or numpy: the same plan.")
+    ] = "auto",
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Choose which requests of a round to reserve together. Reserves nothing.
+
+    The plan holds for the ledger as it is now: what comes in before it is committed
+    makes it stale.
+    """
+    from modicum.cli.opening import open_workspace
+    from modicum.shell.request_files import load
+    from modicum.shell.simulation import engine_named
+
+    with reporting(as_json=as_json):
+        workspace = open_workspace(ledger, actor=actor)
+        engine_of = engine_named(engine).make
+        asked = load(requests, policy=workspace.policy())
+        first, *others = (
+            workspace.rounds.plan(asked, solver=one, engine_of=engine_of)
+            for one in dict.fromkeys([solver, *(compare or ())])
+        )
+        if out is not None:
+            _write(out, first)
+        if as_json:
+            compared = [_summary(one) for one in (first, *others)]
+            print_json({**first.to_dict(), "compared": compared})
+            return
+        print_plan(first)
+        if others:
+            print_compared([first, *others])
+        _print_next(first, out)
+
+
+def show(
+    plan: Annotated[
+        str,
+        typer.Argument(
+            help="A plan's file, or the id of one that was committed; by default the"
+            " round that is open, and every plan.",
+            metavar="[PLAN|ID]",
+        ),
+    ] = "",
+    ledger: Ledger = DEFAULT_LEDGER,
+    as_json: Json = False,
+) -> None:
+    """Show a plan; or the round that is open, and what was committed."""
+    from modicum.cli.opening import open_workspace
+
+    with reporting(as_json=as_json):
+        if plan and Path(plan).is_file():
+            _show_file(_read(Path(plan)), as_json=as_json)
+            return
+        workspace = open_workspace(ledger)
+        if plan:
+            found = [workspace.rounds.committed_plan(plan)]
+        else:
+            found = list(workspace.rounds.committed())
+        _show_ledger(workspace, found, whole=not plan, as_json=as_json)
+
+
+def why_not(
+    plan: PlanFile,
+    release: Annotated[
+        str, typer.Argument(help="The id of a request.", metavar="RELEASE")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Say why a request is not in a plan: what was missing, where, and who took it."""
+    with reporting(as_json=as_json):
+        found = _read(plan)
+        why = found.why_not(release)
+        if as_json:
+            print_json({"plan": found.id, "release": release, "why": list(why)})
+        elif why:
+            print(printable(f"{release} is not in {found.id}:"))
+            for line in why:
+                print(printable(f"  {line}"))
+        else:
+            print(printable(f"{release} is accepted in {found.id}"))
+
+
+def commit(
+    plan: PlanFile,
+    expires_in: Annotated[
+        str,
+        typer.Option(
+            "--expires-in",
+            help="How long the reservations stand if they are not started, such as"
+            " 90s, 30m, 24h or 7d.",
+        ),
+    ] = "24h",
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Reserve everything that a plan accepts, together, or nothing.
+
+    Every release is read, priced and decided once more. If the ledger went on since
+    the plan was made, nothing is reserved, and the command leaves with 7.
+    """
+    from modicum.cli.opening import open_workspace
+
+    length = expires_in_seconds(expires_in)
+    with reporting(as_json=as_json):
+        found = _read(plan)
+        workspace = open_workspace(ledger, actor=actor)
+        done = workspace.rounds.commit(found, reserve_seconds=length)
+        if as_json:
+            print_json(_committed_to_dict(done))
+            return
+        count = len(done.releases)
+        print(
+            printable(
+                f"{done.plan} is committed in round `{done.round}`: {count} releases"
+                f" are reserved until {seconds(done.expires_at)} (entry {done.seq})"
+                if count
+                else f"{done.plan} is committed; it accepts nothing"
+            )
+        )
+
+
+# --- files ------------------------------------------------------------------------
+
+
+def _read(path: Path) -> Plan:
+    from modicum.core.yaml_reader import read_document
+    from modicum.shell.files import read_bytes
+    from modicum.workspace.planning.plan import read_plan
+
+    return read_plan(read_document(read_bytes(path), str(path)))
+
+
+def _write(path: Path, plan: Plan) -> None:
+    import json
+
+    from modicum.shell.proofs.new_files import write_whole
+
+    text = json.dumps(plan.to_dict(), indent=1, ensure_ascii=False) + "\n"
+    write_whole(path, [text.encode()])
+
+
+# --- what is printed ----------------------------------------------------------------
+
+
+def _print_next(plan: Plan, out: Path | None) -> None:
+    if out is not None:
+        print(printable(f"written to {out}; reserve it:  modicum plan commit {out}"))
+    elif plan.accepted:
+        print("nothing is reserved; to commit it, write it with  --out plan.json")
+
+
+def _show_file(plan: Plan, *, as_json: bool) -> None:
+    if as_json:
+        print_json(plan.to_dict())
+    else:
+        print_plan(plan, requests=True)
+
+
+def _show_ledger(
+    workspace: Workspace, found: Sequence[PlanCommitted], *, whole: bool, as_json: bool
+) -> None:
+    opened = workspace.rounds.present() if whole else None
+    if as_json:
+        print_json(
+            {
+                "round": None if opened is None else round_to_dict(opened),
+                "plans": [_committed_plan_to_dict(one) for one in found],
+            }
+        )
+        return
+    if whole:
+        if opened is None:
+            print("no round is open")
+        else:
+            print_round(opened)
+    for one in found:
+        print(printable(f"{one.id}, round `{one.round}`: {len(one.releases)} releases"))
+        if not whole:
+            for release in one.releases:
+                print(printable(f"  {release}"))
+
+
+def _summary(plan: Plan) -> dict[str, object]:
+    return {
+        "solver": plan.solver,
+        "accepted": len(plan.accepted),
+        "utility": float(plan.utility),
+    }
+
+
+def _committed_to_dict(done: Committed) -> dict[str, object]:
+    return {
+        "plan": done.plan,
+        "round": done.round,
+        "releases": list(done.releases),
+        "expires_at": done.expires_at or None,
+        "ledger": {"seq": done.seq, "head": done.head},
+    }
+
+
+def _committed_plan_to_dict(one: PlanCommitted) -> dict[str, object]:
+    return {
+        "plan": one.id,
+        "round": one.round,
+        "content": one.content,
+        "releases": list(one.releases),
+    }

@@ -1,0 +1,166 @@
+"""One round, planned on the balances of a ledger, and decided as the ledger will."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from modicum.core.errors import check
+from modicum.ledger import Balances, RecordedRelease, decide
+from modicum.planner.allocating.allocators import GREEDY, Allocate, dpk_order
+from modicum.planner.allocating.engines import EngineOf
+from modicum.planner.allocating.guided import guided
+from modicum.planner.allocating.optimal import BestEachRound
+from modicum.planner.allocating.problem import Booleans, Problem
+from modicum.planner.allocating.with_numpy import NumpyEngine
+from modicum.planner.on_ledger.beforehand import LeftOut
+from modicum.planner.on_ledger.open_coordinates import OpenEngine, open_engine
+from modicum.planner.on_ledger.round_problem import RoundProblem, problem_of
+from modicum.planner.verifying import verify
+
+#: Makes an allocator for one round, by the names under which they can be chosen. Those
+#: that keep a price over the rounds are for simulations: here a round stands alone.
+ON_LEDGER: Mapping[str, Callable[[], Allocate]] = MappingProxyType(
+    {name: lambda allocate=allocate: allocate for name, allocate in GREEDY.items()}
+    | {"guided": lambda: guided, "ilp": BestEachRound}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What is accepted of a round.
+
+    Attributes:
+        requests: All requests of the round.
+        accepted: The numbers of those that are accepted, in the order in which they
+            were decided. In this order the ledger allows them all.
+        added: Those of them that the allocator left over and that fitted nonetheless.
+        dropped: Those that the allocator accepted and the ledger would deny.
+        denied: By number of a request that was tried and denied, the rules that denied
+            it, after those before it were accepted.
+        order: The requests of the problem, those worth most for what they take first:
+            what was left over was tried in this order.
+        round: The problem of the round, and who was left out of it.
+    """
+
+    requests: tuple[RecordedRelease, ...]
+    accepted: tuple[int, ...]
+    added: tuple[int, ...]
+    dropped: tuple[int, ...]
+    denied: Mapping[int, tuple[str, ...]]
+    order: tuple[int, ...]
+    round: RoundProblem
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that an allocator was given."""
+        return self.round.problem
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The requests that were not planned."""
+        return self.round.left_out
+
+
+def plan_round(
+    balances: Balances,
+    requests: Sequence[RecordedRelease],
+    weights: Sequence[int],
+    allocate: Allocate,
+    day: int,
+    engine_of: EngineOf = NumpyEngine,
+) -> Planned:
+    """Return which requests of a round to accept.
+
+    What the allocator accepts is decided, one after the other in the order in which it
+    came, just as the ledger will decide it. Then all others are tried, so that nothing
+    is left over that still fits.
+
+    Args:
+        balances: What was charged so far. They are not changed.
+        requests: What is asked for, in the order in which it came.
+        weights: What each of them is worth.
+        allocate: The allocator; see `ON_LEDGER`.
+        day: The day on which they are decided, as an ordinal.
+        engine_of: Makes the engine for the problem; all give the same plan.
+
+    Raises:
+        InputError: If the round is too large, weights are not whole numbers from 0 on,
+            or a solver is asked for that is not installed.
+    """
+    dumped = balances.dump()
+    found = problem_of(_copy(balances, dumped), requests, weights, day)
+    engine = open_engine(found.problem, engine_of)
+    chosen = _chosen(found.problem, allocate, engine)
+    order = found.numbers[_by_worth(found.problem, engine)].tolist()
+    batch = found.numbers[chosen].tolist()
+    trial = _Trial(_copy(balances, dumped), requests, day)
+    accepted = trial.accepted(batch)
+    added = trial.accepted(one for one in order if one not in set(batch))
+    return Planned(
+        requests=tuple(requests),
+        accepted=(*accepted, *added),
+        added=added,
+        dropped=tuple(one for one in batch if one in trial.denied),
+        denied=MappingProxyType(trial.denied),
+        order=tuple(order),
+        round=found,
+    )
+
+
+def _copy(balances: Balances, dumped: Mapping[str, bytes]) -> Balances:
+    """Return balances that may be changed, with the same rounds and groups."""
+    copy = Balances.restored(balances.compiled, dumped)
+    copy.unlocked = balances.unlocked
+    return copy
+
+
+def _chosen(problem: Problem, allocate: Allocate, engine: OpenEngine) -> Booleans:
+    """Return what an allocator accepts."""
+    if not problem.places:
+        return np.ones(problem.requests, np.bool_)
+    chosen = allocate(problem, engine)
+    wrong = verify(problem, np.flatnonzero(chosen))
+    check(not wrong, f"PLAN-4: a plan fits: {[one.message for one in wrong[:1]]}")
+    return chosen
+
+
+def _by_worth(problem: Problem, engine: OpenEngine) -> np.ndarray:
+    """Return all requests, those worth most for what they take first."""
+    everybody = np.ones(problem.requests, np.bool_)
+    if not problem.places:
+        return np.arange(problem.requests)
+    contests = engine.contests(everybody)
+    return dpk_order(problem, engine, everybody, contests)
+
+
+class _Trial:
+    """Decides requests one after the other, and charges those that are allowed.
+
+    Attributes:
+        denied: The rules that denied each of the others.
+    """
+
+    def __init__(
+        self, balances: Balances, requests: Sequence[RecordedRelease], day: int
+    ) -> None:
+        self._balances = balances
+        self._requests = requests
+        self._day = day
+        self.denied: dict[int, tuple[str, ...]] = {}
+
+    def accepted(self, numbers: Iterable[int]) -> tuple[int, ...]:
+        """Return those of some requests that are allowed, in this order."""
+        found = []
+        for number in numbers:
+            request = self._requests[number]
+            verdict = decide(self._balances, request, self._day)
+            if verdict.allowed:
+                self._balances.charge(request, self._day)
+                found.append(number)
+            else:
+                self.denied[number] = verdict.blocking
+        return tuple(found)

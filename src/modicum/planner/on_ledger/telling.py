@@ -1,0 +1,136 @@
+"""Why a request of a round was not accepted, in words of rules and cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from modicum.accounting.grid import INFINITE, coordinate_name
+from modicum.core.errors import Code, UsageError
+from modicum.core.errors import Problem as Mistake
+from modicum.planner import explaining
+from modicum.planner.on_ledger.beforehand import LeftOut
+from modicum.planner.on_ledger.planned import Planned
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """A cell of a rule in which too little was left.
+
+    Numbers are in ledger units of the coordinate at which the least is missing: at
+    the others, even more is.
+
+    Attributes:
+        rule: The id of the rule.
+        unit: Its unit.
+        cell: The cell, in words; empty if it is everything.
+        coordinate: The name of the coordinate.
+        before: What was left before the round.
+        left: What the accepted requests leave; below 0 if they are counted for more
+            than they are charged there.
+        cost: What the request needs; None if that is infinite.
+        rivals: The ids of the accepted requests that are charged there, those that
+            take the largest share first.
+    """
+
+    rule: str
+    unit: str
+    cell: str
+    coordinate: str
+    before: int
+    left: int
+    cost: int | None
+    rivals: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """Why a request was not accepted.
+
+    Attributes:
+        request: Its id.
+        fits_alone: Whether it would have passed if no other had been accepted.
+        left_out: Why it was not planned; None if it was.
+        blocking: The ids of the rules that denied it when it was tried at last.
+        obstacles: Where too little was left for it, the nearest misses last.
+    """
+
+    request: str
+    fits_alone: bool
+    left_out: LeftOut | None
+    blocking: tuple[str, ...]
+    obstacles: tuple[Obstacle, ...]
+
+
+def why_not(planned: Planned, request: int, *, most: int = 10) -> WhyNot:
+    """Return why a request was not accepted.
+
+    Args:
+        planned: The plan.
+        request: The number of the request.
+        most: So many obstacles are told at most.
+
+    Raises:
+        UsageError: If it was accepted, or there is no such request.
+    """
+    if request in planned.accepted or not 0 <= request < len(planned.requests):
+        raise _not_rejected(request)
+    identifier = planned.requests[request].id
+    for one in planned.left_out:
+        if one.request == request:
+            alone = one.verdict.allowed
+            return WhyNot(identifier, alone, one, one.verdict.blocking, ())
+    return WhyNot(
+        request=identifier,
+        fits_alone=True,
+        left_out=None,
+        blocking=planned.denied.get(request, ()),
+        obstacles=_obstacles(planned, request, most),
+    )
+
+
+def _obstacles(planned: Planned, request: int, most: int) -> tuple[Obstacle, ...]:
+    numbers = planned.round.numbers
+    accepted = np.isin(numbers, planned.accepted)
+    own = int(np.searchsorted(numbers, request))
+    found = explaining.why_not(planned.problem, accepted, own, most=most)
+    return tuple(_told(planned, one) for one in found)
+
+
+def _told(planned: Planned, one: explaining.Obstacle) -> Obstacle:
+    found, compiled = planned.round, planned.round.compiled
+    a = _decisive(one)
+    unit, index = found.coordinates[a]
+    return Obstacle(
+        rule=compiled.rules.rule_id(one.line),
+        unit=unit,
+        cell=found.cell_words(one.place),
+        coordinate=coordinate_name(index),
+        before=one.before[a],
+        left=one.left[a],
+        cost=one.cost[a] if one.cost[a] < INFINITE else None,
+        rivals=tuple(
+            planned.requests[int(found.numbers[rival])].id for rival in one.rivals
+        ),
+    )
+
+
+def _decisive(one: explaining.Obstacle) -> int:
+    """Return the coordinate at which the least is missing, as a part of the cost.
+
+    Nothing ever passes where less than nothing was left before.
+    """
+    open_ = [a for a, before in enumerate(one.before) if before >= 0]
+    return max(open_, key=lambda a: (Fraction(one.left[a], max(one.cost[a], 1)), a))
+
+
+def _not_rejected(request: int) -> UsageError:
+    return UsageError(
+        Mistake(
+            Code.OUT_OF_RANGE,
+            f"{request} is not the number of a request that was not accepted",
+            help="requests are numbered from 0",
+        )
+    )

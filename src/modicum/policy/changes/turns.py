@@ -1,0 +1,85 @@
+"""What a new policy changes about how user groups take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from modicum.accounting.filters.unlocking import Unlocking
+from modicum.core.exact import number_spelled
+from modicum.policy.changes.comparison import Verdict
+from modicum.policy.changes.remarks import Declared
+from modicum.policy.model import Policy, Retired, RotationRule
+from modicum.release.parts import merged
+
+_SUBJECT = "rotation"
+
+
+def turn_differences(old: Policy, new: Policy) -> Iterator[Declared]:
+    """Yield what changed about what part of its budget a user group may have used.
+
+    More at one age and less at another is told as two changes, so that what is
+    looser is never behind what is tighter.
+
+    Args:
+        old: The policy that holds.
+        new: The policy that is to hold.
+    """
+    was, now = old.rotation, new.rotation
+    if was is None and now is not None:
+        text = f"is new: {_words(now)}"
+        yield Declared(Verdict.TIGHTER, _SUBJECT, text)
+    elif was is not None and now is None:
+        text = "is removed: everything is unlocked at once"
+        yield Declared(Verdict.LOOSER, _SUBJECT, text)
+    elif was is not None and now is not None:
+        yield from _steps(was.schedule, now.schedule)
+        if was.retired is not now.retired:
+            looser = now.retired is Retired.FIRST_COME
+            yield Declared(
+                Verdict.LOOSER if looser else Verdict.TIGHTER,
+                _SUBJECT,
+                f"retired groups: {was.retired.value} -> {now.retired.value}",
+            )
+
+
+def _steps(was: Unlocking, now: Unlocking) -> Iterator[Declared]:
+    """Yield at which ages more is unlocked than before, and at which ages less."""
+    if was == now:
+        return
+    step = ", ".join(
+        f"{name} {before} -> {after}"
+        for name, before, after in (
+            ("active", str(was.rounds), str(now.rounds)),
+            ("slack", number_spelled(was.slack), number_spelled(now.slack)),
+        )
+        if before != after
+    )
+    # From the longer of the two lives on, everything is unlocked under both.
+    ages = range(1, max(was.rounds, now.rounds))
+    more = [age for age in ages if now.share(age) > was.share(age)]
+    less = [age for age in ages if now.share(age) < was.share(age)]
+    if more:
+        text = f"{step}: more is unlocked at {_ages(more)}"
+        yield Declared(Verdict.LOOSER, _SUBJECT, text)
+    if less:
+        text = f"{step}: less is unlocked at {_ages(less)}"
+        yield Declared(Verdict.TIGHTER, _SUBJECT, text)
+    if not more and not less:
+        text = f"{step}: as much is unlocked at every age"
+        yield Declared(Verdict.SAME, _SUBJECT, text)
+
+
+def _ages(ages: list[int]) -> str:
+    spans = [
+        str(low) if low == high else f"{low} to {high}"
+        for low, high in merged([(age, age) for age in ages])
+    ]
+    return f"age{'' if len(ages) == 1 else 's'} {', '.join(spans)}"
+
+
+def _words(rotation: RotationRule) -> str:
+    schedule = rotation.schedule
+    return (
+        f"active {schedule.rounds}, slack {number_spelled(schedule.slack)},"
+        f" retired {rotation.retired.value}"
+    )

@@ -1,0 +1,85 @@
+"""What a release is worth to who asks for it; only planning rounds look at that.
+
+It is no part of what is described: two releases that differ in it are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TypeAlias
+
+from modicum.core.document import Entries, Items, Node, Scalar, from_python
+from modicum.core.errors import Code
+from modicum.core.fields import Fields
+from modicum.core.reading import Problems, fail, number, refuse_nothing
+from modicum.release.describe import ReleaseDraft
+from modicum.release.vocabulary import Vocabulary
+
+#: A release in any form: a draft, plain data as in a file, or a tree with places.
+Description: TypeAlias = "ReleaseDraft | Mapping[str, object] | Node"
+
+#: The key of a release under which it stands.
+UTILITY = "utility"
+#: What a release is worth that does not say so.
+UTILITY_USUAL = Fraction(1)
+#: A larger one is refused.
+UTILITY_MAX = 10**9
+
+
+def stated_utility(release: Description, vocabulary: Vocabulary) -> Node | None:
+    """Return what stands under `utility` in a release; None if nothing does.
+
+    Args:
+        release: The release.
+        vocabulary: The words it may use. A label that is named `utility` is that
+            label, and says nothing about worth.
+
+    Raises:
+        InputError: If it is a value that could not stand in a file.
+    """
+    if UTILITY in vocabulary.labels:
+        return None
+    if isinstance(release, ReleaseDraft):
+        release = release.fields
+    if isinstance(release, Entries):
+        return next((v for key, v in release.entries if key.text == UTILITY), None)
+    if isinstance(release, Scalar | Items) or UTILITY not in release:
+        return None
+    return from_python(release[UTILITY])
+
+
+def read_utility(node: Node) -> Fraction:
+    """Return a utility, exactly.
+
+    Args:
+        node: The number.
+
+    Raises:
+        InputError: If it is no number from 0 to `UTILITY_MAX`.
+    """
+    what = f"`{UTILITY}`"
+    refuse_nothing(node, what)
+    value = number(node, what)
+    if not 0 <= value <= UTILITY_MAX:
+        shown = node.text if isinstance(node, Scalar) else ""
+        raise fail(
+            Code.OUT_OF_RANGE,
+            f"{what} must lie between 0 and {UTILITY_MAX}, got {shown}",
+            node,
+        )
+    return value
+
+
+def check_utility(fields: Fields, vocabulary: Vocabulary, found: Problems) -> None:
+    """Take the utility that a release may state, and look at it; it is not kept.
+
+    Args:
+        fields: The keys of the release; `utility` is taken, unless it is a label.
+        vocabulary: The words it may use.
+        found: Collects the mistakes.
+    """
+    node = None if UTILITY in vocabulary.labels else fields.take_optional(UTILITY)
+    if node is not None:
+        with found.guard():
+            read_utility(node)

@@ -1,0 +1,110 @@
+"""A YAML text of several documents, as texts of one each that know their lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from modicum.core.document import Entries, Items, Node, Scalar
+from modicum.core.errors import InputError, Mark
+from modicum.core.yaml_reader import read_document
+
+# YAML forbids a line that begins so anywhere within a document, also in quotes.
+_START = re.compile(rb"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_LINE_BREAK = re.compile(rb"\r\n|\r|\n")
+# A line that is blank, a remark, or only says where a document begins or ends.
+_NOTHING = re.compile(rb"((---|\.\.\.)(?=[ \t]|\Z))?[ \t]*(#.*)?")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A text of one document.
+
+    Attributes:
+        text: The text.
+        file: The name of the file that it is from, for messages.
+        before: How many lines stand before it there.
+    """
+
+    text: bytes
+    file: str
+    before: int = 0
+
+    def read(self) -> Node:
+        """Return it as a tree that knows its places in the file.
+
+        Raises:
+            InputError: If it is not one YAML or JSON document.
+        """
+        try:
+            node = read_document(self.text, self.file)
+        except InputError:
+            # Once more, in its place, so that everything that is said has its line.
+            read_document(b"\n" * self.before + self.text, self.file)
+            raise
+        return _moved(node, self.before, {}) if self.before else node
+
+
+def pieces(data: bytes, file: str) -> Iterator[Piece]:
+    """Yield the documents of a YAML text, without empty ones unless that is all.
+
+    Args:
+        data: The text.
+        file: Its name, for messages.
+    """
+    data = data.removeprefix(_BYTE_ORDER_MARK)
+    begin = before = 0
+    found = False
+    for end in (*(match.start() for match in _START.finditer(data)), len(data)):
+        text = data[begin:end]
+        filled = _has_content(text)
+        if filled:
+            found = True
+            yield Piece(text, file, before)
+        if filled or _START.search(text):  # Else it belongs to what comes next.
+            before += len(_LINE_BREAK.findall(text))
+            begin = end
+    if not found:
+        yield Piece(b"", file)
+
+
+def _has_content(text: bytes) -> bool:
+    """Return whether a text holds more than remarks, directives and marks."""
+    prefix = not text.startswith(b"---")  # There directives may stand.
+    return any(
+        not _NOTHING.fullmatch(line) and not (prefix and line.startswith(b"%"))
+        for line in text.splitlines()
+    )
+
+
+def _moved(node: Node, lines: int, known: dict[int, Node]) -> Node:
+    """Return a tree some lines further down; what stands for another stays shared."""
+    found = known.get(id(node))
+    if found is not None:
+        return found
+    moved: Node
+    match node:
+        case Scalar(mark=mark, lines=several):
+            own = tuple(_below(each, lines) for each in several)
+            moved = replace(node, mark=mark and _below(mark, lines), lines=own)
+        case Items(items=items, mark=mark):
+            inner = tuple(_moved(each, lines, known) for each in items)
+            moved = Items(inner, mark and _below(mark, lines))
+        case Entries(entries=entries, mark=mark):
+            pairs = tuple(
+                (_key(key, lines), _moved(value, lines, known))
+                for key, value in entries
+            )
+            moved = Entries(pairs, mark and _below(mark, lines))
+    known[id(node)] = moved
+    return moved
+
+
+def _key(key: Scalar, lines: int) -> Scalar:
+    return replace(key, mark=key.mark and _below(key.mark, lines))
+
+
+def _below(mark: Mark, lines: int) -> Mark:
+    return replace(mark, line=mark.line + lines)

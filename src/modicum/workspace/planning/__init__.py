@@ -1,0 +1,1 @@
+"""Planning on the real ledger: rounds, requests, plans, and what they let be read."""

@@ -1,0 +1,218 @@
+"""Decisions as grants: who may read which rows and columns, how, and at what cost.
+
+A release that is reserved or started was charged for what its mechanisms read. A grant
+lets a data layer see to it that no more is read: it never selects a row that its
+mechanism was not charged for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from modicum.core.canonical import Plain, digest, encode
+from modicum.core.errors import Code, ConflictError, InputError, Problem
+from modicum.ledger import RecordedRelease, ReleaseStatus, Standing
+from modicum.ledger.following.retelling import Held, Retelling
+from modicum.ledger.log.recorded import RecordedMechanism
+from modicum.policy.past_populations import population_of
+from modicum.release import Vocabulary
+from modicum.workspace.planning.access_rows import Columns, RowFilter, row_filter
+
+#: The statuses in which a release may read rows, or soon may.
+READING = (ReleaseStatus.RESERVED, ReleaseStatus.STARTED)
+
+#: What a description may say. Of anything else nobody knows what it restricts.
+_KNOWN_KEYS = frozenset(
+    {
+        *("name", "kind", "attributes", "labels", "parameters", "sensitivity"),
+        *("contribution_bound", "public_frame", "cost"),
+        *("where", "periods", "groups", "sampling"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """A Poisson sample: every instance of a unit is in it or not, by a coin of its own.
+
+    Attributes:
+        unit: The privacy unit whose instances are drawn.
+        rate: The probability of each, above 0 and below 1.
+    """
+
+    unit: str
+    rate: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How much of one instance of a unit a mechanism uses at most.
+
+    Attributes:
+        column: The column that tells whose a row is.
+        most: How many contributions.
+    """
+
+    column: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What one mechanism of a release may read.
+
+    Attributes:
+        id: The id of the release and the name of the mechanism, joined by `#`.
+        release: The release.
+        standing: Where the release stands.
+        mechanism: The mechanism; it holds the labels and what it costs.
+        columns: The columns that it may read, in order.
+        rows: The rows that it may read.
+        sampling: The sample that it was priced for; None for all rows.
+        bounds: By unit, the contribution bound that it was described with.
+    """
+
+    id: str
+    release: RecordedRelease
+    standing: Standing
+    mechanism: RecordedMechanism
+    columns: tuple[str, ...]
+    rows: RowFilter
+    sampling: Sampling | None
+    bounds: Mapping[str, Bound]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the mechanism's description."""
+        return digest(encode(dict(self.mechanism.description)))
+
+
+class Granting:
+    """Turns releases of a ledger into grants, in the words of its active policy.
+
+    Args:
+        vocabulary: The words of the active policy.
+        policies: All policies that were activated, oldest first; the last is active.
+        columns: What the columns of the table are called.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, policies: Sequence[Held], columns: Columns
+    ) -> None:
+        self._vocabulary = vocabulary
+        self._policies = tuple(policies)
+        self._columns = columns
+        self._retelling = Retelling(self._policies, vocabulary.population)
+
+    def grants(self, standing: Standing, release: RecordedRelease) -> tuple[Grant, ...]:
+        """Return the grants of a release, one for each of its mechanisms.
+
+        Args:
+            standing: Where it stands now.
+            release: What it is and costs.
+
+        Raises:
+            ConflictError: If it is neither reserved nor started.
+            InputError: If what it may read cannot be told, or the words in which it
+                was told mean something else by now.
+        """
+        if standing.status not in READING:
+            raise no_access(standing)
+        self._refuse_other_words(standing, release)
+        return tuple(self._grant(standing, release, one) for one in release.mechanisms)
+
+    def _grant(
+        self, standing: Standing, release: RecordedRelease, one: RecordedMechanism
+    ) -> Grant:
+        name = one.description.get("name")
+        unknown = sorted(one.description.keys() - _KNOWN_KEYS)
+        if unknown or not isinstance(name, str):
+            said = f"`{unknown[0][:60]}`" if unknown else "no name"
+            raise _untold(release, f"the description of a mechanism has {said}")
+        return Grant(
+            id=f"{release.id}#{name}",
+            release=release,
+            standing=standing,
+            mechanism=one,
+            columns=tuple(sorted({self._columns.of(each) for each in one.attributes})),
+            rows=row_filter(one.part, self._vocabulary, self._columns),
+            sampling=self._sampling(release, one.description.get("sampling")),
+            bounds=self._bounds(release, one.description.get("contribution_bound")),
+        )
+
+    def _sampling(self, release: RecordedRelease, plain: Plain) -> Sampling | None:
+        if plain is None:
+            return None
+        if isinstance(plain, Mapping) and plain.keys() == {"unit", "rate"}:
+            unit, rate = plain["unit"], _exact(plain["rate"])
+            if (
+                isinstance(unit, str)
+                and unit in self._vocabulary.units
+                and 0 < rate < 1
+            ):
+                return Sampling(unit, rate)
+        raise _untold(release, "its sampling is not a rate of a unit")
+
+    def _bounds(self, release: RecordedRelease, plain: Plain) -> dict[str, Bound]:
+        bounds: dict[str, Bound] = {}
+        for unit, most in (plain if isinstance(plain, Mapping) else {}).items():
+            facts = self._vocabulary.unit_facts.get(unit)
+            if facts is None or not isinstance(most, int):
+                raise _untold(release, f"the policy has no unit `{unit[:60]}`")
+            bounds[unit] = Bound(self._columns.of(facts.id), most)
+        return bounds
+
+    def _refuse_other_words(self, standing: Standing, release: RecordedRelease) -> None:
+        """Refuse what would select other rows, because a policy changed its words."""
+        later = [one for one in self._policies if one.seq > standing.seq]
+        held = self._policies[: len(self._policies) - len(later)][-1:]
+        clocks = {population_of(one.text).clocks for one in (*held, *later)}
+        told = self._retelling.release(release, standing.seq)
+        for then, now in zip(release.mechanisms, told.mechanisms, strict=True):
+            moved = then.part.periods is not None and len(clocks) > 1
+            if moved or then.part.where != now.part.where:
+                raise InputError(
+                    Problem(
+                        Code.POLICY_CONFLICT,
+                        f"release `{release.id}` was told in words that mean something"
+                        " else under the active policy",
+                        notes=("the rows that it was charged for cannot be selected",),
+                        help="submit it again under a new id, and void this one if it"
+                        " was not started",
+                    )
+                )
+
+
+def no_access(standing: Standing) -> ConflictError:
+    """Return the mistake of a release that may not read rows, or no more.
+
+    Args:
+        standing: Where it stands.
+    """
+    return ConflictError(
+        Problem(
+            Code.RELEASE_STATE,
+            f"release `{standing.id}` is {standing.status.value} and gives no access",
+            notes=("only a release that is reserved or started may read rows",),
+            help="submit a new release under a new id",
+        )
+    )
+
+
+def _exact(plain: Plain) -> Fraction:
+    """Return the number that a description holds as text; 0 if it holds none."""
+    try:
+        return Fraction(plain) if isinstance(plain, str) else Fraction(0)
+    except (ValueError, ZeroDivisionError):
+        return Fraction(0)
+
+
+def _untold(release: RecordedRelease, why: str) -> InputError:
+    return InputError(
+        Problem(
+            Code.NOT_SUPPORTED,
+            f"what release `{release.id}` may read cannot be told: {why}",
+        )
+    )

@@ -1,0 +1,168 @@
+"""Committing a plan: everything that it accepts is reserved together, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    ModicumError,
+    Problem,
+    StaleError,
+)
+from modicum.core.yaml_reader import read_document
+from modicum.ledger import RecordedRelease, decide
+from modicum.ledger.deciding.approvals import approved_by, hearings_of_release
+from modicum.ledger.log.events import PlanCommitted, ReleaseReserved
+from modicum.policy import CompiledPolicy
+from modicum.workspace.book import Entry, stale
+from modicum.workspace.bringing_in import RESERVATION_SECONDS, Submission, prepared
+from modicum.workspace.governing.governance import active_policy, missing_approvals
+from modicum.workspace.planning.plan import Asked, Plan
+from modicum.workspace.planning.rounds import must_be_open, present_round
+from modicum.workspace.ports import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What was reserved.
+
+    Attributes:
+        plan: The id of the plan.
+        round: The id of its round.
+        releases: The ids of the releases.
+        expires_at: When they run out if they are not started.
+        seq: The number of the ledger's last entry.
+        head: The hash of that entry.
+    """
+
+    plan: str
+    round: str
+    releases: tuple[str, ...]
+    expires_at: str
+    seq: int
+    head: str
+
+
+def accepted_again(
+    plan: Plan,
+    compiled: CompiledPolicy,
+    reserve_seconds: int = RESERVATION_SECONDS,
+) -> tuple[Submission, ...]:
+    """Return the releases that a plan accepts, read and priced from its own texts.
+
+    A file is believed in nothing: what is reserved is what the texts cost now.
+
+    Args:
+        plan: The plan.
+        compiled: The policy to read and price them under.
+        reserve_seconds: How long their reservations stand.
+
+    Raises:
+        ConflictError: If one is not what it was when the plan was made.
+    """
+    return tuple(
+        _read_again(one, plan, compiled, reserve_seconds) for one in plan.to_reserve
+    )
+
+
+def _read_again(
+    one: Asked, plan: Plan, compiled: CompiledPolicy, reserve_seconds: int
+) -> Submission:
+    try:
+        node = read_document(one.text.encode(), f"{plan.id}: {one.release}")
+        found = prepared(node, compiled, reserve_seconds=reserve_seconds)
+    except ModicumError as error:
+        raise _refused(plan, one.release, f"it cannot be read: {error}") from error
+    if (found.release.id, found.release.content) != (one.release, one.content):
+        raise _refused(plan, one.release, "it costs something else by now")
+    return found
+
+
+def commit(
+    entry: Entry, plan: Plan, accepted: Sequence[Submission], clock: Clock
+) -> Committed:
+    """Reserve everything that a plan accepts; a mistake leaves nothing behind.
+
+    Each is decided once more, after the ones before it, whatever the plan says.
+
+    Args:
+        entry: The turn.
+        plan: The plan.
+        accepted: What it accepts, in its order, read and priced.
+        clock: Tells when the reservations run out.
+
+    Raises:
+        ConflictError: If one of them cannot be reserved.
+        StaleError: If the ledger went on since the plan was made.
+        UsageError: If no round is open.
+    """
+    compiled = active_policy(entry.book)
+    if compiled.policy.digest != plan.policy:
+        raise stale(compiled, entry.book.state)
+    if entry.begun_at != (plan.seq, plan.head):
+        raise _stale(plan, entry.begun_at[0])
+    opened = must_be_open(present_round(entry.book, compiled))
+    if opened.id != plan.round:
+        raise _stale(plan, entry.begun_at[0])
+    named = tuple(one.release.id for one in accepted)
+    ends = [_reserve(entry, plan, one, clock) for one in accepted]
+    entry.add(PlanCommitted(plan.id, plan.round, plan.content, named))
+    state = entry.book.state
+    return Committed(
+        plan.id, plan.round, named, max(ends, default=""), state.seq, state.head
+    )
+
+
+def _reserve(entry: Entry, plan: Plan, one: Submission, clock: Clock) -> str:
+    """Reserve one release, and return when that runs out."""
+    release, compiled = one.release, one.compiled
+    why = "; ".join(_in_the_way(entry, compiled, release))
+    if why:
+        raise _refused(plan, release.id, why)
+    heard = hearings_of_release(release, compiled.policy, entry.book.state, entry.actor)
+    expires_at = clock.after(entry.now, one.reserve_seconds)
+    digest = compiled.policy.digest
+    entry.add(ReleaseReserved(release, digest, expires_at, approved_by(heard)))
+    return expires_at
+
+
+def _in_the_way(
+    entry: Entry, compiled: CompiledPolicy, release: RecordedRelease
+) -> Iterator[str]:
+    state = entry.book.state
+    if release.id in state.releases:
+        yield f"it is {state.releases[release.id].status.value} already"
+        return
+    verdict = decide(entry.followed(compiled).balances, release, entry.day)
+    if not verdict.allowed:
+        yield f"denied by {', '.join(verdict.blocking)}"
+    heard = hearings_of_release(release, compiled.policy, state, entry.actor)
+    if missing_approvals(heard):
+        yield "people must agree to it first"
+
+
+def _stale(plan: Plan, seq: int) -> StaleError:
+    return StaleError(
+        Problem(
+            Code.PLAN_STALE,
+            f"the plan `{plan.id}` was made on entry {plan.seq} in round"
+            f" `{plan.round}`, and the ledger went on to entry {seq}",
+            notes=("what is left may be less by now",),
+            help="make it again with  modicum plan run",
+        )
+    )
+
+
+def _refused(plan: Plan, release: str, why: str) -> ConflictError:
+    return ConflictError(
+        Problem(
+            Code.PLAN_REFUSED,
+            f"the plan `{plan.id}` cannot be committed: release `{release[:200]}`:"
+            f" {why}",
+            notes=("nothing of it was reserved",),
+            help="make it again with  modicum plan run",
+        )
+    )

@@ -1,0 +1,166 @@
+"""Making a plan: on the ledger as it is now, writing nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.ledger import Balances, RecordedRelease, State
+from modicum.ledger.deciding.approvals import hearings_of_release
+from modicum.planner.allocating.engines import EngineOf
+from modicum.planner.allocating.with_numpy import NumpyEngine
+from modicum.planner.on_ledger.planned import ON_LEDGER, Planned, plan_round
+from modicum.workspace.governing.governance import missing_approvals
+from modicum.workspace.planning.plan import Asked, Outcome, Plan
+from modicum.workspace.planning.requests import Request
+from modicum.workspace.planning.why_not import left_out_lines, rejected_lines
+
+#: Chooses if nothing else is said.
+SOLVER = "dpk"
+#: Worth is told to solvers in whole numbers of at most so much.
+_WORTH_MAX = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a plan is made on.
+
+    Attributes:
+        round: The id of the round.
+        balances: What was charged; they are not changed.
+        state: The ledger's state at the same head.
+        day: The day, as an ordinal.
+        actor: Who plans, and so asks.
+    """
+
+    round: str
+    balances: Balances
+    state: State
+    day: int
+    actor: str
+
+
+def make_plan(
+    situation: Situation,
+    requests: Sequence[Request],
+    solver: str = SOLVER,
+    engine_of: EngineOf = NumpyEngine,
+) -> Plan:
+    """Return a plan for the requests of a round.
+
+    Args:
+        situation: What it is made on.
+        requests: The requests; their order breaks ties.
+        solver: A key of `ON_LEDGER`.
+        engine_of: Makes the engine of the solver; all give the same plan.
+
+    Raises:
+        InputError: If there is no such solver, or there are too many requests.
+    """
+    if solver not in ON_LEDGER:
+        raise _unknown(solver)
+    barred = {
+        number: why
+        for number, one in enumerate(requests)
+        if (why := tuple(_in_the_way(situation, one.release)))
+    }
+    tried = [number for number in range(len(requests)) if number not in barred]
+    planned = plan_round(
+        situation.balances,
+        [requests[number].release for number in tried],
+        _weights([requests[number].utility for number in tried]),
+        ON_LEDGER[solver](),
+        situation.day,
+        engine_of,
+    )
+    said = {
+        tried[place]: one for place, one in enumerate(_outcomes(planned, len(tried)))
+    }
+    asked = (
+        _asked(one, *said.get(number, (Outcome.LEFT_OUT, barred.get(number, ()))))
+        for number, one in enumerate(requests)
+    )
+    state = situation.state
+    return Plan(
+        round=situation.round,
+        policy=situation.balances.compiled.policy.digest,
+        seq=state.seq,
+        head=state.head,
+        solver=solver,
+        accepted=tuple(planned.requests[place].id for place in planned.accepted),
+        asked=tuple(asked),
+    )
+
+
+def _asked(request: Request, outcome: Outcome, why: tuple[str, ...]) -> Asked:
+    accepted = outcome is Outcome.ACCEPTED
+    return Asked(
+        release=request.release.id,
+        content=request.release.content,
+        utility=request.utility,
+        outcome=outcome,
+        why=why,
+        text=request.text() if accepted else "",
+    )
+
+
+def _outcomes(
+    planned: Planned, requests: int
+) -> Iterator[tuple[Outcome, tuple[str, ...]]]:
+    accepted = set(planned.accepted)
+    left_out = {one.request: one for one in planned.left_out}
+    for number in range(requests):
+        if number in accepted:
+            yield Outcome.ACCEPTED, ()
+        elif number in left_out:
+            yield Outcome.LEFT_OUT, tuple(left_out_lines(left_out[number]))
+        else:
+            yield Outcome.REJECTED, tuple(rejected_lines(planned, number))
+
+
+def _in_the_way(situation: Situation, release: RecordedRelease) -> Iterator[str]:
+    """Yield why a release cannot be planned, whatever is left."""
+    known = situation.state.releases.get(release.id)
+    if known is not None:
+        same = known.content == release.content
+        yield f"it is {known.status.value} already" + (
+            "" if same else " as another one"
+        )
+    policy = situation.balances.compiled.policy
+    heard = hearings_of_release(release, policy, situation.state, situation.actor)
+    for one in missing_approvals(heard):
+        people = f"{one.approval.need} of {' or '.join(one.approval.roles)}"
+        yield f"{people} must agree first: modicum release approve"
+
+
+def _weights(worth: Sequence[Fraction]) -> list[int]:
+    """Return what requests are worth in whole numbers, exactly if these are not large.
+
+    Solvers only compare them.
+    """
+    scale = Fraction(lcm(1, *(one.denominator for one in worth)))
+    most = max(worth, default=Fraction(0)) * scale
+    if most > _WORTH_MAX:
+        scale *= _WORTH_MAX / most
+    return [one * scale.numerator // scale.denominator for one in worth]
+
+
+def _unknown(solver: str) -> InputError:
+    return InputError(
+        Problem(
+            Code.UNKNOWN_CHOICE,
+            f"there is no solver `{solver[:60]}` for rounds on a ledger",
+            help="choose one of " + ", ".join(ON_LEDGER),
+        )
+    )
+
+
+def by_outcome(plan: Plan) -> Mapping[Outcome, tuple[Asked, ...]]:
+    """Return the requests of a plan by what becomes of them."""
+    return {
+        outcome: tuple(one for one in plan.asked if one.outcome is outcome)
+        for outcome in Outcome
+    }

@@ -1,0 +1,180 @@
+"""Rounds on the ledger: budgets are unlocked, user groups take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from modicum.core.document import from_python
+from modicum.core.errors import Code, InputError, Problem, UsageError
+from modicum.core.exact import brief
+from modicum.core.reading import release_id
+from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
+from modicum.ledger.state.planning import Planning
+from modicum.policy import CompiledPolicy
+from modicum.policy.model import RotationRule
+from modicum.workspace.book import Book, Entry
+from modicum.workspace.governing.governance import active_policy
+
+#: Shares are kept in millionths.
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Where a user group stands in a round.
+
+    Attributes:
+        group: Its number.
+        age: For how many rounds it has been active, this one included.
+        unlocked: What part of its budget it may have used by now.
+    """
+
+    group: int
+    age: int
+    unlocked: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A round, as it stands.
+
+    Attributes:
+        id: What it is called.
+        number: How many rounds were opened, this one included.
+        unlocked: By unit, what part of every budget may have been used; a unit that
+            is not named may have used all.
+        active: The groups that are active, the oldest first.
+        retired: The groups that are active no more.
+        plans: The ids of the plans that were committed in it.
+    """
+
+    id: str
+    number: int
+    unlocked: Mapping[str, Fraction]
+    active: tuple[Turn, ...]
+    retired: tuple[int, ...]
+    plans: tuple[str, ...]
+
+
+def open_round(
+    entry: Entry, identifier: str = "", unlocked: Mapping[str, Fraction] | None = None
+) -> Round:
+    """Open the next round: a group joins, those that had their turns leave.
+
+    Args:
+        entry: The turn.
+        identifier: What it is called; by default `round-` and its number.
+        unlocked: By privacy unit, what part of every budget may be used from here on,
+            from 0 to 1, rounded down to a millionth; it must not fall. What is not
+            named stays as it was.
+
+    Returns:
+        The round.
+
+    Raises:
+        ConflictError: If the id is taken, or a share falls.
+        InputError: If a unit is not known, or a share is none.
+        UsageError: If the ledger has no policy.
+    """
+    compiled = active_policy(entry.book)
+    planning = entry.book.state.planning
+    number = len(planning.rounds) + 1
+    name = identifier or f"round-{number}"
+    release_id(from_python(name), "the id of a round")
+    before = planning.present_round.unlocked if planning.present_round else {}
+    shares = {**before, **dict(_millionths(unlocked or {}, compiled))}
+    entry.add(RoundOpened(name, shares))
+    rotation = compiled.policy.rotation
+    if rotation is not None:
+        _turn_over(entry, planning, rotation, name, number)
+    found = present_round(entry.book, compiled)
+    assert found is not None
+    return found
+
+
+def _turn_over(
+    entry: Entry, planning: Planning, rotation: RotationRule, name: str, number: int
+) -> None:
+    """Let the groups leave that had their turns, and the next one join.
+
+    Groups are numbered by the round that they join in.
+    """
+    for group, age in sorted(planning.ages().items()):
+        if age > rotation.schedule.rounds:
+            entry.add(GroupRetired(group, name))
+    if number not in planning.groups:
+        entry.add(GroupActivated(number, name))
+
+
+def present_round(book: Book, compiled: CompiledPolicy) -> Round | None:
+    """Return the round that is open; None before the first.
+
+    Args:
+        book: The book, read up to the head.
+        compiled: The policy that says what is unlocked.
+    """
+    planning, rotation = book.state.planning, compiled.policy.rotation
+    opened = planning.present_round
+    if opened is None:
+        return None
+    ages = planning.ages()
+    turns = (
+        Turn(group, age, rotation.schedule.share(age) if rotation else Fraction(1))
+        for group, age in sorted(ages.items())
+    )
+    return Round(
+        id=opened.id,
+        number=len(planning.rounds),
+        unlocked={
+            unit: Fraction(one, _MILLION)
+            for unit, one in sorted(opened.unlocked.items())
+        },
+        active=tuple(turns),
+        retired=tuple(sorted(planning.groups.keys() - ages.keys())),
+        plans=tuple(
+            one.id for one in planning.plans.values() if one.round == opened.id
+        ),
+    )
+
+
+def must_be_open(found: Round | None) -> Round:
+    """Return the round that is open.
+
+    Raises:
+        UsageError: If there is none yet.
+    """
+    if found is None:
+        raise UsageError(
+            Problem(
+                Code.ROUND_MISSING,
+                "no round is open: a plan belongs to one",
+                help="open the first with  modicum plan open",
+            )
+        )
+    return found
+
+
+def _millionths(
+    unlocked: Mapping[str, Fraction], compiled: CompiledPolicy
+) -> Iterator[tuple[str, int]]:
+    units = compiled.policy.vocabulary.units
+    for unit, share in unlocked.items():
+        if unit not in units:
+            raise InputError(
+                Problem(
+                    Code.UNKNOWN_UNIT,
+                    f"the policy has no privacy unit `{unit[:60]}`",
+                    help=f"it has {', '.join(units)}",
+                )
+            )
+        if not 0 <= share <= 1:
+            raise InputError(
+                Problem(
+                    Code.OUT_OF_RANGE,
+                    f"what is unlocked for `{unit}` is {brief(share)}",
+                    help="it is a number from 0 to 1",
+                )
+            )
+        yield unit, share.numerator * _MILLION // share.denominator

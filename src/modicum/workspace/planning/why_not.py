@@ -1,0 +1,74 @@
+"""Why a request is not in a plan, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
+from modicum.ledger import RuleLoss
+from modicum.ledger.deciding.amounts import amounts
+from modicum.planner.on_ledger.beforehand import LeftOut, Reason
+from modicum.planner.on_ledger.planned import Planned
+from modicum.planner.on_ledger.telling import Obstacle, why_not
+from modicum.workspace.explaining.explain import amount_text
+
+#: So many obstacles, and so many rivals of each, are told.
+_OBSTACLES = 3
+_RIVALS = 5
+
+
+def left_out_lines(one: LeftOut) -> Iterator[str]:
+    """Yield why a request was not planned at all.
+
+    Args:
+        one: The request.
+    """
+    yield one.reason.value
+    if one.reason is Reason.UNCOVERED:
+        yield "submit it by itself:  modicum release submit"
+    yield from (_denial(loss) for loss in one.verdict.losses if not loss.allowed)
+
+
+def rejected_lines(planned: Planned, request: int) -> Iterator[str]:
+    """Yield why a request was planned and not accepted.
+
+    Args:
+        planned: The plan.
+        request: The number of the request.
+    """
+    found = why_not(planned, request, most=_OBSTACLES)
+    yield from (_obstacle(one) for one in found.obstacles)
+    if not found.obstacles:
+        yield f"denied by {', '.join(found.blocking)} once others were accepted"
+
+
+def _denial(loss: RuleLoss) -> str:
+    found = amounts(loss)
+    where = f" ({loss.cell})" if loss.cell else ""
+    together = amount_text(found.together, found.scale)
+    return (
+        f"{loss.rule.id}{where}: {found.measure} {together} together, limit"
+        f" {amount_text(found.limit, found.scale)}"
+    )
+
+
+def _obstacle(one: Obstacle) -> str:
+    scale = DELTA_UNIT if one.coordinate == "delta" else LOSS_UNIT
+    cost = "inf" if one.cost is None else amount_text(one.cost, scale)
+    where = f" ({one.cell})" if one.cell else ""
+    return (
+        f"{one.rule}{where}: needs {one.coordinate} {cost}, of"
+        f" {amount_text(one.before, scale)} {_amount_left(one.left, scale)} are left"
+        f"{_taken(one.rivals)}"
+    )
+
+
+def _amount_left(units: int, scale: int) -> str:
+    return amount_text(max(units, 0), scale)
+
+
+def _taken(rivals: Sequence[str]) -> str:
+    if not rivals:
+        return ""
+    named, more = ", ".join(rivals[:_RIVALS]), len(rivals) - _RIVALS
+    return f"; taken by {named}" + (f" and {more} more" if more > 0 else "")

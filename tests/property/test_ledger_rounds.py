@@ -1,0 +1,423 @@
+"""Rounds that are planned on a ledger's balances, against `decide` itself.
+
+What the problem of a round says is held against deciding one request after the other,
+in both directions; plans are replayed, and searched for what they left over.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from budget import examples, seed
+from samples import divided, ledgers
+from samples.ledgers import chance
+
+from modicum.accounting import INFINITE, Loss
+from modicum.accounting.filters.unlocking import Unlocking
+from modicum.accounting.grid import DELTA
+from modicum.ledger import Balances, RecordedRelease, decide
+from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
+from modicum.ledger.log.recorded import RecordedMechanism
+from modicum.ledger.state.planning import Planning
+from modicum.planner.allocating.engines import EngineOf
+from modicum.planner.allocating.optimal import BestEachRound
+from modicum.planner.allocating.with_numba import NumbaEngine
+from modicum.planner.allocating.with_numpy import NumpyEngine
+from modicum.planner.on_ledger.beforehand import Reason
+from modicum.planner.on_ledger.planned import ON_LEDGER, Planned, plan_round
+from modicum.planner.on_ledger.round_problem import RoundProblem, problem_of
+from modicum.planner.on_ledger.telling import why_not
+from modicum.planner.verifying import verify
+from modicum.policy import CompiledPolicy
+from modicum.policy.compile import compile_policy
+from modicum.policy.model import Retired, RotationRule
+from modicum.policy.rules import Stage
+
+MILLION = 10**6
+
+
+@dataclass(frozen=True)
+class Round:
+    """A random round on a ledger with a history."""
+
+    rng: random.Random
+    balances: Balances
+    planning: Planning
+    requests: tuple[RecordedRelease, ...]
+    weights: tuple[int, ...]
+    day: int
+
+    def copy(self) -> Balances:
+        dumped = self.balances.dump()
+        return Balances.restored(self.balances.compiled, dumped, self.planning)
+
+    def problem(self) -> RoundProblem:
+        return problem_of(self.copy(), self.requests, self.weights, self.day)
+
+    def allowed(self, numbers: Sequence[int]) -> bool:
+        """Return whether requests are all allowed, one after the other."""
+        balances = self.copy()
+        for number in numbers:
+            if not decide(balances, self.requests[number], self.day).allowed:
+                return False
+            balances.charge(self.requests[number], self.day)
+        return True
+
+    def among(self, numbers: Sequence[int]) -> Round:
+        """Return the round with some of its requests."""
+        return replace(
+            self,
+            requests=tuple(self.requests[one] for one in numbers),
+            weights=tuple(self.weights[one] for one in numbers),
+        )
+
+
+# --- what is drawn --------------------------------------------------------------------
+
+
+def rounds(what: str, count: int, most: int) -> Iterator[Round]:
+    """Yield so many random rounds of at most so many requests."""
+    for number in range(examples(count)):
+        yield some_round(random.Random(f"{what} {seed()} {number}"), most)
+
+
+def some_round(rng: random.Random, most: int) -> Round:
+    compiled, planning = some_policy(rng)
+    frozen = chance(rng, 0.1)
+    balances = Balances(
+        compiled, planning=planning, segments_max=rng.randint(2, 9) if frozen else 10**4
+    )
+    make = maker(rng, compiled, planning)
+    day = divided.DAWN
+    for number in range(rng.choice([0, 3, 8])):
+        day += rng.choice([0, 1, 5])
+        old = make(number, day)
+        if chance(rng, 0.15) and not decide(balances, old, day).allowed:
+            balances.note(old, day)
+        elif decide(balances, old, day).allowed or chance(rng, 0.1):
+            balances.charge(old, day)
+    requests = tuple(some_requests(rng, most, lambda n: make(100 + n, day), balances))
+    weights = tuple(rng.choice([0, 1, 1, 2, 3, 5, 9]) for _ in requests)
+    return Round(rng, balances, planning, requests, weights, day)
+
+
+def some_requests(
+    rng: random.Random,
+    most: int,
+    make: Callable[[int], RecordedRelease],
+    balances: Balances,
+) -> Iterator[RecordedRelease]:
+    """Yield requests; most of those that do not even fit alone are not asked for."""
+    kept = 0
+    for number in range(4 * most):
+        request = make(number)
+        if decide(balances, request, divided.DAWN).allowed or chance(rng, 0.04):
+            yield request
+            kept += 1
+        if kept == most:
+            return
+
+
+def some_policy(rng: random.Random) -> tuple[CompiledPolicy, Planning]:
+    """Return a policy, and rounds and groups under it."""
+    kind = rng.choice(["crowded", "crowded", "divided", "plain"])
+    if kind == "plain":
+        compiled = ledgers.compiled_from(ledgers.policy_text(rng))
+    elif kind == "divided":
+        compiled = divided.policy(rng)
+    else:
+        compiled = ledgers.compiled_from(crowded_policy(rng))
+    planning = Planning()
+    if chance(rng, 0.35):
+        schedule = Unlocking(rng.randint(2, 4), Fraction(rng.randint(0, 4), 5))
+        rule = RotationRule(schedule, rng.choice(list(Retired)))
+        compiled = compile_policy(replace(compiled.policy, rotation=rule))
+    if compiled.policy.rotation is not None or chance(rng, 0.25):
+        opened(rng, compiled, planning)
+    return compiled, planning
+
+
+def crowded_policy(rng: random.Random) -> str:
+    """Return a policy of which many rules of all units may deny."""
+    units: dict[str, object] = {
+        "user": {"id": "user_id"},
+        "home": {"id": "home_id"},
+        "day": {"id": "user_id", "time": {"column": "at", "period": "day"}},
+    }
+    domain = {"values": ["CH", "DE", "FR"], "immutable": ["user", "home", "day"]}
+    rules = [
+        {
+            "name": f"p{number}",
+            "unit": rng.choice(list(units)),
+            "when": rng.choice(["true", "true", '"age" in m.attributes']),
+            "budget": rng.choice(
+                [{"eps": 1, "delta": 1e-7}] * 3 + [{"rho": 1}, {"rdp": {"4": 1}}]
+            ),
+        }
+        for number in range(rng.randint(3, 6))
+    ]
+    written = {
+        "modicum": "policy/v1",
+        "name": "crowded",
+        "dp": {"filter": rng.choice(["combined-v2", "zcdp-v1", "basic-v1"])},
+        "units": units,
+        "labels": {"ml": {"values": ["none", "all"], "default": "none"}},
+        "schema": {"attributes": {one: ["low", {}] for one in divided.ATTRIBUTES}},
+        "population": {
+            "partition_by": {"country": domain},
+            "groups": {"immutable": [rng.choice(list(units))]},
+        },
+        "policies": rules,
+    }
+    return json.dumps(written).replace('"4":', "4:")
+
+
+def opened(rng: random.Random, compiled: CompiledPolicy, planning: Planning) -> None:
+    """Open some rounds; groups come and go."""
+    units = [one for one in compiled.policy.vocabulary.units if chance(rng, 0.4)]
+    share, group = 0, 0
+    for number in range(rng.randint(1, 4)):
+        share = rng.randint(max(share, MILLION // 3), MILLION)
+        planning.open_round(RoundOpened(f"o{number}", dict.fromkeys(units, share)))
+        for _ in range(rng.choice([0, 1, 2])):
+            planning.activate(GroupActivated(group, f"o{number}"))
+            group += 1
+        active = [one for one, each in planning.groups.items() if not each.until]
+        if active and chance(rng, 0.2):
+            planning.retire(GroupRetired(active[0], f"o{number}"))
+
+
+def maker(
+    rng: random.Random, compiled: CompiledPolicy, planning: Planning
+) -> Callable[[int, int], RecordedRelease]:
+    """Return what makes random releases, near the limits of a policy."""
+    if not compiled.policy.vocabulary.population.partitions:
+        return lambda number, _: with_deltas(rng, ledgers.release(rng, number))
+    releases = divided.Releases(rng, compiled)
+    groups = list(planning.groups)
+    simple, part = chance(rng, 0.7), rng.choice([1, 1, 2])
+    delta = compiled.policy.name == "crowded" and chance(rng, 0.7)
+
+    def make(number: int, day: int) -> RecordedRelease:
+        made = releases.make(number, day)
+        if simple:
+            made = replace(made, mechanisms=made.mechanisms[:1])
+        if groups and chance(rng, 0.8):
+            low = rng.choice(groups)
+            spans = ((low, min(low + rng.choice([0, 1]), groups[-1])),)
+            made = changed(
+                made, lambda one: replace(one, part=replace(one.part, groups=spans))
+            )
+        made = changed(made, lambda one: smaller(one, part))
+        return with_deltas(rng, made) if delta else made
+
+    return make
+
+
+def changed(
+    made: RecordedRelease, change: Callable[[RecordedMechanism], RecordedMechanism]
+) -> RecordedRelease:
+    return replace(made, mechanisms=tuple(map(change, made.mechanisms)))
+
+
+def smaller(one: RecordedMechanism, part: int) -> RecordedMechanism:
+    """Return a mechanism whose finite losses are some part of what they were."""
+    return replace(
+        one,
+        losses={
+            unit: Loss(
+                tuple(
+                    units if units == INFINITE else units // part
+                    for units in loss.coordinates
+                )
+            )
+            for unit, loss in one.losses.items()
+        },
+    )
+
+
+def with_deltas(rng: random.Random, made: RecordedRelease) -> RecordedRelease:
+    """Return a release of which mechanisms have deltas, by unit."""
+    sizes = [0, 0, 10**9, 5 * 10**9, 6_250_000_000, 6_250_000_001, 10**10]
+
+    def own(loss: Loss) -> Loss:
+        return Loss((*loss.coordinates[:DELTA], rng.choice(sizes)))
+
+    return changed(
+        made,
+        lambda one: replace(
+            one, losses={unit: own(loss) for unit, loss in one.losses.items()}
+        ),
+    )
+
+
+# --- what the problem says is what the ledger says ------------------------------------
+
+
+def subsets(rng: random.Random, count: int) -> Iterator[tuple[int, ...]]:
+    """Yield everybody, and some of them, in the order of the batch."""
+    yield tuple(range(count))
+    for _ in range(12):
+        part = rng.choice([0.3, 0.6, 0.8])
+        yield tuple(number for number in range(count) if chance(rng, part))
+
+
+def test_a_set_of_requests_fits_if_and_only_if_the_ledger_allows_it() -> None:
+    seen: Counter[str] = Counter()
+    for one in rounds("problem", 40, 8):
+        found = one.problem()
+        exact = set(np.flatnonzero(found.exact).tolist())
+        seen["requests"] += len(found.numbers)
+        seen["exact"] += len(exact)
+        seen["two clauses"] += bool(found.problem.block.any())
+        seen["two units"] += len({unit for unit, _ in found.coordinates}) > 1
+        for some in subsets(one.rng, found.problem.requests):
+            fits = not verify(found.problem, some)
+            allowed = one.allowed(found.numbers[list(some)].tolist())
+            assert allowed or not fits, "the problem is never looser than the ledger"
+            if exact.issuperset(some):
+                assert fits == allowed
+                seen["exact sets that fit"] += fits
+                seen["exact sets that do not"] += not fits
+            else:
+                seen["stricter"] += allowed and not fits
+    assert 2 * seen["exact"] > seen["requests"] > examples(100), seen
+    assert seen["exact sets that fit"] > examples(100), seen
+    assert seen["exact sets that do not"] > examples(30), seen
+    for what in ("two clauses", "two units", "stricter"):
+        assert seen[what], (what, seen)
+
+
+def test_who_is_left_out_says_why() -> None:
+    seen: Counter[Reason] = Counter()
+    for one in rounds("left out", 20, 6):
+        found = one.problem()
+        out = [each.request for each in found.left_out]
+        assert sorted([*out, *found.numbers.tolist()]) == [*range(len(one.requests))]
+        assert all(one.allowed([number]) for number in found.numbers.tolist())
+        for each in found.left_out:
+            seen[each.reason] += 1
+            allowed = one.allowed([each.request])
+            assert allowed == each.verdict.allowed == (each.reason is Reason.UNCOVERED)
+            told = each.verdict.losses
+            single = any(
+                not loss.allowed and loss.rule.stage is Stage.RELEASE for loss in told
+            )
+            assert single == (each.reason is Reason.SINGLE)
+    assert set(seen) == set(Reason), seen
+
+
+# --- plans ----------------------------------------------------------------------------
+
+
+def plan(one: Round, name: str, engine_of: EngineOf = NumpyEngine) -> Planned:
+    return plan_round(
+        one.balances,
+        one.requests,
+        one.weights,
+        ON_LEDGER[name](),
+        one.day,
+        engine_of,
+    )
+
+
+def test_the_ledger_allows_every_plan_and_nothing_more() -> None:
+    seen: Counter[str] = Counter()
+    for one in rounds("plans", 10, 8):
+        before = one.balances.dump()
+        for name in ON_LEDGER:
+            found = plan(one, name)
+            assert one.balances.dump() == before, "nothing is charged"
+            explained(one, found, replayed(one, found))
+            assert set(found.dropped) <= set(found.denied)
+            assert not (found.dropped and found.round.exact.all())
+            seen["accepted"] += len(found.accepted)
+            seen["denied"] += len(found.denied)
+            seen["added"] += len(found.added)
+    assert seen["accepted"] > examples(200), seen
+    assert seen["denied"] > examples(30), seen
+
+
+def replayed(one: Round, found: Planned) -> Balances:
+    """Check that the ledger allows a plan to the last, and then nothing else."""
+    balances = one.copy()
+    for number in found.accepted:
+        assert decide(balances, one.requests[number], one.day).allowed
+        balances.charge(one.requests[number], one.day)
+    out = {each.request: each.reason for each in found.left_out}
+    for number in set(range(len(one.requests))) - set(found.accepted):
+        if out.get(number) is not Reason.UNCOVERED:
+            assert not decide(balances, one.requests[number], one.day).allowed
+    return balances
+
+
+def explained(one: Round, found: Planned, after: Balances) -> None:
+    """Check what is said of the requests that a plan does not accept."""
+    out = {each.request for each in found.left_out}
+    for number in set(range(len(one.requests))) - set(found.accepted):
+        why = why_not(found, number)
+        assert why.fits_alone == one.allowed([number])
+        assert bool(why.obstacles) == (number not in out)
+        if found.round.exact.all():
+            blocking = set(decide(after, one.requests[number], one.day).blocking)
+            assert {each.rule for each in why.obstacles} <= blocking
+            assert set(why.blocking) <= blocking
+
+
+def test_all_engines_make_the_same_plan() -> None:
+    for one in rounds("engines", 6, 8):
+        for name in ON_LEDGER:
+            first = plan(one, name)
+            again = plan(one, name, NumbaEngine)
+            assert again.accepted == first.accepted
+            assert again.order == first.order
+
+
+def most(one: Round) -> int:
+    """Return the most that may be accepted, by deciding every subset."""
+
+    def search(number: int, balances: Balances) -> int:
+        if number == len(one.requests):
+            return 0
+        without = search(number + 1, balances)
+        request = one.requests[number]
+        if not decide(balances, request, one.day).allowed:
+            return without
+        copy = Balances.restored(balances.compiled, balances.dump(), one.planning)
+        copy.charge(request, one.day)
+        return max(without, one.weights[number] + search(number + 1, copy))
+
+    return search(0, one.copy())
+
+
+def test_the_exact_solver_is_as_good_as_trying_everything() -> None:
+    better = tried = 0
+    for one in rounds("optimum", 12, 6):
+        found = one.problem()
+        exact = one.among(found.numbers[found.exact].tolist())
+        if not exact.problem().exact.all():
+            continue
+        plans = {
+            name: plan_round(
+                exact.balances, exact.requests, exact.weights, solver, exact.day
+            )
+            for name, solver in (
+                ("best", BestEachRound(gap=0)),
+                ("first", ON_LEDGER["fcfs"]()),
+            )
+        }
+        worth = {
+            name: sum(exact.weights[number] for number in each.accepted)
+            for name, each in plans.items()
+        }
+        assert worth["best"] == most(exact)
+        tried += 1
+        better += worth["best"] > worth["first"]
+    assert tried > examples(5)
+    assert better

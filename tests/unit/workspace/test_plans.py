@@ -1,0 +1,307 @@
+"""Plans on the ledger: made, written, read, committed as a whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samples import small
+
+from modicum.core.document import from_python
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    InputError,
+    ModicumError,
+    StaleError,
+    UsageError,
+)
+from modicum.planner.on_ledger.planned import ON_LEDGER
+from modicum.policy.compile import compile_text
+from modicum.workspace import Workspace
+from modicum.workspace.planning.plan import Outcome, Plan, read_plan
+from modicum.workspace.planning.requests import Handed, Request, read_request
+
+POLICY = """
+modicum: policy/v1
+name: rounds
+units: {patient: {id: patient_id}}
+labels: {team: {values: [a, b], default: a}}
+schema: {attributes: {age: low, pay: low}}
+roles: {officer: [olga, pavel]}
+approvals:
+  - {when: 'release.team == "b"', need: 1, from: [officer]}
+population:
+  groups: {immutable: [patient]}
+  partition_by: {region: {values: [north, south], immutable: [patient]}}
+rotation: {active: 3, slack: 0.4, retired: first-come}
+policies:
+  - {name: all, when: "true", unit: patient, budget: {rho: 1}}
+per_release:
+  - {name: cap, when: '"pay" in m.attributes', unit: patient, budget: {rho: 0.01}}
+"""
+
+
+def workspace(folder: Path, rounds: int = 3) -> Workspace:
+    found = small.workspace(folder, policy=POLICY)
+    found.init()
+    for _ in range(rounds):
+        found.rounds.open()
+    return found
+
+
+def described(
+    name: str, rho: str, *, utility: float = 1, attribute: str = "age", **more: Any
+) -> dict[str, Any]:
+    cost = {"patient": {"rho": float(rho)}}
+    one = {"name": "m", "mechanism": "gaussian", "attributes": [attribute]}
+    return {
+        "release": name,
+        "utility": utility,
+        "groups": {"from": 1, "to": 3},
+        **more,
+        "mechanisms": [{**one, "cost": cost}],
+    }
+
+
+def requests(*releases: dict[str, Any]) -> list[Request]:
+    compiled = compile_text(POLICY.encode(), "policy.yaml")
+    return [
+        read_request(
+            Handed(one["release"], None, lambda one=one: from_python(one)), compiled
+        )
+        for one in releases
+    ]
+
+
+def four() -> list[Request]:
+    """Return requests of which the ledger has room for some: 7/15 of rho 1."""
+    return requests(
+        described("big", "0.4", utility=5),
+        described("small", "0.2", utility=4),
+        described("other", "0.25", utility=4),
+        described("later", "0.1", utility=9, groups=[9]),
+    )
+
+
+def code(error: pytest.ExceptionInfo[ModicumError]) -> Code:
+    return error.value.problems[0].code
+
+
+def outcomes(plan: Plan) -> dict[str, Outcome]:
+    return {one.release: one.outcome for one in plan.asked}
+
+
+@pytest.mark.parametrize("solver", ON_LEDGER)
+def test_a_plan_is_reserved_as_it_was_made(tmp_path: Path, solver: str) -> None:
+    ws = workspace(tmp_path)
+    before = ws.state().seq
+    plan = ws.rounds.plan(four(), solver=solver)
+    assert ws.state().seq == before  # Nothing is written.
+    assert outcomes(plan)["later"] is Outcome.LEFT_OUT
+    done = ws.rounds.commit(plan)
+    assert done.releases == plan.accepted
+    assert {ws.standing(one).status.value for one in plan.accepted} == {"reserved"}
+    assert [one.id for one in ws.rounds.committed()] == [plan.id]
+    assert ws.rounds.committed_plan(plan.id).content == plan.content
+    present = ws.rounds.present()
+    assert present is not None
+    assert present.plans == (plan.id,)
+    report = ws.verify()
+    assert (report.entries, report.decisions) == (done.seq, len(plan.accepted))
+
+
+def test_the_better_plan_is_found(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    worth = {name: ws.rounds.plan(four(), solver=name).utility for name in ON_LEDGER}
+    assert worth["fcfs"] == 5
+    assert worth["ilp"] == worth["dpk"] == 8
+    assert all(one.possible == 22 for one in [ws.rounds.plan(four())])
+
+
+def test_each_request_that_is_not_accepted_is_told_why(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    ws.submit({**described("there", "0.01")})
+    plan = ws.rounds.plan(
+        [
+            *four(),
+            *requests(
+                described("there", "0.01"),
+                described("b", "0.001", team="b"),
+                described("rich", "0.02", attribute="pay"),
+            ),
+        ]
+    )
+    assert plan.accepted == ("small", "other")
+    assert plan.why_not("small") == ()
+    assert plan.why_not("big") == (
+        "all (group 1 to 3): needs rho 0.4, of 0.4567 0.006667 are left; taken by"
+        " other, small",
+    )
+    assert plan.why_not("later")[-1] == "all (group 9): rho 0.1 together, limit 0"
+    assert plan.why_not("there") == ("it is reserved already",)
+    assert plan.why_not("b") == (
+        "1 of officer must agree first: modicum release approve",
+    )
+    assert (
+        plan.why_not("rich")[1] == "cap (group 1 to 3): rho 0.02 together, limit 0.01"
+    )
+    with pytest.raises(InputError) as unknown:
+        plan.why_not("nobody")
+    assert code(unknown) is Code.PLAN_UNKNOWN
+
+
+def test_who_was_approved_is_planned_and_named(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    wanted = described("b", "0.1", team="b")
+    olga = Workspace(ws._store, ws._clock, policy=None, actor="olga")
+    olga.governance.approve(wanted, reason="needed")
+    plan = ws.rounds.plan(requests(wanted))
+    ws.rounds.commit(plan)
+    assert plan.accepted == ("b",)
+    assert ws.verify().decisions == 1
+
+
+def written(plan: Plan) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(plan.to_dict()))
+    return found
+
+
+def test_a_plan_that_was_written_is_read_again(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    plan = ws.rounds.plan(four())
+    again = read_plan(written(plan))
+    assert again == plan
+    assert again.id == plan.id
+    assert ws.rounds.commit(again).releases == plan.accepted
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plan: plan["requests"][1].update(utility="1000"),
+        lambda plan: plan["requests"][0].update(outcome="accepted"),
+        lambda plan: plan["accepted"].append("big"),
+        lambda plan: plan["accepted"].reverse(),
+        lambda plan: plan["accepted"].clear(),
+        lambda plan: plan["ledger"].update(seq=8),
+        lambda plan: plan.update(content="0" * 64),
+        lambda plan: plan.update(plan="plan-000000000000"),
+        lambda plan: plan.update(round="round-2"),
+        lambda plan: plan["requests"].append(plan["requests"][1]),
+    ],
+)
+def test_a_plan_that_was_changed_is_refused(tmp_path: Path, change: Any) -> None:
+    plan = written(workspace(tmp_path).rounds.plan(four()))
+    change(plan)
+    with pytest.raises(ConflictError) as refused:
+        read_plan(plan)
+    assert code(refused) is Code.PLAN_REFUSED
+
+
+@pytest.mark.parametrize("key", ["round", "requests", "accepted", "ledger", "policy"])
+def test_a_plan_without_all_its_parts_is_none(tmp_path: Path, key: str) -> None:
+    plan = written(workspace(tmp_path).rounds.plan(four()))
+    del plan[key]
+    with pytest.raises(InputError) as refused:
+        read_plan(plan)
+    assert code(refused) is Code.MISSING_KEY
+
+
+def forged(plan: Plan, **changed: Any) -> Plan:
+    """Return a plan that somebody wrote themselves, with a content that is right."""
+    from dataclasses import replace
+
+    return replace(plan, **changed)
+
+
+def asked_anew(plan: Plan, release: str, **changed: Any) -> Sequence[Any]:
+    from dataclasses import replace
+
+    return tuple(
+        replace(one, **changed) if one.release == release else one for one in plan.asked
+    )
+
+
+def test_a_forged_plan_reserves_nothing(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    plan = ws.rounds.plan(four())
+    text = {one.release: one.text for one in plan.asked}["small"]
+    greedy = requests(described("big", "0.4", utility=5))[0]
+    over = asked_anew(plan, "big", outcome=Outcome.ACCEPTED, text=greedy.text())
+    cases = {
+        "denied by all": forged(plan, accepted=("small", "other", "big"), asked=over),
+        "it costs something else by now": forged(
+            plan, asked=asked_anew(plan, "small", text=text.replace("0.2", "0.02"))
+        ),
+        "it cannot be read": forged(plan, asked=asked_anew(plan, "small", text="{")),
+    }
+    before = ws.state().digest()
+    for why, one in cases.items():
+        with pytest.raises(ConflictError, match=why) as refused:
+            ws.rounds.commit(one)
+        assert code(refused) is Code.PLAN_REFUSED
+        assert ws.state().digest() == before
+    ws.rounds.commit(plan)
+
+
+def test_a_plan_holds_for_the_entry_that_it_was_made_on(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    plan = ws.rounds.plan(four())
+    ws.submit(described("tiny", "0.001"))
+    with pytest.raises(StaleError) as stale:
+        ws.rounds.commit(plan)
+    assert code(stale) is Code.PLAN_STALE
+    plan = ws.rounds.plan(four())
+    ws.rounds.commit(plan)
+    with pytest.raises(StaleError):
+        ws.rounds.commit(plan)
+    assert [one.id for one in ws.rounds.committed()] == [plan.id]
+
+
+def test_what_ran_out_meanwhile_only_makes_room(tmp_path: Path) -> None:
+    clock = small.FixedClock(small.NOON)
+    ws = small.workspace(tmp_path, policy=POLICY, clock=clock)
+    ws.init()
+    ws.rounds.open()
+    ws.submit(described("short", "0.2", groups=[1]), reserve_seconds=60)
+    wanted = requests(described("new", "0.2", groups=[1]))
+    plan = ws.rounds.plan(wanted)
+    clock.time = clock.after(clock.time, 120)
+    done = ws.rounds.commit(plan)
+    assert ws.standing("short").status.value == "expired"
+    assert done.releases == ("new",)
+
+
+def test_without_a_round_there_is_no_plan(tmp_path: Path) -> None:
+    ws = workspace(tmp_path, rounds=0)
+    with pytest.raises(UsageError) as missing:
+        ws.rounds.plan(four())
+    assert code(missing) is Code.ROUND_MISSING
+    with pytest.raises(InputError) as unknown:
+        workspace(tmp_path).rounds.plan(four(), solver="magic")
+    assert code(unknown) is Code.UNKNOWN_CHOICE
+
+
+def test_worth_is_exact_or_rounded_alike(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    third, more = Fraction(1, 3), Fraction(10**9)
+    from dataclasses import replace
+
+    low, high = requests(described("low", "0.3"), described("high", "0.3"))
+    for worth in (third, more):
+        pair = [replace(low, utility=worth), replace(high, utility=worth * 2)]
+        plan = ws.rounds.plan(pair, solver="ilp")
+        assert plan.accepted == ("high",)
+        assert read_plan(written(plan)).utility == worth * 2
+
+
+def test_an_empty_batch_makes_an_empty_plan(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    plan = ws.rounds.plan([])
+    assert plan.accepted == ()
+    assert ws.rounds.commit(plan).releases == ()

@@ -1,0 +1,188 @@
+"""Rounds on the ledger: what is unlocked, whose turn it is, and what is left over."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samples import small
+
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    InputError,
+    ModicumError,
+    UsageError,
+)
+from modicum.workspace import Workspace
+
+TURNS = """
+modicum: policy/v1
+name: turns
+units: {patient: {id: patient_id}, visit: {id: visit_id}}
+schema: {attributes: {age: low}}
+population:
+  groups: {immutable: [patient]}
+  partition_by: {region: {values: [north, south], immutable: [patient]}}
+rotation: {active: 3, slack: 0.4, retired: RETIRED}
+policies:
+  - {name: all, when: "true", unit: patient, budget: {rho: 1}}
+  - {name: visits, when: "true", unit: visit, budget: {rho: 10}}
+"""
+
+
+def workspace(folder: Path, retired: str = "first-come") -> Workspace:
+    found = small.workspace(folder, policy=TURNS.replace("RETIRED", retired))
+    found.init()
+    return found
+
+
+def asks(name: str, rho: float, groups: list[object], **more: object) -> dict[str, Any]:
+    cost = {"patient": {"rho": rho}, "visit": {"rho": rho}}
+    one = {"name": "m", "mechanism": "gaussian", "attributes": ["age"], "cost": cost}
+    return {"release": name, "groups": groups, **more, "mechanisms": [one]}
+
+
+def code(error: pytest.ExceptionInfo[ModicumError]) -> Code:
+    return error.value.problems[0].code
+
+
+@pytest.mark.spec("DEC-11")
+def test_a_group_may_use_more_in_every_round(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    limits = []
+    for _ in range(5):
+        decision = ws.check(asks("r", 0.001, [1]))
+        (loss,) = [one for one in decision.to_dict()["losses"] if one["rule"] == "all"]
+        limits.append((loss["limit"], loss["unlocked"], decision.allowed))
+        ws.rounds.open()
+    assert limits == [
+        (0, 0, False),
+        (0.466666666666, pytest.approx(7 / 15), True),
+        (0.8, 0.8, True),
+        (1, 1, True),
+        (1, 1, True),  # It has retired: what is left is for whoever comes first.
+    ]
+    present = ws.rounds.present()
+    assert present is not None
+    assert [(one.group, one.age) for one in present.active] == [(3, 3), (4, 2), (5, 1)]
+    assert present.retired == (1, 2)
+
+
+@pytest.mark.spec("DEC-11")
+def test_what_reads_several_groups_is_held_to_the_one_of_which_least_is_unlocked(
+    tmp_path: Path,
+) -> None:
+    ws = workspace(tmp_path)
+    for _ in range(3):
+        ws.rounds.open()
+    assert ws.check(asks("old", 0.9, [1])).allowed
+    assert not ws.check(asks("both", 0.9, [{"from": 1, "to": 2}])).allowed
+    assert ws.check(asks("both", 0.8, [{"from": 1, "to": 2}])).allowed
+    assert not ws.check(asks("all", 0.5, [{"from": 1, "to": 3}])).allowed
+    told = ws.check(asks("far", 0.1, [{"from": 1, "to": 4}])).explain()
+    assert "nothing is unlocked there: not every group in it is active" in told
+    everybody = asks("everybody", 0.1, [{"from": 1, "to": 3}])
+    del everybody["groups"]
+    assert not ws.check(everybody).allowed
+    # Visits are divided into no groups: their rule is not unlocked step by step.
+    shares = {
+        one["rule"]: one["unlocked"] for one in ws.check(everybody).to_dict()["losses"]
+    }
+    assert shares == {"all": 0, "visits": 1}
+
+
+def test_what_retired_is_closed_if_the_policy_says_so(tmp_path: Path) -> None:
+    ws = workspace(tmp_path, "closed")
+    for _ in range(4):
+        ws.rounds.open()
+    assert not ws.check(asks("late", 0.001, [1])).allowed
+    assert ws.check(asks("now", 0.001, [{"from": 2, "to": 4}])).allowed
+
+
+def test_units_are_unlocked_by_hand(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    ws.rounds.open(unlocked={"visit": Fraction(1, 3)})
+    assert not ws.check(asks("r", 4, [1])).allowed
+    found = {
+        one["rule"]: one["unlocked"]
+        for one in ws.check(asks("r", 0.1, [1])).to_dict()["losses"]
+    }
+    assert found == {"all": pytest.approx(7 / 15), "visits": 0.333333}
+    opened = ws.rounds.open("second")  # What is not named stays as it was.
+    assert dict(opened.unlocked) == {"visit": Fraction(333333, 10**6)}
+    with pytest.raises(ConflictError, match="unlocks less for `visit`"):
+        ws.rounds.open(unlocked={"visit": Fraction(1, 4)})
+    with pytest.raises(ConflictError, match="was opened before"):
+        ws.rounds.open("second")
+    with pytest.raises(InputError) as unknown:
+        ws.rounds.open(unlocked={"nobody": Fraction(1)})
+    assert code(unknown) is Code.UNKNOWN_UNIT
+    with pytest.raises(InputError) as beyond:
+        ws.rounds.open(unlocked={"visit": Fraction(3, 2)})
+    assert code(beyond) is Code.OUT_OF_RANGE
+    assert len(ws.state().planning.rounds) == 2
+
+
+def test_a_unit_that_a_policy_drops_stays_named(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    ws.rounds.open(unlocked={"visit": Fraction(1, 2)})
+    without = TURNS.replace("RETIRED", "first-come").replace(
+        ", visit: {id: visit_id}", ""
+    )
+    lines = [one for one in without.splitlines() if "visits" not in one]
+    successor = small.compiled("\n".join(lines))
+    active = small.workspace(tmp_path, policy=None)
+    active.governance.activate(successor, reason="no visits any more")
+    again = small.workspace(tmp_path, policy=None)
+    opened = again.rounds.open()
+    assert dict(opened.unlocked) == {"visit": Fraction(1, 2)}
+    assert again.verify().entries == 6
+
+
+def test_what_groups_left_over_is_told(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    ws.rounds.open()
+    assert ws.submit(asks("one", 0.25, [1], where={"region": "north"})).allowed
+    for _ in range(4):
+        ws.rounds.open()
+    first, second = ws.rounds.remainders()
+    assert (first.group, first.until, second.group) == (1, "round-4", 2)
+    assert (first.standing.rule.id, first.standing.cell) == (
+        "all",
+        "region north, group 1",
+    )
+    used = [one.standing.before.units(1) for one in (first, second)]
+    assert used == [250_000_000_000, 0]
+    assert ws.submit(asks("left", 0.8, [1])).allowed is False
+    assert ws.submit(asks("rest", 0.75, [1], where={"region": "north"})).allowed
+
+
+def test_without_a_ledger_there_is_no_round(tmp_path: Path) -> None:
+    ws = small.workspace(tmp_path)
+    with pytest.raises(UsageError):
+        ws.rounds.open()
+    ws.init()
+    assert ws.rounds.present() is None
+    opened = ws.rounds.open("first")  # Without rotation no group takes turns.
+    assert (opened.number, opened.active, opened.retired) == (1, (), ())
+    assert ws.verify().entries == 2
+
+
+def test_another_process_reads_the_same_shares_from_the_log(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    for _ in range(2):
+        ws.rounds.open()
+    ws.submit(asks("one", 0.5, [1]))
+    ws.submit(asks("two", 0.4, [1]))
+    ws.save_snapshot()
+    again = small.workspace(tmp_path, policy=None)
+    for release in (asks("x", 0.3, [1]), asks("x", 0.31, [1]), asks("x", 0.4, [2])):
+        one, other = again.check(release), ws.check(release)
+        lines = [str(each.explain()).replace("(active)", "") for each in (one, other)]
+        assert lines[0] == lines[1].replace("policy.yaml", "turns ")
+    assert ws.verify().decisions == 2
+    assert again.as_of(3).check(asks("x", 0.1, [1])).allowed is True
+    assert again.as_of(1).check(asks("x", 0.1, [1])).allowed is False
