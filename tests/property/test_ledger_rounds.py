@@ -201,7 +201,7 @@ def maker(
         return lambda number, _: with_deltas(rng, ledgers.release(rng, number))
     releases = divided.Releases(rng, compiled)
     groups = list(planning.groups)
-    simple, part = chance(rng, 0.7), rng.choice([1, 1, 2])
+    simple, part = chance(rng, 0.5), rng.choice([1, 1, 2])
     delta = compiled.policy.name == "crowded" and chance(rng, 0.7)
 
     def make(number: int, day: int) -> RecordedRelease:
@@ -270,7 +270,7 @@ def subsets(rng: random.Random, count: int) -> Iterator[tuple[int, ...]]:
 
 def test_a_set_of_requests_fits_if_and_only_if_the_ledger_allows_it() -> None:
     seen: Counter[str] = Counter()
-    for one in rounds("problem", 40, 8):
+    for one in rounds("problem", 40, 7):
         found = one.problem()
         exact = set(np.flatnonzero(found.exact).tolist())
         seen["requests"] += len(found.numbers)
@@ -329,7 +329,7 @@ def plan(one: Round, name: str, engine_of: EngineOf = NumpyEngine) -> Planned:
 
 def test_the_ledger_allows_every_plan_and_nothing_more() -> None:
     seen: Counter[str] = Counter()
-    for one in rounds("plans", 10, 8):
+    for one in rounds("plans", 8, 8):
         before = one.balances.dump()
         for name in ON_LEDGER:
             found = plan(one, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 from modicum.accounting.budgets import (
@@ -16,7 +17,7 @@ from modicum.accounting.budgets import (
 from modicum.accounting.grid import ORDERS
 from modicum.core.document import Entries, Kind, Node, Scalar, describe
 from modicum.core.errors import Code, InputError
-from modicum.core.exact import DELTA_UNIT, brief, number_text
+from modicum.core.exact import DELTA_UNIT, brief, number_text, parse_number
 from modicum.core.reading import Fields, fail, number, positive, probability
 
 _MEASURES = ("eps", "rho", "mu", "rdp")
@@ -110,9 +111,12 @@ def _orders(node: Node) -> tuple[tuple[Fraction, Fraction], ...]:
 
 
 def _order(key: Scalar) -> Fraction:
+    what = "an order of `rdp`"
+    if key.quoted and parse_number(key.text) is not None:
+        key = replace(key, kind=Kind.NUMBER)  # JSON knows no other keys.
     if key.kind is not Kind.NUMBER:
-        raise fail(Code.NOT_A_NUMBER, "an order of `rdp` must be a number", key)
-    order = number(key, "an order of `rdp`")
+        raise fail(Code.NOT_A_NUMBER, f"{what} must be a number", key)
+    order = number(key, what)
     if order not in ORDERS:
         raise fail(
             Code.OUT_OF_RANGE,

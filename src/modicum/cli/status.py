@@ -145,7 +145,8 @@ def _to_dict(workspace: LedgerView) -> dict[str, object]:
     rules = []
     for loss in workspace.standings():
         shown = loss_to_dict(loss)
-        del shown["alone"], shown["before"], shown["filter"]
+        for key in ("alone", "before", "filter", "unlocked"):
+            del shown[key]
         shown["spent"] = shown.pop("together")
         rules.append({**shown, "state": _state(loss)})
     active = state.policy

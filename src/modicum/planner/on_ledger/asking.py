@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,8 @@ from modicum.ledger.cells.family import Charge, Family
 from modicum.ledger.cells.segments import SegmentsThen
 from modicum.ledger.cells.sums import saturated
 from modicum.planner.allocating.problem import Booleans, Integers
-from modicum.planner.on_ledger.constraining import Constraining, filter_of
+from modicum.planner.on_ledger.constraining import Constraining
+from modicum.planner.on_ledger.refusing import refuse_too_many
 from modicum.policy import CompiledPolicy
 
 
@@ -45,7 +46,8 @@ class UnitAsks:
         unit: The unit.
         family: Its cells, cut so that each request covers whole segments.
         then: Where the segments lie.
-        coordinates: Those of the ledger that some rule caps, and delta; rising.
+        coordinates: Those of the ledger that some rule of the policy caps, and delta;
+            rising.
         asks: By request, then by rules.
     """
 
@@ -91,49 +93,51 @@ def asked_by_unit(
         balances: A scratch copy; its segments are cut.
         requests: The requests.
         day: The day on which they are decided, as an ordinal.
+
+    Raises:
+        InputError: If that is too much to hold.
     """
     for request in requests:
         balances.note(request, day)
+    kept, coordinates = Constraining(balances), _coordinates(balances.compiled)
     exact = np.ones(len(requests), np.bool_)
-    found: dict[str, list[tuple[int, Integers, Charge]]] = {}
+    found: dict[str, list[Ask]] = {}
+    numbers = 0
     for number, request in enumerate(requests):
         for family, inquiry in balances.asked(request, day):
             overlay = inquiry.overlay
             check(not overlay.pieces, "PLAN-4: a request covers whole segments")
             exact[number] &= not overlay.rounded
             for charge in inquiry.charges:
-                segments = overlay.segments[charge.places]
-                one = number, segments, charge
-                found.setdefault(family.space.unit, []).append(one)
-    return tuple(_unit(balances, *one) for one in sorted(found.items())), exact
+                rules = kept.among(charge.numbers)
+                if rules and len(charge.places):
+                    segments = overlay.segments[charge.places]
+                    ask = Ask(number, rules, segments, _costs(charge, coordinates))
+                    found.setdefault(family.space.unit, []).append(ask)
+                    numbers += ask.segments.size + ask.costs.size
+                    refuse_too_many(numbers)
+    return tuple(
+        _unit(balances, unit, coordinates, asks) for unit, asks in sorted(found.items())
+    ), exact
 
 
 def _unit(
-    balances: Balances, unit: str, charges: list[tuple[int, Integers, Charge]]
+    balances: Balances, unit: str, coordinates: Integers, asks: list[Ask]
 ) -> UnitAsks:
     family = balances.family(unit)
-    kept = Constraining(balances)
-    asked = {charge.numbers: kept.among(charge.numbers) for _, _, charge in charges}
-    coordinates = _coordinates(balances.compiled, asked.values())
-    asks = [
-        Ask(number, asked[charge.numbers], segments, _costs(charge, coordinates))
-        for number, segments, charge in charges
-        if asked[charge.numbers] and len(segments)
-    ]
     return UnitAsks(unit, family, family.segments.then(), coordinates, tuple(asks))
 
 
 def _costs(charge: Charge, coordinates: Integers) -> Integers:
     costs = saturated(charge.alone)[:, coordinates]
-    return costs[:1] if (costs == costs[0]).all() else costs
+    return costs[:1].copy() if (costs == costs[0]).all() else costs
 
 
-def _coordinates(
-    compiled: CompiledPolicy, asked: Iterable[tuple[int, ...]]
-) -> Integers:
+def _coordinates(compiled: CompiledPolicy) -> Integers:
+    """Return the coordinates that some rule caps, and delta."""
     used = np.zeros(COORDINATES, np.bool_)
     used[DELTA] = True
-    for number in set().union(*asked):
-        for index, _ in filter_of(compiled, number).caps:
+    for budget, _, _ in compiled.rules.budgets():
+        for index, _ in compiled.filter_of(budget).caps:
             used[index] = True
     return np.flatnonzero(used)

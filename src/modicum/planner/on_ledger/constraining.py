@@ -29,7 +29,6 @@ class Constraining:
         self._balances = balances
         self._compiled = balances.compiled
         # Rules are pruned by what they admit in the end, not by how it is unlocked.
-        self._witness = balances.compiled.pruned.witness
         self._pruned = balances.unlocked.whole
         self._known: dict[int, bool] = {}
 
@@ -54,8 +53,10 @@ class Constraining:
         A rule is implied by another, cell by cell. Where its cells are told apart less
         than those of the other, they may be charged for more.
         """
-        witness = int(self._witness[number])
-        if not self._pruned or witness < 0:
+        if not self._pruned:
+            return False
+        witness = int(self._compiled.pruned.witness[number])
+        if witness < 0:
             return False
         own, other = self._unit(number), self._unit(witness)
         if own == other:

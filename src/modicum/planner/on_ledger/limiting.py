@@ -9,14 +9,13 @@ import numpy as np
 
 from modicum.accounting import Filter
 from modicum.accounting.grid import DELTA, INFINITE
-from modicum.core.errors import Code, InputError
-from modicum.core.errors import Problem as Mistake
 from modicum.ledger import Balances
 from modicum.ledger.cells.family import Charge, Inquiry, Spent
 from modicum.ledger.cells.sums import nothing
 from modicum.planner.allocating.problem import SUM_MAX, Booleans, Integers
 from modicum.planner.on_ledger.asking import Ask, UnitAsks
 from modicum.planner.on_ledger.constraining import filter_of
+from modicum.planner.on_ledger.refusing import too_large
 
 #: A coordinate that a clause does not have: nothing passes there.
 NEVER = -1
@@ -159,7 +158,7 @@ class _Cells:
         most = left.max(axis=(0, 1), initial=NEVER).tolist()
         for highest, demand in zip(most, self._demand, strict=True):
             if highest > self._room < demand:
-                raise _too_large()
+                raise too_large()
         # Where more is left than all requests cost together, it is as good as that.
         return np.minimum(left, self._room)
 
@@ -203,13 +202,3 @@ def runs(meets: Booleans) -> tuple[Integers, Integers, Integers]:
     steps = np.diff(padded, axis=1)
     line, start = np.nonzero(steps == 1)
     return line, start, np.nonzero(steps == -1)[1]
-
-
-def _too_large() -> InputError:
-    return InputError(
-        Mistake(
-            Code.OUT_OF_RANGE,
-            "a limit is so large that sums of costs are no 64-bit integers",
-            help="plan fewer requests at once, or lower the limit",
-        )
-    )

@@ -16,17 +16,13 @@ from itertools import accumulate
 import numpy as np
 
 from modicum.accounting.grid import EPS
-from modicum.core.errors import Code, InputError
-from modicum.core.errors import Problem as Mistake
 from modicum.ledger import Balances, RecordedRelease
-from modicum.planner.allocating.problem import SUM_MAX, Booleans, Integers, Problem
+from modicum.planner.allocating.problem import Booleans, Integers, Problem
 from modicum.planner.on_ledger.asking import UnitAsks, asked_by_unit
 from modicum.planner.on_ledger.beforehand import LeftOut, left_out
 from modicum.planner.on_ledger.limiting import NEVER, RuleRows, limiting_rows
+from modicum.planner.on_ledger.refusing import refuse_odd_weights, refuse_too_many
 from modicum.policy import CompiledPolicy
-
-#: So many numbers a problem may hold: what is left at its rows, and its runs.
-NUMBERS_MAX = 40_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,7 @@ def problem_of(
         InputError: If weights are negative, there is not one for each request, or
             numbers are too large or too many.
     """
-    _check_weights(weights, len(requests))
+    refuse_odd_weights(weights, len(requests))
     out = left_out(balances, requests, day)
     gone = {one.request for one in out}
     numbers = [number for number in range(len(requests)) if number not in gone]
@@ -273,38 +269,7 @@ def _parts(
         kept = []
         for one in limiting_rows(balances, asked, requests):
             numbers += 2 * width * len(one.left) + 3 * len(one.owner)
-            if numbers > NUMBERS_MAX:
-                raise _too_many()
+            refuse_too_many(numbers)
             kept.append(one)
         parts.append(UnitPart(asked, tuple(kept)))
     return parts
-
-
-def _too_many() -> InputError:
-    return InputError(
-        Mistake(
-            Code.OUT_OF_RANGE,
-            f"the round takes more than {NUMBERS_MAX} numbers: its requests meet too"
-            " many cells of too many rules",
-            help="plan fewer requests at once",
-        )
-    )
-
-
-def _check_weights(weights: Sequence[int], requests: int) -> None:
-    if len(weights) != requests:
-        raise _odd(f"there are {len(weights)} weights for {requests} requests")
-    if any(weight < 0 for weight in weights):
-        raise _odd("a request has a weight below 0")
-    if max(weights, default=0) * (requests + 1) >= SUM_MAX:
-        raise _odd("weights are so large that their sums are no 64-bit integers")
-
-
-def _odd(message: str) -> InputError:
-    return InputError(
-        Mistake(
-            Code.OUT_OF_RANGE,
-            message,
-            help="give each request one weight, a whole number from 0 on",
-        )
-    )

@@ -1,0 +1,322 @@
+"""A round on a small ledger: what is left out, what is accepted, and what is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from modicum.accounting import COORDINATES, INFINITE, Loss
+from modicum.accounting.filters.unlocking import Unlocking
+from modicum.accounting.grid import DELTA, EPS, RHO
+from modicum.core.errors import Code, InputError, UsageError
+from modicum.ledger import Balances, RecordedRelease
+from modicum.ledger.log.events import GroupActivated, RoundOpened
+from modicum.ledger.log.recorded import RecordedMechanism
+from modicum.ledger.state.planning import Planning
+from modicum.planner.allocating.with_numba import NumbaEngine
+from modicum.planner.allocating.with_numpy import NumpyEngine
+from modicum.planner.on_ledger import refusing
+from modicum.planner.on_ledger.beforehand import Reason
+from modicum.planner.on_ledger.open_coordinates import open_engine
+from modicum.planner.on_ledger.planned import ON_LEDGER, Planned, plan_round
+from modicum.planner.on_ledger.round_problem import RoundProblem, problem_of
+from modicum.planner.on_ledger.telling import Obstacle, why_not
+from modicum.policy import CompiledPolicy
+from modicum.policy.compile import compile_policy, compile_text
+from modicum.policy.model import Retired, RotationRule
+from modicum.release import Part
+from modicum.release.parts import Span
+
+ONE = 10**12
+
+POLICY = """
+modicum: policy/v1
+name: shop
+units: {user: {id: user_id}, home: {id: home_id}}
+schema: {attributes: {age: low, pay: low, mood: low}}
+population:
+  partition_by: {country: {values: [CH, DE, FR], immutable: [user, home]}}
+  groups: {immutable: [user]}
+policies:
+  - {name: user, when: '"age" in m.attributes', unit: user, budget: {rho: 10}}
+  - {name: home, when: '"age" in m.attributes', unit: home, budget: {eps: 10}}
+  - {name: pay, when: '"pay" in m.attributes', unit: user,
+     budget: {eps: 1000, delta: 1e-6}}
+per_release:
+  - {name: once, when: '"age" in m.attributes', unit: user, budget: {rho: 7}}
+"""
+
+
+def policy() -> CompiledPolicy:
+    return compile_text(POLICY.encode(), "policy.yaml")
+
+
+def loss(units: int, delta: int = 0) -> Loss:
+    coordinates = [INFINITE] * COORDINATES
+    coordinates[RHO] = coordinates[EPS] = units
+    coordinates[DELTA] = delta
+    return Loss(tuple(coordinates))
+
+
+def mechanism(
+    rho: int,
+    *countries: str,
+    home: int = 0,
+    reads: str = "age",
+    delta: int = 0,
+    groups: tuple[Span, ...] | None = None,
+) -> RecordedMechanism:
+    where = ((("country", countries),),) if countries else None
+    return RecordedMechanism(
+        description={"name": "m", "kind": "declared"},
+        attributes=(reads,),
+        labels={},
+        losses={"user": loss(rho * ONE, delta), "home": loss(home * ONE)},
+        part=Part(where=where, groups=groups),
+    )
+
+
+def release(name: str, *mechanisms: RecordedMechanism) -> RecordedRelease:
+    return RecordedRelease(name, "0" * 64, {}, {}, mechanisms)
+
+
+def planned(
+    *requests: RecordedRelease,
+    weights: tuple[int, ...] = (),
+    balances: Balances | None = None,
+    solver: str = "fcfs",
+) -> Planned:
+    return plan_round(
+        balances or Balances(policy()),
+        requests,
+        weights or (1,) * len(requests),
+        ON_LEDGER[solver](),
+        0,
+    )
+
+
+def problem(*requests: RecordedRelease) -> RoundProblem:
+    return problem_of(Balances(policy()), requests, (1,) * len(requests), 0)
+
+
+# --- the problem ----------------------------------------------------------------------
+
+
+def test_a_problem_has_only_cells_that_cannot_let_everybody_pass() -> None:
+    found = problem(
+        release("a", mechanism(6, "CH")),
+        release("b", mechanism(5, "CH", "DE")),
+        release("c", mechanism(5, "DE")),
+        release("d", mechanism(7, "FR")),
+    )
+    assert found.coordinates == (("user", RHO),)
+    assert found.problem.places == 1
+    assert found.cell_words(0) == "country CH"
+    assert found.problem.left.tolist() == [[10 * ONE]]
+    assert found.problem.full.tolist() == [[10 * ONE]]
+    assert found.problem.costs.tolist() == [[6 * ONE], [5 * ONE], [0], [0]]
+    assert found.problem.run_first.tolist() == [0, 1, 2, 2, 2]
+    assert found.exact.all()
+
+
+def test_units_have_coordinates_of_their_own() -> None:
+    found = problem(
+        release("a", mechanism(6, "CH", home=4)),
+        release("b", mechanism(5, "CH", home=7)),
+    )
+    assert found.coordinates == (("home", EPS), ("user", RHO))
+    assert found.problem.left.tolist() == [[10 * ONE, -1], [-1, 10 * ONE]]
+    assert found.problem.costs.tolist() == [[4 * ONE, 6 * ONE], [7 * ONE, 5 * ONE]]
+
+
+def test_delta_must_hold_besides() -> None:
+    small, large = 10**11, 2 * 10**11
+    found = problem(
+        release("a", mechanism(1, reads="pay", delta=small)),
+        release("b", mechanism(1, reads="pay", delta=large)),
+        release("c", mechanism(1, reads="pay")),
+    )
+    assert found.coordinates == (("user", DELTA),)
+    assert found.problem.block.tolist() == [1]
+    assert found.problem.left.tolist() == [[25 * 10**10]]
+    assert found.problem.costs.tolist() == [[small], [large], [0]]
+
+
+def test_what_costs_more_at_some_place_is_not_exact() -> None:
+    both = release("both", mechanism(3, "CH"), mechanism(2, "CH", "DE"))
+    one = release("one", mechanism(6))
+    found = problem(both, one, release("more", mechanism(3, "DE")))
+    assert found.exact.tolist() == [False, True, True]
+    assert found.problem.costs[0].tolist() == [5 * ONE]
+    # The problem turns it away in Germany; the ledger does not.
+    plan = planned(one, both, release("little", mechanism(2, "DE")), solver="fcfs")
+    assert plan.accepted == (0, 2)
+    plan = planned(
+        release("one", mechanism(6, "CH")),
+        release("other", mechanism(6, "DE")),
+        release("mixed", mechanism(4, "CH"), mechanism(3, "DE")),
+    )
+    assert plan.accepted == (0, 1, 2)
+    plan = planned(
+        release("one", mechanism(6, "CH")),
+        release("other", mechanism(7, "DE")),
+        release("mixed", mechanism(4, "CH"), mechanism(3, "DE")),
+        release("never", mechanism(7)),
+    )
+    assert (plan.accepted, plan.added, plan.dropped) == ((0, 1, 2), (2,), ())
+
+
+def test_what_is_unlocked_depends_on_the_group() -> None:
+    rule = RotationRule(Unlocking(2, Fraction(0)), Retired.CLOSED)
+    compiled = compile_policy(replace(policy().policy, rotation=rule))
+    planning = Planning()
+    planning.open_round(RoundOpened("first", {}))
+    planning.activate(GroupActivated(0, "first"))
+    planning.open_round(RoundOpened("second", {}))
+    planning.activate(GroupActivated(1, "second"))
+    balances = Balances(compiled, planning=planning)
+    requests = [
+        release("old", mechanism(6, groups=((0, 0),))),
+        release("young", mechanism(6, groups=((1, 1),))),
+        release("both", mechanism(5, groups=((0, 1),))),
+        release("unknown", mechanism(1, groups=((2, 2),))),
+    ]
+    plan = planned(*requests, balances=balances)
+    assert plan.accepted == (0,)
+    assert [one.request for one in plan.left_out] == [1, 3]
+    assert sorted(plan.problem.left[:, 0].tolist()) == [10 * ONE]
+    (obstacle,) = why_not(plan, 2).obstacles
+    assert (obstacle.cell, obstacle.before) == ("group 0", 10 * ONE)
+
+
+# --- what is refused ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [1, 49])  # Too many costs; too many rows.
+def test_a_round_that_is_too_large_is_refused(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(refusing, "NUMBERS_MAX", most)
+    with pytest.raises(InputError, match="too many cells") as caught:
+        problem(release("a", mechanism(6)), release("b", mechanism(6)))
+    assert caught.value.code is Code.OUT_OF_RANGE
+
+
+@pytest.mark.parametrize("weights", [(1,), (1, -1), (1, 2**61)])
+def test_odd_weights_are_refused(weights: tuple[int, ...]) -> None:
+    requests = [release("a", mechanism(6)), release("b", mechanism(6))]
+    with pytest.raises(InputError, match=r"weight"):
+        planned(*requests, weights=weights)
+
+
+def test_a_huge_limit_is_refused_only_if_sums_may_overflow() -> None:
+    text = POLICY.replace("{rho: 10}", "{rho: 4e6}").replace("{rho: 7}", "unlimited")
+    balances = Balances(compile_text(text.encode(), "policy.yaml"))
+    little = [release(name, mechanism(1, home=6)) for name in "abc"]
+    assert planned(*little, balances=balances).accepted == (0,)
+    much = [release(name, mechanism(3 * 10**6)) for name in "abc"]
+    with pytest.raises(InputError, match="64-bit") as caught:
+        planned(*much, balances=balances)
+    assert caught.value.code is Code.OUT_OF_RANGE
+
+
+# --- who is left out, and why ---------------------------------------------------------
+
+
+def test_requests_are_left_out_with_a_reason() -> None:
+    balances = Balances(policy())
+    balances.charge(release("old", mechanism(5, "DE")))
+    plan = planned(
+        release("large", mechanism(8)),
+        release("late", mechanism(6, "DE")),
+        release("free", mechanism(99, reads="mood")),
+        release("fine", mechanism(6, "CH")),
+        balances=balances,
+    )
+    assert plan.accepted == (3,)
+    assert [(one.request, one.reason) for one in plan.left_out] == [
+        (0, Reason.SINGLE),
+        (1, Reason.FULL),
+        (2, Reason.UNCOVERED),
+    ]
+    whys = [why_not(plan, number) for number in range(3)]
+    assert [one.fits_alone for one in whys] == [False, False, True]
+    assert [one.blocking for one in whys] == [("once", "user"), ("user",), ()]
+    assert all(one.left_out and not one.obstacles for one in whys)
+
+
+def test_why_not_names_the_rule_the_cell_and_the_rivals() -> None:
+    plan = planned(
+        release("small", mechanism(2, "CH")),
+        release("large", mechanism(6, "CH", "DE")),
+        release("elsewhere", mechanism(7, "FR")),
+        release("refused", mechanism(3, "CH")),
+    )
+    assert plan.accepted == (0, 1, 2)
+    why = why_not(plan, 3)
+    assert (why.request, why.fits_alone, why.left_out) == ("refused", True, None)
+    assert why.blocking == ("user",)
+    assert why.obstacles == (
+        Obstacle(
+            rule="user",
+            unit="user",
+            cell="country CH",
+            coordinate="rho",
+            before=10 * ONE,
+            left=2 * ONE,
+            cost=3 * ONE,
+            rivals=("large", "small"),
+        ),
+    )
+
+
+@pytest.mark.parametrize("number", [0, 1, -1])
+def test_why_not_is_about_requests_that_were_not_accepted(number: int) -> None:
+    with pytest.raises(UsageError):
+        why_not(planned(release("a", mechanism(1))), number)
+
+
+# --- plans ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ON_LEDGER)
+@pytest.mark.parametrize("requests", [0, 1])
+def test_where_nobody_competes_everybody_is_accepted(
+    solver: str, requests: int
+) -> None:
+    some = [release("a", mechanism(6))] * requests
+    assert planned(*some, solver=solver).accepted == tuple(range(requests))
+
+
+def test_what_is_worth_most_for_what_it_takes_is_tried_first() -> None:
+    requests = [
+        release("much", mechanism(7)),
+        release("worthy", mechanism(4)),
+        release("little", mechanism(4, home=1)),
+    ]
+    plan = planned(*requests, weights=(3, 3, 2), solver="dpk")
+    assert plan.order == (1, 2, 0)
+    assert plan.accepted == (1, 2)
+    assert planned(*requests, weights=(3, 3, 2)).accepted == (0,)
+
+
+@pytest.mark.parametrize("engine_of", [NumpyEngine, NumbaEngine])
+def test_no_coordinate_is_favored_at_which_nothing_passes(
+    engine_of: type[NumpyEngine] | type[NumbaEngine],
+) -> None:
+    small, large = 10**11, 2 * 10**11
+    found = problem(
+        release("a", mechanism(600, reads="pay", delta=small)),
+        release("b", mechanism(500, reads="pay", delta=large)),
+        release("c", mechanism(300, reads="pay")),
+    ).problem
+    engine = open_engine(found, engine_of)
+    contests = engine.contests(np.ones(3, np.bool_))
+    favored = engine.favored(contests, np.ones(3, np.bool_))
+    for pair, a in enumerate(favored.tolist()):
+        rows = found.left[found.block == contests.pair_block[pair]]
+        assert (rows[:, a] >= 0).all()
+    assert len(set(favored.tolist())) == 2
