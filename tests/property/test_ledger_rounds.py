@@ -18,7 +18,7 @@ from budget import examples, seed
 from samples import divided, ledgers
 from samples.ledgers import chance
 
-from modicum.accounting import INFINITE, Loss
+from modicum.accounting import COORDINATES, INFINITE, Loss
 from modicum.accounting.filters.unlocking import Unlocking
 from modicum.accounting.grid import DELTA
 from modicum.ledger import Balances, RecordedRelease, decide
@@ -38,6 +38,8 @@ from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_policy
 from modicum.policy.model import Retired, RotationRule
 from modicum.policy.rules import Stage
+from modicum.release import Part
+from modicum.release.units import RELATIONS
 
 MILLION = 10**6
 
@@ -145,20 +147,25 @@ def some_policy(rng: random.Random) -> tuple[CompiledPolicy, Planning]:
 
 def crowded_policy(rng: random.Random) -> str:
     """Return a policy of which many rules of all units may deny."""
-    units: dict[str, object] = {
-        "user": {"id": "user_id"},
+    relation = rng.choice(RELATIONS)
+    units: dict[str, dict[str, object]] = {
         "home": {"id": "home_id"},
-        "day": {"id": "user_id", "time": {"column": "at", "period": "day"}},
+        "user": {"id": "user_id", "within": "home"},
+        "day": {
+            "id": "user_id",
+            "within": "user",
+            "time": {"column": "at", "period": "day"},
+        },
     }
     domain = {"values": ["CH", "DE", "FR"], "immutable": ["user", "home", "day"]}
+    several: list[object] = [{"rho": 1}, {"rdp": {"4": 1, "16": 2}}]
+    budgets = [{"eps": 1, "delta": 1e-7}] if chance(rng, 0.5) else several
     rules = [
         {
             "name": f"p{number}",
             "unit": rng.choice(list(units)),
             "when": rng.choice(["true", "true", '"age" in m.attributes']),
-            "budget": rng.choice(
-                [{"eps": 1, "delta": 1e-7}] * 3 + [{"rho": 1}, {"rdp": {"4": 1}}]
-            ),
+            "budget": rng.choice(budgets),
         }
         for number in range(rng.randint(3, 6))
     ]
@@ -166,8 +173,7 @@ def crowded_policy(rng: random.Random) -> str:
         "modicum": "policy/v1",
         "name": "crowded",
         "dp": {"filter": rng.choice(["combined-v2", "zcdp-v1", "basic-v1"])},
-        "units": units,
-        "labels": {"ml": {"values": ["none", "all"], "default": "none"}},
+        "units": {name: {**one, "neighbors": relation} for name, one in units.items()},
         "schema": {"attributes": {one: ["low", {}] for one in divided.ATTRIBUTES}},
         "population": {
             "partition_by": {"country": domain},
@@ -175,7 +181,62 @@ def crowded_policy(rng: random.Random) -> str:
         },
         "policies": rules,
     }
-    return json.dumps(written).replace('"4":', "4:")
+    return json.dumps(written).replace('"4":', "4:").replace('"16":', "16:")
+
+
+class Crowd:
+    """Makes releases of which a few at a time fit under one crowded policy."""
+
+    def __init__(
+        self, rng: random.Random, compiled: CompiledPolicy, groups: Sequence[int]
+    ) -> None:
+        self._rng, self._compiled, self._groups = rng, compiled, groups
+        filters = [compiled.filter_of(rule.budget) for rule in compiled.rules]
+        self._caps: dict[int, int] = {DELTA: min(one.delta_cap for one in filters)}
+        for index, cap in (each for one in filters for each in one.caps):
+            self._caps[index] = min(cap, self._caps.get(index, cap))
+        self._most = rng.choice([1, 3, 3])
+
+    def make(self, number: int, day: int) -> RecordedRelease:
+        many = self._rng.randint(1, self._most)
+        mechanisms = tuple(self._mechanism(day) for _ in range(many))
+        return RecordedRelease(f"r-{number}", "0" * 64, {}, {}, mechanisms)
+
+    def _mechanism(self, day: int) -> RecordedMechanism:
+        rng, units = self._rng, self._compiled.policy.vocabulary.units
+        same = self._loss() if chance(rng, 0.5) else None
+        low = rng.choice(self._groups or [0])
+        spans = ((low, low + (low + 1 in self._groups and chance(rng, 0.5))),)
+        countries = tuple(sorted(rng.sample(["CH", "DE", "FR"], rng.randint(1, 2))))
+        today = ((day - rng.randint(0, 1), day),)
+        return RecordedMechanism(
+            description={"name": "m", "kind": "declared"},
+            attributes=tuple(rng.sample(divided.ATTRIBUTES, 1)),
+            labels={},
+            losses={unit: same or self._loss() for unit in units},
+            part=Part(
+                where=((("country", countries),),) if chance(rng, 0.7) else None,
+                periods=today if chance(rng, 0.6) else None,
+                groups=spans if self._groups or chance(rng, 0.3) else None,
+            ),
+            neighbors={
+                unit: relation
+                for unit in units
+                if (relation := self._compiled.policy.vocabulary.relation(unit))
+                != "add-remove"
+            },
+        )
+
+    def _loss(self) -> Loss:
+        rng, coordinates = self._rng, [0] * COORDINATES
+        for index, cap in self._caps.items():
+            parts = [0, 0, 1, 2] if index == DELTA else [0, 1, 1, 2, 3]
+            part = cap * rng.choice(parts) // (4 * self._most)
+            odd = rng.choice([0, 0, 0, 1]) * (part > 0)
+            coordinates[index] = INFINITE if chance(rng, 0.1) else part + odd
+        if coordinates[DELTA] == INFINITE:
+            coordinates[DELTA] = 0
+        return Loss(tuple(coordinates))
 
 
 def opened(rng: random.Random, compiled: CompiledPolicy, planning: Planning) -> None:
@@ -198,24 +259,21 @@ def maker(
 ) -> Callable[[int, int], RecordedRelease]:
     """Return what makes random releases, near the limits of a policy."""
     if not compiled.policy.vocabulary.population.partitions:
-        return lambda number, _: with_deltas(rng, ledgers.release(rng, number))
-    releases = divided.Releases(rng, compiled)
+        return lambda number, _: ledgers.release(rng, number)
     groups = list(planning.groups)
-    simple, part = chance(rng, 0.5), rng.choice([1, 1, 2])
-    delta = compiled.policy.name == "crowded" and chance(rng, 0.7)
+    if compiled.policy.name == "crowded":
+        return Crowd(rng, compiled, groups).make
+    releases, part = divided.Releases(rng, compiled), rng.choice([1, 1, 2])
 
     def make(number: int, day: int) -> RecordedRelease:
         made = releases.make(number, day)
-        if simple:
-            made = replace(made, mechanisms=made.mechanisms[:1])
         if groups and chance(rng, 0.8):
             low = rng.choice(groups)
             spans = ((low, min(low + rng.choice([0, 1]), groups[-1])),)
             made = changed(
                 made, lambda one: replace(one, part=replace(one.part, groups=spans))
             )
-        made = changed(made, lambda one: smaller(one, part))
-        return with_deltas(rng, made) if delta else made
+        return changed(made, lambda one: smaller(one, part))
 
     return make
 
@@ -242,21 +300,6 @@ def smaller(one: RecordedMechanism, part: int) -> RecordedMechanism:
     )
 
 
-def with_deltas(rng: random.Random, made: RecordedRelease) -> RecordedRelease:
-    """Return a release of which mechanisms have deltas, by unit."""
-    sizes = [0, 0, 10**9, 5 * 10**9, 6_250_000_000, 6_250_000_001, 10**10]
-
-    def own(loss: Loss) -> Loss:
-        return Loss((*loss.coordinates[:DELTA], rng.choice(sizes)))
-
-    return changed(
-        made,
-        lambda one: replace(
-            one, losses={unit: own(loss) for unit, loss in one.losses.items()}
-        ),
-    )
-
-
 # --- what the problem says is what the ledger says ------------------------------------
 
 
@@ -270,7 +313,7 @@ def subsets(rng: random.Random, count: int) -> Iterator[tuple[int, ...]]:
 
 def test_a_set_of_requests_fits_if_and_only_if_the_ledger_allows_it() -> None:
     seen: Counter[str] = Counter()
-    for one in rounds("problem", 40, 7):
+    for one in rounds("problem", 34, 7):
         found = one.problem()
         exact = set(np.flatnonzero(found.exact).tolist())
         seen["requests"] += len(found.numbers)
@@ -289,14 +332,14 @@ def test_a_set_of_requests_fits_if_and_only_if_the_ledger_allows_it() -> None:
                 seen["stricter"] += allowed and not fits
     assert 2 * seen["exact"] > seen["requests"] > examples(100), seen
     assert seen["exact sets that fit"] > examples(100), seen
-    assert seen["exact sets that do not"] > examples(30), seen
+    assert seen["exact sets that do not"] > examples(20), seen
     for what in ("two clauses", "two units", "stricter"):
         assert seen[what], (what, seen)
 
 
 def test_who_is_left_out_says_why() -> None:
     seen: Counter[Reason] = Counter()
-    for one in rounds("left out", 20, 6):
+    for one in rounds("left out", 16, 6):
         found = one.problem()
         out = [each.request for each in found.left_out]
         assert sorted([*out, *found.numbers.tolist()]) == [*range(len(one.requests))]
@@ -329,7 +372,7 @@ def plan(one: Round, name: str, engine_of: EngineOf = NumpyEngine) -> Planned:
 
 def test_the_ledger_allows_every_plan_and_nothing_more() -> None:
     seen: Counter[str] = Counter()
-    for one in rounds("plans", 8, 8):
+    for one in rounds("plans", 5, 8):
         before = one.balances.dump()
         for name in ON_LEDGER:
             found = plan(one, name)
@@ -340,8 +383,8 @@ def test_the_ledger_allows_every_plan_and_nothing_more() -> None:
             seen["accepted"] += len(found.accepted)
             seen["denied"] += len(found.denied)
             seen["added"] += len(found.added)
-    assert seen["accepted"] > examples(200), seen
-    assert seen["denied"] > examples(30), seen
+    assert seen["accepted"] > examples(60), seen
+    assert seen["denied"] > examples(15), seen
 
 
 def replayed(one: Round, found: Planned) -> Balances:
@@ -371,7 +414,7 @@ def explained(one: Round, found: Planned, after: Balances) -> None:
 
 
 def test_all_engines_make_the_same_plan() -> None:
-    for one in rounds("engines", 6, 8):
+    for one in rounds("engines", 4, 8):
         for name in ON_LEDGER:
             first = plan(one, name)
             again = plan(one, name, NumbaEngine)

@@ -37,8 +37,8 @@ def open_round(
 ) -> None:
     """Open the next round: budgets are unlocked, and user groups take turns.
 
-    If the policy has a `rotation`, the next group becomes active, and the one that had
-    all its turns retires.
+    If the policy has a `rotation`, the next group becomes active, and one that had all
+    its turns retires.
     """
     from modicum.cli.opening import open_workspace
 
@@ -53,17 +53,28 @@ def open_round(
 
 
 def remainder(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
-    """Show what user groups left over when they retired: first come, first served."""
+    """Show what user groups left over when they retired.
+
+    If the policy says `retired: first-come`, releases may use it, first come, first
+    served.
+    """
     from modicum.cli.opening import open_workspace
 
     with reporting(as_json=as_json):
-        found = open_workspace(ledger).rounds.remainders()
+        workspace = open_workspace(ledger)
+        found = workspace.rounds.remainders()
+        rotation = workspace.policy().policy.rotation
+        retired = None if rotation is None else rotation.retired.value
         if as_json:
-            print_json({"groups": [_remainder_to_dict(one) for one in found]})
-        elif found:
-            _print_remainders(found)
-        else:
+            groups = [_remainder_to_dict(one) for one in found]
+            print_json({"retired": retired, "groups": groups})
+            return
+        if not found:
             print("no group has retired")
+            return
+        _print_remainders(found)
+        if retired == "closed":
+            print("nobody may use it: the policy says  retired: closed")
 
 
 def print_round(found: Round) -> None:
@@ -110,9 +121,10 @@ def _shares(given: Iterable[str]) -> dict[str, Fraction]:
     for one in given:
         unit, equals, written = one.partition("=")
         share = parse_number(written)
-        if not (unit and equals) or share is None:
+        if not (unit and equals) or share is None or not 0 <= share <= 1:
             raise typer.BadParameter(
-                f"write UNIT=SHARE, such as user=0.25, not `{one}`",
+                "write UNIT=SHARE with a share from 0 to 1, such as user=0.25, not"
+                f" `{one}`",
                 param_hint="--unlock",
             )
         if unit in shares:

@@ -17,8 +17,15 @@ from modicum.cli.options import (
     expires_in_seconds,
 )
 from modicum.cli.output import print_json, reporting, seconds
+from modicum.cli.plan_files import (
+    is_file,
+    read_plan_file,
+    refuse_other_than_plan,
+    write_plan_file,
+)
 from modicum.cli.plan_rounds import print_round, round_to_dict
 from modicum.cli.plan_text import print_compared, print_plan
+from modicum.cli.plan_wishes import known, words_of
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
@@ -57,7 +64,8 @@ def run(
         typer.Option(
             "--out",
             "-o",
-            help="Where to write the plan, to be committed.",
+            help="Where to write the plan, to be committed; over an earlier plan, but"
+            " over no other file.",
             metavar="FILE",
             callback=file_named,
         ),
@@ -78,16 +86,18 @@ def run(
     from modicum.shell.request_files import load
     from modicum.shell.simulation import engine_named
 
+    solvers = tuple(dict.fromkeys([solver, *(compare or ())]))
     with reporting(as_json=as_json):
+        _check_options(solvers, engine, out)
         workspace = open_workspace(ledger, actor=actor)
         engine_of = engine_named(engine).make
         asked = load(requests, policy=workspace.policy())
         first, *others = (
             workspace.rounds.plan(asked, solver=one, engine_of=engine_of)
-            for one in dict.fromkeys([solver, *(compare or ())])
+            for one in solvers
         )
         if out is not None:
-            _write(out, first)
+            write_plan_file(out, first)
         if as_json:
             compared = [_summary(one) for one in (first, *others)]
             print_json({**first.to_dict(), "compared": compared})
@@ -114,8 +124,8 @@ def show(
     from modicum.cli.opening import open_workspace
 
     with reporting(as_json=as_json):
-        if plan and Path(plan).is_file():
-            _show_file(_read(Path(plan)), as_json=as_json)
+        if plan and is_file(plan):
+            _show_file(read_plan_file(Path(plan)), as_json=as_json)
             return
         workspace = open_workspace(ledger)
         if plan:
@@ -134,7 +144,7 @@ def why_not(
 ) -> None:
     """Say why a request is not in a plan: what was missing, where, and who took it."""
     with reporting(as_json=as_json):
-        found = _read(plan)
+        found = read_plan_file(plan)
         why = found.why_not(release)
         if as_json:
             print_json({"plan": found.id, "release": release, "why": list(why)})
@@ -169,41 +179,34 @@ def commit(
 
     length = expires_in_seconds(expires_in)
     with reporting(as_json=as_json):
-        found = _read(plan)
+        found = read_plan_file(plan)
         workspace = open_workspace(ledger, actor=actor)
         done = workspace.rounds.commit(found, reserve_seconds=length)
         if as_json:
             print_json(_committed_to_dict(done))
             return
-        count = len(done.releases)
-        print(
-            printable(
-                f"{done.plan} is committed in round `{done.round}`: {count} releases"
-                f" are reserved until {seconds(done.expires_at)} (entry {done.seq})"
-                if count
-                else f"{done.plan} is committed; it accepts nothing"
-            )
-        )
+        _print_committed(done)
 
 
-# --- files ------------------------------------------------------------------------
+# --- what is asked for --------------------------------------------------------------
 
 
-def _read(path: Path) -> Plan:
-    from modicum.core.yaml_reader import read_document
-    from modicum.shell.files import read_bytes
-    from modicum.workspace.planning.plan import read_plan
+def _check_options(solvers: Sequence[str], engine: str, out: Path | None) -> None:
+    """Refuse what is wrong with the command line, before anything is read or planned.
 
-    return read_plan(read_document(read_bytes(path), str(path)))
+    Raises:
+        UsageError: If there is no such solver or engine, or a file stands in the way.
+    """
+    from modicum.cli.given import from_options
+    from modicum.planner.on_ledger.planned import ON_LEDGER
+    from modicum.shell.simulation import ENGINES
 
-
-def _write(path: Path, plan: Plan) -> None:
-    import json
-
-    from modicum.shell.proofs.new_files import write_whole
-
-    text = json.dumps(plan.to_dict(), indent=1, ensure_ascii=False) + "\n"
-    write_whole(path, [text.encode()])
+    with from_options():
+        for one in solvers:
+            known("solver", one, ON_LEDGER, "; others are for simulations")
+        known("engine", engine, ENGINES)
+    if out is not None:
+        refuse_other_than_plan(out)
 
 
 # --- what is printed ----------------------------------------------------------------
@@ -214,6 +217,20 @@ def _print_next(plan: Plan, out: Path | None) -> None:
         print(printable(f"written to {out}; reserve it:  modicum plan commit {out}"))
     elif plan.accepted:
         print("nothing is reserved; to commit it, write it with  --out plan.json")
+
+
+def _print_committed(done: Committed) -> None:
+    count = len(done.releases)
+    if not count:
+        print(printable(f"{done.plan} is committed; it accepts nothing"))
+        return
+    print(
+        printable(
+            f"{done.plan} is committed in round `{done.round}`:"
+            f" {words_of(count, 'release')} reserved until"
+            f" {seconds(done.expires_at)} (entry {done.seq})"
+        )
+    )
 
 
 def _show_file(plan: Plan, *, as_json: bool) -> None:
@@ -241,7 +258,8 @@ def _show_ledger(
         else:
             print_round(opened)
     for one in found:
-        print(printable(f"{one.id}, round `{one.round}`: {len(one.releases)} releases"))
+        count = words_of(len(one.releases), "release")
+        print(printable(f"{one.id}, round `{one.round}`: {count}"))
         if not whole:
             for release in one.releases:
                 print(printable(f"  {release}"))

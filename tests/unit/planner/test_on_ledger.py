@@ -16,6 +16,7 @@ from modicum.ledger import Balances, RecordedRelease
 from modicum.ledger.log.events import GroupActivated, RoundOpened
 from modicum.ledger.log.recorded import RecordedMechanism
 from modicum.ledger.state.planning import Planning
+from modicum.planner.allocating.problem import Problem
 from modicum.planner.allocating.with_numba import NumbaEngine
 from modicum.planner.allocating.with_numpy import NumpyEngine
 from modicum.planner.on_ledger import refusing
@@ -169,6 +170,60 @@ def test_what_costs_more_at_some_place_is_not_exact() -> None:
     assert (plan.accepted, plan.added, plan.dropped) == ((0, 1, 2), (2,), ())
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_rules_about_different_mechanisms_charge_the_most_of_them(
+    turned: bool,
+) -> None:
+    lines = POLICY.splitlines()
+    place = next(n for n, line in enumerate(lines) if "name: home" in line)
+    everything = lines[place].replace('"age" in m.attributes', "true")
+    lines[place] = everything.replace("home", "user").replace("{eps: 10}", "{rho: 12}")
+    lines[place] = lines[place].replace("name: user", "name: all")
+    if turned:
+        lines[place - 1 : place + 1] = lines[place], lines[place - 1]
+    balances = Balances(compile_text("\n".join(lines).encode(), "policy.yaml"))
+    requests = [
+        release("two", mechanism(4), mechanism(5, reads="mood")),
+        release("one", mechanism(7)),
+    ]
+    found = problem_of(balances, requests, (1, 1), 0)
+    assert found.problem.places == 2
+    assert found.problem.costs.tolist() == [[9 * ONE], [7 * ONE]]
+    assert found.exact.tolist() == [False, True]
+
+
+WITHIN = """
+modicum: policy/v1
+name: within
+units:
+  home: {id: home_id, neighbors: any-change}
+  user: {id: user_id, within: home}
+schema: {attributes: {age: low}}
+policies:
+  - {name: home, when: "true", unit: home, budget: {rho: 10}}
+  - {name: user, when: "true", unit: user, budget: {rho: 10}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("unlocked", "accepted"), [({}, (0, 1)), ({"user": 500_000}, (0,))]
+)
+def test_rules_are_left_out_only_if_everything_is_unlocked(
+    unlocked: dict[str, int], accepted: tuple[int, ...]
+) -> None:
+    planning = Planning()
+    if unlocked:
+        planning.open_round(RoundOpened("first", unlocked))
+    compiled = compile_text(WITHIN.encode(), "policy.yaml")
+    balances = Balances(compiled, planning=planning)
+    own = mechanism(4, home=4)
+    own = replace(own, neighbors={"home": "any-change"})
+    plan = planned(*(release(name, own) for name in "abc"), balances=balances)
+    rules = {compiled.rules.rule_id(line) for line in plan.problem.line.tolist()}
+    assert rules == ({"home", "user"} if unlocked else {"home"})
+    assert (plan.accepted, plan.dropped) == (accepted, ())
+
+
 def test_what_is_unlocked_depends_on_the_group() -> None:
     rule = RotationRule(Unlocking(2, Fraction(0)), Retired.CLOSED)
     compiled = compile_policy(replace(policy().policy, rotation=rule))
@@ -195,14 +250,19 @@ def test_what_is_unlocked_depends_on_the_group() -> None:
 # --- what is refused ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("most", [1, 49])  # Too many costs; too many rows.
-def test_a_round_that_is_too_large_is_refused(
-    monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
-    monkeypatch.setattr(refusing, "NUMBERS_MAX", most)
-    with pytest.raises(InputError, match="too many cells") as caught:
-        problem(release("a", mechanism(6)), release("b", mechanism(6)))
-    assert caught.value.code is Code.OUT_OF_RANGE
+def test_a_round_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = release("a", mechanism(6)), release("b", mechanism(6))
+    coordinates = len(problem(*requests).asked[0].coordinates)
+    # Each request costs both units something in a segment; one row is for all units.
+    asked, rows = 2 * 2 * (coordinates + 1), 2 * 2 * coordinates + 3 * 2
+    assert asked < rows
+    monkeypatch.setattr(refusing, "NUMBERS_MAX", rows)
+    assert problem(*requests).problem.places == 1
+    for too_few in (rows - 1, asked - 1):
+        monkeypatch.setattr(refusing, "NUMBERS_MAX", too_few)
+        with pytest.raises(InputError, match="too many cells") as caught:
+            problem(*requests)
+        assert caught.value.code is Code.OUT_OF_RANGE
 
 
 @pytest.mark.parametrize("weights", [(1,), (1, -1), (1, 2**61)])
@@ -320,3 +380,33 @@ def test_no_coordinate_is_favored_at_which_nothing_passes(
         rows = found.left[found.block == contests.pair_block[pair]]
         assert (rows[:, a] >= 0).all()
     assert len(set(favored.tolist())) == 2
+
+
+@pytest.mark.parametrize("engine_of", [NumpyEngine, NumbaEngine])
+def test_of_the_open_coordinates_the_one_is_favored_that_accepts_most(
+    engine_of: type[NumpyEngine] | type[NumbaEngine],
+) -> None:
+    one, all_ = np.arange(2), np.arange(4)
+    found = Problem(
+        weights=np.array([5, 5, 5]),
+        costs=np.array([[6, 4, 0], [6, 4, 0], [6, 9, 0]]),
+        run_first=all_,
+        run_start=np.zeros(3, np.int64),
+        run_stop=np.ones(3, np.int64),
+        row_first=one,
+        left=np.array([[10, 9, -1]]),
+        block=one[:1],
+        line=one[:1],
+        full=np.array([[10, 10, 10]]),
+    )
+    everybody = np.ones(3, np.bool_)
+    engine = open_engine(found, engine_of)
+    contests = engine.contests(everybody)
+    assert engine.favored(contests, everybody).tolist() == [1]
+    # That is what the engine itself would say, were it not for what is free.
+    assert engine_of(found).favored(contests, everybody).tolist() == [2]
+    # Where nothing fits, it is the one of which most is left.
+    nothing = replace(found, costs=np.full((3, 3), 99))
+    engine = open_engine(nothing, engine_of)
+    contests = engine.contests(everybody)
+    assert engine.favored(contests, everybody).tolist() == [0]
