@@ -16,14 +16,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cohere_better import Better
-from cohere_figures import Figure, checks_of_figure_7, figure_5, figure_6, figure_7
+from cohere_figures import (
+    Figure,
+    checks_of_figure_7,
+    checks_of_ratios,
+    figure_5,
+    figure_6,
+    figure_7,
+    ratios,
+)
 from planner_trials import WORKLOADS, Outcomes, Trial, outcomes
 
 PAGE = Path(__file__).parents[1] / "docs/explanation/reproducing-cohere.md"
 #: What stands around the tables on the page.
 BEGIN = "*Made by `bench/reproduce_cohere.py --write-docs`.* <!-- tables -->"
 END = "*End of what the program made.* <!-- end of tables -->"
-PARTS = ("7", "6", "5", "better")
+PARTS = ("7", "ratios", "6", "5", "better")
 
 Check = tuple[bool, str]
 
@@ -35,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ilp = "ilp" if given.ilp else None
     makers: dict[str, Callable[[], Figure]] = {
         "7": lambda: figure_7(seeds, given.rounds, ilp),
+        "ratios": lambda: ratios(seeds, given.rounds),
         "6": lambda: figure_6(seeds, given.rounds),
         "5": lambda: figure_5(seeds, given.rounds),
     }
@@ -96,6 +105,8 @@ def _checks(
     figures: dict[str, Figure], better: Better | None, found: Outcomes
 ) -> list[Check]:
     checks = checks_of_figure_7(figures["7"], found) if "7" in figures else []
+    if "ratios" in figures:
+        checks += checks_of_ratios(figures["ratios"], found)
     return checks + (better.checks(found) if better else [])
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ REQUESTS = (
     ("later", "0.1", 9, "audience: staff"),
     ("portal", "0.001", 1, "audience: public"),
 )
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 SOLVERS = "fcfs dpf dpf-weighted dpf-remaining dpf-weighted-remaining dpk guided ilp"
 
 
@@ -91,12 +94,8 @@ def document(*args: str, exit_code: int = 0) -> Any:
 
 
 def mistake(*args: str, exit_code: int) -> str:
-    """Return the code of the mistake that a command reports, alike in both forms."""
-    told = document(*args, exit_code=exit_code)["error"]
-    assert f"error[{told['code']}]: {told['message']}" in plan(
-        *args, exit_code=exit_code
-    )
-    return str(told["code"])
+    """Return the code of the mistake that a command reports."""
+    return str(document(*args, exit_code=exit_code)["error"]["code"])
 
 
 def seq() -> int:
@@ -264,6 +263,7 @@ def test_a_plan_is_committed_once(folder: Path) -> None:
     assert done["ledger"]["seq"] == seq() == 10  # Two reservations, then the plan.
     assert done["expires_at"].endswith("Z")
     assert mistake("commit", "plan.json", exit_code=7) == "MOD802"
+    assert "error[MOD802]" in plan("commit", "plan.json", exit_code=7)
     (kept,) = document("show")["plans"]
     assert kept["releases"] == done["releases"]
     assert document("show", made) == {"round": None, "plans": [kept]}
@@ -321,6 +321,7 @@ def test_approved_requests_are_planned(folder: Path) -> None:
         (("--out", "requests.yaml"), "MOD708"),
         (("--out", "nowhere/plan.json"), "MOD001"),
         (("--out", "."), "MOD001"),
+        (("--out", "x" * 5000), "MOD001"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(
@@ -455,3 +456,45 @@ def test_nothing_that_a_terminal_obeys_is_printed(folder: Path) -> None:
             assert result.exit_code in (0, 4)
             assert "\naccepted  big" not in result.output
             assert all(one.isprintable() for one in result.output.split("\n"))
+
+
+# --- documents ------------------------------------------------------------------------
+
+
+def described(page: str, section: str) -> dict[str, str]:
+    """Return the keys that a section of the reference describes, with their types."""
+    text = (REFERENCE / page).read_text(encoding="utf-8")
+    part = text.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    return dict(re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", part, re.MULTILINE))
+
+
+def keys(value: object, known: dict[str, str], path: str = "") -> Iterator[str]:
+    """Yield the paths of a document; what is described elsewhere is one path."""
+    if known.get(path, "").startswith("a "):
+        return
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            below = f"{path}.*" if f"{path}.*" in known else f"{path}.{key}"
+            yield below.removeprefix(".")
+            yield from keys(inner, known, below.removeprefix("."))
+    elif isinstance(value, list):
+        for item in value:
+            yield from keys(item, known, f"{path}[]")
+
+
+def test_every_key_that_is_printed_is_described(folder: Path) -> None:
+    plan_keys = described("plan-format.md", "The document")
+    assert set(keys(document("show", "plan.json"), plan_keys)) == set(plan_keys)
+    cases = (
+        ("Why a request is not planned", ("why-not", "plan.json", "big")),
+        ("A plan", ("run", "requests.yaml", "--compare", "fcfs")),
+        ("A plan that was committed", ("commit", "plan.json")),
+        ("Rounds and plans", ("show",)),
+        ("A round", ("open", "--unlock", "patient=1")),
+        ("What groups left over", ("remainder",)),
+    )
+    for section, command in cases:
+        known = described("json.md", section)
+        if section == "A plan":
+            known |= plan_keys
+        assert set(keys(document(*command), known)) == set(known), section

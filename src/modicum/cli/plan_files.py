@@ -65,7 +65,10 @@ def refuse_other_than_plan(path: Path) -> None:
     from modicum.core.errors import Code, Problem, UsageError
     from modicum.shell.files import read_bytes
 
-    if not path.exists() or path.is_dir():  # Nothing is written over a folder.
+    try:
+        if not path.exists() or path.is_dir():  # Nothing is written over a folder.
+            return
+    except OSError:  # It can be no path; writing says why.
         return
     if not path.is_file() or not read_bytes(path).startswith(_BEGINNING):
         raise UsageError(

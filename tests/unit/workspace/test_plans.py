@@ -96,6 +96,7 @@ def outcomes(plan: Plan) -> dict[str, Outcome]:
     return {one.release: one.outcome for one in plan.asked}
 
 
+@pytest.mark.spec("PLAN-12")
 @pytest.mark.parametrize("solver", ON_LEDGER)
 def test_a_plan_is_reserved_as_it_was_made(tmp_path: Path, solver: str) -> None:
     ws = workspace(tmp_path)
@@ -123,6 +124,7 @@ def test_the_better_plan_is_found(tmp_path: Path) -> None:
     assert all(one.possible == 22 for one in [ws.rounds.plan(four())])
 
 
+@pytest.mark.spec("PLAN-12")
 def test_each_request_that_is_not_accepted_is_told_why(tmp_path: Path) -> None:
     ws = workspace(tmp_path)
     ws.submit({**described("there", "0.01")})
@@ -155,6 +157,7 @@ def test_each_request_that_is_not_accepted_is_told_why(tmp_path: Path) -> None:
     assert code(unknown) is Code.PLAN_UNKNOWN
 
 
+@pytest.mark.spec("PLAN-13")
 def test_who_was_approved_is_planned_and_named(tmp_path: Path) -> None:
     ws = workspace(tmp_path)
     wanted = described("b", "0.1", team="b")
@@ -180,6 +183,7 @@ def test_a_plan_that_was_written_is_read_again(tmp_path: Path) -> None:
     assert ws.rounds.commit(again).releases == plan.accepted
 
 
+@pytest.mark.spec("PLAN-12")
 @pytest.mark.parametrize(
     "change",
     [
@@ -227,6 +231,7 @@ def asked_anew(plan: Plan, release: str, **changed: Any) -> Sequence[Any]:
     )
 
 
+@pytest.mark.spec("PLAN-13")
 def test_a_forged_plan_reserves_nothing(tmp_path: Path) -> None:
     ws = workspace(tmp_path)
     plan = ws.rounds.plan(four())
@@ -249,6 +254,7 @@ def test_a_forged_plan_reserves_nothing(tmp_path: Path) -> None:
     ws.rounds.commit(plan)
 
 
+@pytest.mark.spec("PLAN-13")
 def test_a_plan_holds_for_the_entry_that_it_was_made_on(tmp_path: Path) -> None:
     ws = workspace(tmp_path)
     plan = ws.rounds.plan(four())
@@ -263,6 +269,7 @@ def test_a_plan_holds_for_the_entry_that_it_was_made_on(tmp_path: Path) -> None:
     assert [one.id for one in ws.rounds.committed()] == [plan.id]
 
 
+@pytest.mark.spec("PLAN-13")
 def test_what_ran_out_meanwhile_only_makes_room(tmp_path: Path) -> None:
     clock = small.FixedClock(small.NOON)
     ws = small.workspace(tmp_path, policy=POLICY, clock=clock)
