@@ -38,6 +38,8 @@ def print_plan(plan: Plan, *, requests: bool = False) -> None:
         table.add_row(outcome.value, str(len(found)), brief(worth), share)
     table.add_row("all", str(len(plan.asked)), brief(plan.possible), "")
     print_table(table)
+    if plan.remark:
+        print(printable(plan.remark))
     print()
     if requests:
         _print_requests(plan)

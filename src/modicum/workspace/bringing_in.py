@@ -83,6 +83,20 @@ def prepared(
     Raises:
         InputError: With every mistake found.
     """
+    refuse_odd_length(reserve_seconds)
+    recorded = price_release(release, compiled, guarded=guarded)
+    return Submission(recorded, compiled, post, reserve_seconds, place_of(release))
+
+
+def refuse_odd_length(reserve_seconds: int) -> None:
+    """Refuse a reservation that would stand for too short or too long.
+
+    Args:
+        reserve_seconds: For how long.
+
+    Raises:
+        InputError: If that is not 1 second to 90 days.
+    """
     if not 1 <= reserve_seconds <= RESERVATION_SECONDS_MAX:
         raise InputError(
             Problem(
@@ -91,8 +105,6 @@ def prepared(
                 f" {reserve_seconds} seconds",
             )
         )
-    recorded = price_release(release, compiled, guarded=guarded)
-    return Submission(recorded, compiled, post, reserve_seconds, place_of(release))
 
 
 def prepared_past(release: Description, compiled: CompiledPolicy) -> Submission:

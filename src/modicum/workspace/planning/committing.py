@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from modicum.core.errors import (
     Code,
     ConflictError,
-    ModicumError,
+    InputError,
     Problem,
     StaleError,
 )
@@ -18,7 +18,12 @@ from modicum.ledger.deciding.approvals import approved_by, hearings_of_release
 from modicum.ledger.log.events import PlanCommitted, ReleaseReserved
 from modicum.policy import CompiledPolicy
 from modicum.workspace.book import Entry, stale
-from modicum.workspace.bringing_in import RESERVATION_SECONDS, Submission, prepared
+from modicum.workspace.bringing_in import (
+    RESERVATION_SECONDS,
+    Submission,
+    prepared,
+    refuse_odd_length,
+)
 from modicum.workspace.governing.governance import active_policy, missing_approvals
 from modicum.workspace.planning.plan import Asked, Plan
 from modicum.workspace.planning.rounds import must_be_open, present_round
@@ -62,19 +67,22 @@ def accepted_again(
 
     Raises:
         ConflictError: If one is not what it was when the plan was made.
+        InputError: If reservations cannot stand so long.
     """
+    refuse_odd_length(reserve_seconds)
+    name = plan.id  # It is worked out anew whenever one asks.
     return tuple(
-        _read_again(one, plan, compiled, reserve_seconds) for one in plan.to_reserve
+        _read_again(one, name, compiled, reserve_seconds) for one in plan.to_reserve
     )
 
 
 def _read_again(
-    one: Asked, plan: Plan, compiled: CompiledPolicy, reserve_seconds: int
+    one: Asked, plan: str, compiled: CompiledPolicy, reserve_seconds: int
 ) -> Submission:
     try:
-        node = read_document(one.text.encode(), f"{plan.id}: {one.release}")
+        node = read_document(one.text.encode(), f"{plan}: {one.release}")
         found = prepared(node, compiled, reserve_seconds=reserve_seconds)
-    except ModicumError as error:
+    except InputError as error:
         raise _refused(plan, one.release, f"it cannot be read: {error}") from error
     if (found.release.id, found.release.content) != (one.release, one.content):
         raise _refused(plan, one.release, "it costs something else by now")
@@ -107,16 +115,16 @@ def commit(
     opened = must_be_open(present_round(entry.book, compiled))
     if opened.id != plan.round:
         raise _stale(plan, entry.begun_at[0])
-    named = tuple(one.release.id for one in accepted)
-    ends = [_reserve(entry, plan, one, clock) for one in accepted]
-    entry.add(PlanCommitted(plan.id, plan.round, plan.content, named))
+    name, named = plan.id, tuple(one.release.id for one in accepted)
+    ends = [_reserve(entry, name, one, clock) for one in accepted]
+    entry.add(PlanCommitted(name, plan.round, plan.content, named))
     state = entry.book.state
     return Committed(
-        plan.id, plan.round, named, max(ends, default=""), state.seq, state.head
+        name, plan.round, named, max(ends, default=""), state.seq, state.head
     )
 
 
-def _reserve(entry: Entry, plan: Plan, one: Submission, clock: Clock) -> str:
+def _reserve(entry: Entry, plan: str, one: Submission, clock: Clock) -> str:
     """Reserve one release, and return when that runs out."""
     release, compiled = one.release, one.compiled
     why = "; ".join(_in_the_way(entry, compiled, release))
@@ -156,12 +164,11 @@ def _stale(plan: Plan, seq: int) -> StaleError:
     )
 
 
-def _refused(plan: Plan, release: str, why: str) -> ConflictError:
+def _refused(plan: str, release: str, why: str) -> ConflictError:
     return ConflictError(
         Problem(
             Code.PLAN_REFUSED,
-            f"the plan `{plan.id}` cannot be committed: release `{release[:200]}`:"
-            f" {why}",
+            f"the plan `{plan}` cannot be committed: release `{release[:200]}`: {why}",
             notes=("nothing of it was reserved",),
             help="make it again with  modicum plan run",
         )

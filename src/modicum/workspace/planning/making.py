@@ -10,7 +10,9 @@ from math import lcm
 from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger import Balances, RecordedRelease, State
 from modicum.ledger.deciding.approvals import hearings_of_release
+from modicum.planner.allocating.allocators import Allocate
 from modicum.planner.allocating.engines import EngineOf
+from modicum.planner.allocating.optimal import BestEachRound
 from modicum.planner.allocating.with_numpy import NumpyEngine
 from modicum.planner.on_ledger.planned import ON_LEDGER, Planned, plan_round
 from modicum.workspace.governing.governance import missing_approvals
@@ -68,11 +70,12 @@ def make_plan(
         if (why := tuple(_in_the_way(situation, one.release)))
     }
     tried = [number for number in range(len(requests)) if number not in barred]
+    allocate = ON_LEDGER[solver]()
     planned = plan_round(
         situation.balances,
         [requests[number].release for number in tried],
         _weights([requests[number].utility for number in tried]),
-        ON_LEDGER[solver](),
+        allocate,
         situation.day,
         engine_of,
     )
@@ -90,6 +93,7 @@ def make_plan(
         seq=state.seq,
         head=state.head,
         solver=solver,
+        remark=_known_of_better(allocate),
         accepted=tuple(planned.requests[place].id for place in planned.accepted),
         asked=tuple(asked),
     )
@@ -134,6 +138,16 @@ def _in_the_way(situation: Situation, release: RecordedRelease) -> Iterator[str]
     for one in missing_approvals(heard):
         people = f"{one.approval.need} of {' or '.join(one.approval.roles)}"
         yield f"{people} must agree first: modicum release approve"
+
+
+def _known_of_better(allocate: Allocate) -> str:
+    """Return what an allocator knows of better choices; empty if nothing."""
+    if not isinstance(allocate, BestEachRound) or not allocate.found:
+        return ""
+    best = allocate.found[-1]
+    tenths = -(-best.gap.numerator * 1000 // best.gap.denominator)
+    within = f"no choice is worth {max(tenths, 1) / 10:g} % more"
+    return f"proven: {within}" if best.proven else f"not proven to be best: {within}"
 
 
 def _weights(worth: Sequence[Fraction]) -> list[int]:

@@ -70,6 +70,7 @@ class Plan:
         seq: The number of the ledger's last entry.
         head: The hash of that entry.
         solver: What chose.
+        remark: What is known of better choices; empty if nothing is.
         accepted: The ids of the releases that are accepted, in the order in which the
             ledger allows them one after the other.
         asked: What becomes of each request, in the order of the requests.
@@ -80,6 +81,7 @@ class Plan:
     seq: int
     head: str
     solver: str
+    remark: str
     accepted: tuple[str, ...]
     asked: tuple[Asked, ...]
 
@@ -147,6 +149,7 @@ class Plan:
             "policy": self.policy,
             "ledger": {"seq": self.seq, "head": self.head},
             "solver": self.solver,
+            "remark": self.remark,
             "accepted": list(self.accepted),
             "utility": number_text(self.utility),
             "possible": number_text(self.possible),
@@ -188,6 +191,7 @@ def read_plan(node: Node | Mapping[str, object]) -> Plan:
         seq=count(ledger.take("seq"), "`seq`", at_least=0, at_most=_SEQ_MAX),
         head=line(ledger.take("head"), "`head`"),
         solver=line(fields.take("solver"), "`solver`"),
+        remark=line(fields.take("remark"), "`remark`"),
         accepted=tuple(
             release_id(one, "an id of `accepted`")
             for one in items(fields.take("accepted"), "`accepted`")
