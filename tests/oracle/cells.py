@@ -80,13 +80,13 @@ class Turns:
         return self.opened[-1].get(unit, Fraction(1)) if self.opened else Fraction(1)
 
     def of_group(self, rotation: RotationRule, group: object) -> Fraction:
-        if group in self.ended:
-            return Fraction(rotation.retired is Retired.FIRST_COME)
         if group not in self.began:
             return Fraction(0)
         assert isinstance(group, int)
         age = len(self.opened) - self.began[group] + 1
         rounds, slack = rotation.schedule.rounds, rotation.schedule.slack
+        if group in self.ended or age > rounds:
+            return Fraction(rotation.retired is Retired.FIRST_COME)
         unlocked = Fraction(0)
         for step in range(1, min(age, rounds) + 1):
             early, late = step <= rounds // 2, step > rounds - rounds // 2

@@ -458,6 +458,57 @@ def test_as_much_is_unlocked_as_an_oracle_finds_at_every_point(
     assert held_back > decisions // 20
 
 
+@pytest.mark.spec("DEC-11")
+def test_too_few_segments_never_unlock_more() -> None:
+    decisions, allowed, stricter = 0, 0, 0
+    for number in range(examples(30)):
+        life = Life.begin("capped turns", number)
+        life.compiled = turning(life.compiled, life.rng)
+        turn = Turning(life.rng)
+        few = Balances(life.compiled, segments_max=3, planning=turn.planning)
+        life.balances = few
+        life.ledger = DenseLedger(life.compiled, turn.turns)
+        for new in life.asks():
+            turn.go_on(life.compiled.policy.vocabulary.units)
+            verdict = decide(few, new, life.day)
+            denied = set(life.ledger.blocking(new, life.day))
+            assert denied <= set(verdict.blocking)
+            decisions += 1
+            stricter += denied < set(verdict.blocking)
+            allowed += verdict.allowed and bool(few.rounded)
+            if verdict.allowed:
+                life.let_in(new)
+            life.give_up(0.15)
+    print(f"{decisions} decisions, {stricter} stricter; {allowed} allowed when rounded")
+    assert 0 < stricter < decisions // 2
+    assert allowed > examples(5)
+
+
+@pytest.mark.spec("DEC-11")
+def test_groups_that_nobody_reads_hold_nobody_back() -> None:
+    """Though they lie in the same segment, and none is cut any more."""
+    policy_ = HOMES.replace("home", "user").replace(", within: user", "")
+    lines = [one for one in policy_.splitlines() if "user: {{id: user_id}}" not in one]
+    text = "\n".join(lines).format(relation="add-remove")
+    compiled = compile_text(text.encode(), "policy.yaml")
+    rule = RotationRule(Unlocking(1, Fraction(0)), Retired.CLOSED)
+    compiled = compile_policy(replace(compiled.policy, rotation=rule))
+    planning = Planning()
+    planning.open_round(RoundOpened("first", {}))
+    for group in (1, 2):
+        planning.activate(GroupActivated(group, "first"))
+    balances = Balances(compiled, segments_max=1, planning=planning)
+    for groups in ((1, 1), (2, 2), (1, 2)):
+        new = release("some", rho=ONE // 4, groups=(groups,))
+        verdict = decide(balances, new, NOVEMBER)
+        assert verdict.allowed
+        assert verdict.rounded == ("user",)
+        balances.charge(new, NOVEMBER)
+    assert not decide(balances, release("x", rho=ONE // 2, groups=((1, 1),))).allowed
+    for groups in ((3, 3), (0, 1), (1, 3)):
+        assert not decide(balances, release("x", rho=1, groups=(groups,))).allowed
+
+
 @pytest.mark.spec("DEC-1")
 def test_too_few_segments_deny_more_and_never_less() -> None:
     rounded, decisions, stricter = 0, 0, 0

@@ -84,10 +84,12 @@ class Inquiry(NamedTuple):
     Attributes:
         overlay: The regions of its mechanisms, laid over the segments.
         charges: What it costs the rules.
+        regions: The regions themselves.
     """
 
     overlay: Overlay
     charges: tuple[Charge, ...]
+    regions: tuple[Region, ...] = ()
 
 
 class Spent(NamedTuple):
@@ -211,9 +213,8 @@ class Family:
             asked: Positions of mechanisms, and the numbers of the rules that these
                 mechanisms fall under.
         """
-        overlay = self.segments.overlay(
-            [region for one in readings for region in one.regions]
-        )
+        regions = tuple(region for one in readings for region in one.regions)
+        overlay = self.segments.overlay(regions)
         charges = []
         for about, numbers in asked:
             places, alone = _alone(overlay, readings, about)
@@ -221,7 +222,7 @@ class Family:
             charges.append(
                 Charge(numbers, self.rows(numbers), places, alone, everywhere)
             )
-        return Inquiry(overlay, tuple(charges))
+        return Inquiry(overlay, tuple(charges), regions)
 
     def spent(self, inquiry: Inquiry, charge: Charge) -> Spent:
         """Return what the cells of a charge were charged before, as it is now."""

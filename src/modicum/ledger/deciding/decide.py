@@ -165,7 +165,7 @@ def _findings(
     """Return what some rules of one unit say, in the cells that a release touches."""
     spent, limits = family.spent(inquiry, charge), balances.limits
     overlay, then = inquiry.overlay, family.segments.then()
-    unlocked = balances.unlocked.pieces(family.space, overlay, then, charge.places)
+    unlocked = balances.unlocked.pieces(family.space, inquiry, then, charge.places)
     filters = [balances.filters(charge.numbers, one) for one in unlocked.shares]
     said = None
     if len(filters) == 1:

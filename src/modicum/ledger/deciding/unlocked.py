@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
-from modicum.ledger.cells.axes import Space
+from modicum.ledger.cells.axes import FAR, Space
 from modicum.ledger.cells.cutting import Integers
-from modicum.ledger.cells.segments import Overlay, SegmentsThen
+from modicum.ledger.cells.family import Inquiry
+from modicum.ledger.cells.segments import SegmentsThen
 from modicum.ledger.state.planning import Planning
 from modicum.policy.model import Retired, RotationRule
 from modicum.release import Span
+from modicum.release.memory import Memory
+from modicum.release.parts import merged
 
 #: In the events of rounds, shares are told in millionths.
 _MILLION = 1_000_000
+#: The shares of so many spans of groups are remembered.
+_SPANS_MAX = 10_000
 WHOLE = Fraction(1)
 
 
@@ -46,7 +51,8 @@ class Unlocked:
 
     A cell's part is that of its unit times that of its user group, where the unit's
     instances stay in one group for life and groups take turns. A group that was never
-    active has none, and neither has one whose number nobody told.
+    active has none, and neither has one whose number nobody told. One that had all its
+    turns counts as retired.
 
     Args:
         rotation: How user groups take turns; None if they do not.
@@ -59,7 +65,7 @@ class Unlocked:
         self._planning = planning
         self._revision = -1
         self._by_group: Mapping[int, Fraction] = MappingProxyType({})
-        self._of_spans: dict[Span, Fraction] = {}
+        self._of_spans: Memory[Span, Fraction] = Memory(_SPANS_MAX)
 
     @property
     def whole(self) -> bool:
@@ -67,14 +73,14 @@ class Unlocked:
         return self._rotation is None and not self._planning.rounds
 
     def pieces(
-        self, space: Space, overlay: Overlay, then: SegmentsThen, places: Integers
+        self, space: Space, inquiry: Inquiry, then: SegmentsThen, places: Integers
     ) -> Shares:
         """Return what part of its limits each piece of a release may have used.
 
         Args:
             space: Where the instances of a unit lie.
-            overlay: The regions of a release.
-            then: The segments that they are laid over.
+            inquiry: The release, or several.
+            then: The segments that its regions are laid over.
             places: The pieces that are asked about, at least one.
         """
         if self.whole:
@@ -83,8 +89,9 @@ class Unlocked:
         if self._rotation is None or not space.grouped:
             return Shares((everybody,))
         self._look_again()
+        overlay = inquiry.overlay
         touched = overlay.segments[places]
-        of_segment = self._of_segments(then, touched)
+        of_segment = self._of_segments(then, touched, _groups_read(inquiry))
         found = [
             min(self._least(box[-1]) for box in then.all_boxes(overlay, place))
             if segment in overlay.pieces
@@ -99,14 +106,21 @@ class Unlocked:
         return Shares(shares, np.array([place_of[one] for one in found], np.int64))
 
     def _of_segments(
-        self, then: SegmentsThen, segments: Integers
+        self, then: SegmentsThen, segments: Integers, read: Sequence[Span]
     ) -> dict[int, Fraction]:
-        """Return the part that every group of a segment may have used, by segment."""
+        """Return what every group of a segment that is read may have used, by segment.
+
+        A segment may be touched in part only, where none is cut any more. What was
+        charged in it is no less than what was charged to those who are read.
+        """
         near = np.isin(then.owner, segments)
         groups = then.ends[near, -1].tolist()
-        found: dict[int, Fraction] = {}
+        found = dict.fromkeys(segments.tolist(), WHOLE)
         for segment, (low, high) in zip(then.owner[near].tolist(), groups, strict=True):
-            found[segment] = min(found.get(segment, WHOLE), self._least((low, high)))
+            for first, last in read:
+                if low <= last and first <= high:
+                    least = self._least((max(low, first), min(high, last)))
+                    found[segment] = min(found[segment], least)
         return found
 
     def _least(self, span: Span) -> Fraction:
@@ -119,7 +133,8 @@ class Unlocked:
             ]
             # A group that nobody told of has no part at all.
             known = len(shares) == high - low + 1
-            found = self._of_spans[span] = min(shares) if known else Fraction(0)
+            least = min(shares) if known else Fraction(0)
+            found = self._of_spans.keep(span, least)
         return found
 
     def _unit(self, unit: str) -> Fraction:
@@ -135,8 +150,17 @@ class Unlocked:
         retired = dict.fromkeys(self._planning.groups, Fraction(open_))
         schedule = self._rotation.schedule
         active = {
-            group: schedule.share(age) for group, age in self._planning.ages().items()
+            group: schedule.share(age)
+            for group, age in self._planning.ages().items()
+            if age <= schedule.rounds  # Another policy may have let it stay longer.
         }
         self._by_group = {**retired, **active}
-        self._of_spans.clear()
+        self._of_spans = Memory(_SPANS_MAX)
         self._revision = self._planning.revision
+
+
+def _groups_read(inquiry: Inquiry) -> Sequence[Span]:
+    """Return the groups that are read; all of them, if something reads everything."""
+    if not inquiry.regions or None in inquiry.regions:
+        return ((-FAR, FAR),)
+    return merged([box[-1] for region in inquiry.regions for box in region or ()])

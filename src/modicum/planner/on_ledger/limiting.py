@@ -81,9 +81,9 @@ class _Cells:
         self._demand = asked.demand()
         self._order = _order(asked)
         family, then = asked.family, asked.then
-        overlay = family.segments.everywhere(1)
+        everybody = Inquiry(family.segments.everywhere(1), ())
         self._shares = balances.unlocked.pieces(
-            family.space, overlay, then, np.arange(family.segments.count)
+            family.space, everybody, then, np.arange(family.segments.count)
         )
 
     def rows(self, asks: list[Ask], rules: list[int]) -> Iterator[RuleRows]:

@@ -81,7 +81,7 @@ def denied_boxes(trials: Trials) -> Iterator[tuple[Space, Integers]]:
             alone = charge.alone.totals()
             spent = spent_before(family, inquiry, charge)
             shares = look.balances.unlocked.pieces(
-                family.space, inquiry.overlay, family.segments.then(), charge.places
+                family.space, inquiry, family.segments.then(), charge.places
             )
             unlocked = [shares.at(piece) for piece in range(len(alone))]
             for number, before in zip(charge.numbers, spent, strict=True):
