@@ -35,10 +35,12 @@ def unlocking_of(unit: str, policy: Policy) -> str:
         return ""
     rounds, slack = rotation.schedule.rounds, rotation.schedule.slack
     steps = "1 round" if rounds == 1 else f"{rounds} rounds"
+    openers = rotation.opened_by
+    by = "" if openers is None else f"; {' or '.join(openers)} may open rounds"
     rest = "nothing" if rotation.retired is Retired.CLOSED else "all that is left"
     return (
         f"in {steps} for which a user group is active, slack {number_spelled(slack)};"
-        f" before, nothing, and {rest} once it is retired"
+        f" before, nothing, and {rest} once it is retired{by}"
     )
 
 

@@ -157,11 +157,13 @@ class RotationRule:
     Attributes:
         schedule: What is unlocked at each age of an active group.
         retired: What becomes of what is left when a group retires.
+        opened_by: The roles whose people may open rounds; None if anybody may.
         mark: Where it stands.
     """
 
     schedule: Unlocking
     retired: Retired
+    opened_by: tuple[str, ...] | None = None
     mark: Mark | None = field(default=None, compare=False)
 
 

@@ -87,9 +87,9 @@ def parse_policy(node: Node, source: str) -> Policy:
             given, declared.attributes, vocabulary.unit_facts
         ),
     )
-    rotation = found.read("rotation", read_rotation)
     guards = found.read("guards", lambda given: read_guards(given, vocabulary))
     roles = found.read("roles", read_roles)
+    rotation = found.read("rotation", lambda given: read_rotation(given, roles))
     approvals = found.read(
         "approvals", lambda given: read_approvals(given, vocabulary, roles)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import BinaryIO
 
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError, Mark, Problem
@@ -19,31 +20,27 @@ LINES_MAX = 1_000_000
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def read_json_lines(file: Path, batch: Batch) -> None:
+def read_json_lines(lines: BinaryIO, file: Path, batch: Batch) -> None:
     """Read the requests of a file; blank lines are nothing.
 
     Args:
-        file: The file.
+        lines: Its bytes.
+        file: Its name, for messages.
         batch: Takes the requests, and the mistakes of each line.
 
     Raises:
-        InputError: If the file cannot be read, or a line is too long.
+        InputError: If a line is too long, or there are too many.
+        OSError: If the file cannot be read.
     """
-    try:
-        with file.open("rb") as lines:
-            number = 0
-            while line := lines.readline(LINE_BYTES_MAX + 1):
-                number += 1
-                _refuse_large(line, Mark(str(file), number, 1))
-                if number == 1:
-                    line = line.removeprefix(_BYTE_ORDER_MARK)
-                line = line.rstrip(b"\r\n")
-                if line.strip():
-                    batch.add(handed(Piece(line, str(file), number - 1)))
-    except OSError as error:
-        reason = (error.strerror or "the system refuses to read it").lower()
-        problem = Problem(Code.FILE_UNREADABLE, f"cannot read {file}: {reason}")
-        raise InputError(problem) from error
+    number = 0
+    while line := lines.readline(LINE_BYTES_MAX + 1):
+        number += 1
+        _refuse_large(line, Mark(str(file), number, 1))
+        if number == 1:
+            line = line.removeprefix(_BYTE_ORDER_MARK)
+        line = line.rstrip(b"\r\n")
+        if line.strip():
+            batch.add(handed(Piece(line, str(file), number - 1)))
 
 
 def handed(piece: Piece, source: str = "", utility: Node | None = None) -> Handed:

@@ -10,17 +10,22 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import BinaryIO, TypeAlias
 
 from modicum.core.document import Entries, Items, Node
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.yaml_reader import TEXT_BYTES_MAX, read_document
 from modicum.policy import CompiledPolicy
-from modicum.shell.files import load_policy, read_bytes
+from modicum.shell.files import load_policy
 from modicum.shell.json_lines import read_json_lines
+from modicum.shell.regular_files import opened
 from modicum.shell.yaml_pieces import pieces
 from modicum.workspace.planning.requests import Batch, Handed, Request
 
 __all__ = ["Request", "load"]
+
+#: Reads what is open, knows its name for messages, and adds its requests to a batch.
+Reader: TypeAlias = Callable[[BinaryIO, Path, Batch], None]
 
 #: A document with one of these as its only key lists requests under it.
 _LISTS = ("requests", "releases")
@@ -34,7 +39,8 @@ def load(
     Args:
         path: A folder of such files, or a file of one or more releases: `.yaml`,
             `.yml` or `.json`; `.jsonl` with one on each line; `.parquet` with a column
-            `release` and maybe `utility`.
+            `release` and maybe `utility`. In a folder only regular files are read,
+            and no link that leads out of it; a file may be a link.
         policy: A compiled policy, or the path of one, whose words and guards hold.
 
     Raises:
@@ -44,26 +50,27 @@ def load(
     compiled = policy if isinstance(policy, CompiledPolicy) else load_policy(policy)
     source = Path(path)
     batch = Batch(compiled)
-    for file in _files(source):
+    folder = source if source.is_dir() else None
+    for file in [source] if folder is None else _files(folder):
         with batch.guard():
-            _reader(file)(file, batch)
+            reader = _reader(file)
+            with opened(file, folder) as stream:
+                reader(stream, file, batch)
     return batch.finished(str(source))
 
 
-def _files(source: Path) -> list[Path]:
-    """Return the files of a batch: those of a folder that have a known name."""
-    if not source.is_dir():
-        return [source]
+def _files(folder: Path) -> list[Path]:
+    """Return the files of a folder that have a known name."""
     try:
-        found = sorted(source.iterdir(), key=lambda file: file.name)
+        found = sorted(folder.iterdir(), key=lambda file: file.name)
     except OSError as error:
         reason = (error.strerror or "the system refuses to read it").lower()
-        problem = Problem(Code.FILE_UNREADABLE, f"cannot read {source}: {reason}")
+        problem = Problem(Code.FILE_UNREADABLE, f"cannot read {folder}: {reason}")
         raise InputError(problem) from error
     return [file for file in found if file.suffix in _READERS and file.name[0] != "."]
 
 
-def _reader(file: Path) -> Callable[[Path, Batch], None]:
+def _reader(file: Path) -> Reader:
     found = _READERS.get(file.suffix)
     if found is None:
         raise InputError(
@@ -76,9 +83,9 @@ def _reader(file: Path) -> Callable[[Path, Batch], None]:
     return found
 
 
-def _read_documents(file: Path, batch: Batch) -> None:
+def _read_documents(stream: BinaryIO, file: Path, batch: Batch) -> None:
     """Read the requests of a YAML or JSON file."""
-    data = read_bytes(file)
+    data = stream.read(TEXT_BYTES_MAX + 1)
     if len(data) > TEXT_BYTES_MAX:
         read_document(data, str(file))  # Says that it is too large.
     for piece in pieces(data, str(file)):
@@ -87,11 +94,11 @@ def _read_documents(file: Path, batch: Batch) -> None:
                 batch.add(_handed(node, file))
 
 
-def _read_table(file: Path, batch: Batch) -> None:
+def _read_table(stream: BinaryIO, file: Path, batch: Batch) -> None:
     # Imported here: few batches are tables, and these need arrays.
     from modicum.shell.request_tables import read_table
 
-    read_table(file, batch)
+    read_table(stream, file, batch)
 
 
 def _listed(node: Node) -> tuple[Node, ...]:
@@ -112,7 +119,7 @@ def _itself(node: Node) -> Node:
     return node
 
 
-_READERS: Mapping[str, Callable[[Path, Batch], None]] = MappingProxyType(
+_READERS: Mapping[str, Reader] = MappingProxyType(
     {
         ".yaml": _read_documents,
         ".yml": _read_documents,

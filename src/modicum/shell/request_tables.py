@@ -3,49 +3,80 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from modicum.core.document import Node, from_python
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.release.utility import UTILITY
 from modicum.shell.json_lines import LINE_BYTES_MAX, handed
+from modicum.shell.parquet_pages import pages
 from modicum.shell.yaml_pieces import Piece
 from modicum.workloads.arrow import library
 from modicum.workspace.planning.requests import REQUESTS_MAX, Batch
 
 #: The column of releases; that of utilities is named like the key.
 RELEASE = "release"
-#: So many rows are in memory at a time.
-_ROWS = 256
+#: A table that is larger when it is unpacked is refused.
+BYTES_MAX = 512 * 2**20
+#: So is one of which a page is: it is unpacked as a whole.
+PAGE_BYTES_MAX = 128 * 2**20
+#: More rows are not in memory at a time.
+_ROWS_MAX = 256
+#: More values, those of dictionaries included, no table of two columns needs.
+_VALUES_MAX = 4 * REQUESTS_MAX
 
 
-def read_table(file: Path, batch: Batch) -> None:
+def read_table(stream: BinaryIO, file: Path, batch: Batch) -> None:
     """Read the requests of a table.
 
     Args:
-        file: The file.
+        stream: Its bytes.
+        file: Its name, for messages.
         batch: Takes the requests, and the mistakes of each row.
 
     Raises:
-        InputError: If pyarrow is missing, the file cannot be read, or its columns or
-            the number of its rows are others than they may be.
+        InputError: If pyarrow is missing, the file cannot be read, its columns or
+            the number of its rows are others than they may be, or it would become
+            too large.
     """
     pa = library()
     from pyarrow import parquet
 
     try:
-        with parquet.ParquetFile(file) as table:
+        with parquet.ParquetFile(stream) as table:
             _check(file, table)
+            largest = _largest_page(stream, file, table.metadata)
             number = 0
-            for rows in table.iter_batches(batch_size=_ROWS):
-                for row in rows.to_pylist():
+            for rows in table.iter_batches(batch_size=_rows_at_a_time(largest)):
+                for place in range(rows.num_rows):
                     number += 1
-                    _add(row, f"{file}, row {number}", batch)
+                    _add(rows, place, f"{file}, row {number}", batch)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        problem = Problem(
-            Code.FILE_UNREADABLE, f"{file} cannot be read, or is not a Parquet file"
-        )
-        raise InputError(problem) from error
+        raise _unreadable(file) from error
+
+
+def _largest_page(stream: BinaryIO, file: Path, metadata: Any) -> int:
+    """Return how many bytes the largest page has, if all of them may be unpacked."""
+    largest = bytes_ = values = 0
+    try:
+        for number, page in enumerate(pages(stream, metadata), 1):
+            largest = max(largest, page.unpacked)
+            bytes_ += page.unpacked
+            values += page.values
+            if largest > PAGE_BYTES_MAX:
+                raise _too_large(f"a page of {file}", PAGE_BYTES_MAX)
+            if bytes_ > BYTES_MAX:
+                raise _too_large(str(file), BYTES_MAX)
+            if values > _VALUES_MAX or number > _VALUES_MAX:
+                raise _refusal(Code.TOO_LARGE, f"{file} has too many values")
+    except ValueError as error:
+        raise _unreadable(file) from error
+    return largest
+
+
+def _rows_at_a_time(largest: int) -> int:
+    """Return of how many rows all cells fit into memory: none exceeds its page."""
+    return max(1, min(_ROWS_MAX, PAGE_BYTES_MAX // max(largest, 1)))
 
 
 def _check(file: Path, table: Any) -> None:
@@ -62,12 +93,23 @@ def _check(file: Path, table: Any) -> None:
     kind = schema.field(RELEASE).type
     if not (types.is_string(kind) or types.is_large_string(kind)):
         raise _refusal(Code.WRONG_TYPE, f"{file}: `{RELEASE}` is no column of text")
+    if not _is_flat(table.schema, len(names)):
+        raise _refusal(Code.WRONG_TYPE, f"{file}: a column holds lists or structures")
     rows = table.metadata.num_rows
     if rows > REQUESTS_MAX:
         raise _refusal(
             Code.TOO_LARGE,
             f"{file} has {rows} rows; a batch has at most {REQUESTS_MAX} requests",
         )
+
+
+def _is_flat(schema: Any, columns: int) -> bool:
+    """Return whether each row has one value of each column, or none."""
+    leaves = [schema.column(place) for place in range(len(schema))]
+    return len(leaves) == columns and all(
+        leaf.max_repetition_level == 0 and leaf.max_definition_level <= 1
+        for leaf in leaves
+    )
 
 
 def _refusal(code: Code, message: str) -> InputError:
@@ -77,21 +119,53 @@ def _refusal(code: Code, message: str) -> InputError:
     )
 
 
-def _add(row: dict[str, object], source: str, batch: Batch) -> None:
+def _too_large(what: str, most: int) -> InputError:
+    return InputError(
+        Problem(
+            Code.TOO_LARGE,
+            f"{what} has more than {most} bytes when it is unpacked",
+            help="hand the requests in as several files, or as JSON Lines",
+        )
+    )
+
+
+def _unreadable(file: Path) -> InputError:
+    return InputError(
+        Problem(
+            Code.FILE_UNREADABLE, f"{file} cannot be read, or is not a Parquet file"
+        )
+    )
+
+
+def _add(rows: Any, place: int, source: str, batch: Batch) -> None:
     with batch.guard():
-        text = row[RELEASE]
+        text = _cell(rows, RELEASE, place, source)
         if not isinstance(text, str):
             raise _of_row(Code.WRONG_TYPE, f"`{RELEASE}` is empty", source)
         data = text.encode()
-        if len(data) > LINE_BYTES_MAX:
-            most = f"`{RELEASE}` has more than {LINE_BYTES_MAX} bytes"
+        batch.add(handed(Piece(data, source), source, _utility(rows, place, source)))
+
+
+def _cell(rows: Any, column: str, place: int, source: str) -> object:
+    """Return what stands in a cell; None if nothing does.
+
+    Raises:
+        InputError: If it is longer than a line may be.
+    """
+    scalar = rows.column(column)[place]
+    if scalar.is_valid and hasattr(scalar, "as_buffer"):  # Before it is copied.
+        if scalar.as_buffer().size > LINE_BYTES_MAX:
+            most = f"`{column}` has more than {LINE_BYTES_MAX} bytes"
             raise _of_row(Code.TOO_LARGE, most, source)
-        batch.add(handed(Piece(data, source), source, _utility(row, source)))
+    value: object = scalar.as_py()
+    return value
 
 
-def _utility(row: dict[str, object], source: str) -> Node | None:
+def _utility(rows: Any, place: int, source: str) -> Node | None:
     """Return what stands in the column of utilities; None if nothing does."""
-    value = row.get(UTILITY)
+    if UTILITY not in rows.schema.names:
+        return None
+    value = _cell(rows, UTILITY, place, source)
     if value is None:
         return None
     try:

@@ -133,7 +133,7 @@ def test_each_request_that_is_not_accepted_is_told_why(tmp_path: Path) -> None:
             *four(),
             *requests(
                 described("there", "0.01"),
-                described("b", "0.001", team="b"),
+                described("b", "0.001", team="b", requester="ann"),
                 described("rich", "0.02", attribute="pay"),
             ),
         ]
@@ -158,9 +158,23 @@ def test_each_request_that_is_not_accepted_is_told_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("PLAN-13")
+def test_who_asks_cannot_agree_by_a_plan_of_others(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    olga = Workspace(ws._store, ws._clock, policy=None, actor="olga")
+    silent = described("b", "0.1", team="b")
+    olga.governance.approve(silent, reason="mine")
+    plan = ws.rounds.plan(requests(silent))
+    assert plan.accepted == ()
+    assert "does not name its `requester`" in plan.why_not("b")[0]
+    own = described("c", "0.1", team="b", requester="olga")
+    with pytest.raises(ModicumError):
+        olga.governance.approve(own, reason="mine")
+    assert ws.rounds.plan(requests(own)).accepted == ()
+
+
 def test_who_was_approved_is_planned_and_named(tmp_path: Path) -> None:
     ws = workspace(tmp_path)
-    wanted = described("b", "0.1", team="b")
+    wanted = described("b", "0.1", team="b", requester="ann")
     olga = Workspace(ws._store, ws._clock, policy=None, actor="olga")
     olga.governance.approve(wanted, reason="needed")
     plan = ws.rounds.plan(requests(wanted))

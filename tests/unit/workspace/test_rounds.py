@@ -15,6 +15,13 @@ from modicum.core.errors import (
     InputError,
     ModicumError,
     UsageError,
+    VerificationError,
+)
+from modicum.ledger.log.events import (
+    Body,
+    GroupActivated,
+    GroupRetired,
+    PlanCommitted,
 )
 from modicum.workspace import Workspace
 
@@ -116,7 +123,7 @@ def test_units_are_unlocked_by_hand(tmp_path: Path) -> None:
     with pytest.raises(ConflictError, match="unlocks less for `visit`"):
         ws.rounds.open(unlocked={"visit": Fraction(1, 4)})
     with pytest.raises(ConflictError, match="was opened before"):
-        ws.rounds.open("second")
+        ws.rounds.open("round-1")
     with pytest.raises(InputError) as unknown:
         ws.rounds.open(unlocked={"nobody": Fraction(1)})
     assert code(unknown) is Code.UNKNOWN_UNIT
@@ -140,6 +147,56 @@ def test_a_unit_that_a_policy_drops_stays_named(tmp_path: Path) -> None:
     opened = again.rounds.open()
     assert dict(opened.unlocked) == {"visit": Fraction(1, 2)}
     assert again.verify().entries == 6
+
+
+def test_who_tries_again_opens_no_second_round(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    first = ws.rounds.open("monday")
+    assert ws.rounds.open("monday") == first
+    assert ws.state().seq == 3
+    with pytest.raises(ConflictError):
+        ws.rounds.open("monday", unlocked={"visit": Fraction(1)})
+    ws.rounds.open("tuesday")
+    with pytest.raises(ConflictError):
+        ws.rounds.open("monday")
+
+
+@pytest.mark.spec("LED-17")
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (GroupActivated(7, "round-4"), "group 7 becomes active in round number 4"),
+        (GroupRetired(3, "round-4"), "group 3 retires before it had all its turns"),
+        (PlanCommitted("p", "round-4", "0" * 64, ("ghost",)), "which is not there"),
+        (PlanCommitted("p", "round-4", "0" * 64, ("voided",)), "which is voided"),
+    ],
+)
+def test_an_audit_finds_what_nobody_could_do(
+    tmp_path: Path, body: Body, why: str
+) -> None:
+    ws = workspace(tmp_path)
+    for _ in range(4):
+        ws.rounds.open()
+    ws.submit(asks("voided", 0.001, [3]))
+    ws.void("voided", reason="test")
+    assert ws.verify().entries == ws.state().seq
+    ws.turn(lambda entry: entry.add(body))
+    with pytest.raises(VerificationError, match=why):
+        ws.verify()
+
+
+def test_a_shorter_rotation_retires_at_once(tmp_path: Path) -> None:
+    ws = workspace(tmp_path, "closed")
+    for _ in range(3):
+        ws.rounds.open()
+    assert ws.check(asks("r", 0.9, [1])).allowed
+    shorter = TURNS.replace("RETIRED", "closed").replace("active: 3", "active: 2")
+    active = small.workspace(tmp_path, policy=None)
+    active.governance.activate(small.compiled(shorter), reason="shorter")
+    assert not active.check(asks("r", 0.001, [1])).allowed
+    assert active.check(asks("r", 0.9, [2])).allowed
+    active.rounds.open()
+    assert active.verify().entries == active.state().seq
 
 
 def test_what_groups_left_over_is_told(tmp_path: Path) -> None:

@@ -12,9 +12,12 @@ from modicum.ledger.deciding.approvals import (
     hearings_of_release,
     roles_of,
 )
+from modicum.ledger.deciding.openers import may_open_rounds
 from modicum.ledger.log.events import (
     ApprovalGiven,
     Event,
+    GroupActivated,
+    GroupRetired,
     PlanCommitted,
     PolicyActivated,
     ReleaseDenied,
@@ -22,6 +25,7 @@ from modicum.ledger.log.events import (
     RoundOpened,
 )
 from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
+from modicum.ledger.proof.turns import ill_planned, out_of_turn
 from modicum.ledger.state.state import State
 from modicum.policy import Policy
 from modicum.release import EVERYTHING, Vocabulary
@@ -160,17 +164,20 @@ def unfounded(event: Event, policy: Policy, state: State) -> str:
             {*roles} <= {*roles_of(event.actor, policy)}
         ):
             return f"`{event.actor}` speaks in a role that is not theirs"
+        # Groups begin and retire with a round, in one turn and by one actor.
+        case RoundOpened() | GroupActivated() | GroupRetired() if not (
+            may_open_rounds(event.actor, policy)
+        ):
+            return f"`{event.actor}` opens a round in no role that may"
         case RoundOpened(unlocked=unlocked) if not (
             # What was named once stays named, also under a policy without it.
             unlocked.keys() <= {*policy.vocabulary.units, *_unlocked_before(state)}
         ):
             return "it unlocks a share of a unit that the policy does not have"
-        case PlanCommitted(releases=releases) if any(
-            one not in state.releases for one in releases
-        ):
-            return "it plans a release that is not there"
-        case _:
-            return ""
+        case PlanCommitted() as body:
+            return ill_planned(body, state)
+        case body:
+            return out_of_turn(body, policy.rotation, state.planning)
 
 
 def _unlocked_before(state: State) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""What a new policy changes about how user groups take turns."""
+"""What a new policy changes about how user groups take turns, and who opens rounds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from modicum.accounting.filters.unlocking import Unlocking
 from modicum.core.exact import number_spelled
 from modicum.policy.changes.comparison import Verdict
-from modicum.policy.changes.remarks import Declared
+from modicum.policy.changes.remarks import Declared, listed
 from modicum.policy.model import Policy, Retired, RotationRule
 from modicum.release.parts import merged
 
@@ -17,8 +17,9 @@ _SUBJECT = "rotation"
 def turn_differences(old: Policy, new: Policy) -> Iterator[Declared]:
     """Yield what changed about what part of its budget a user group may have used.
 
-    More at one age and less at another is told as two changes, so that what is
-    looser is never behind what is tighter.
+    And about who may open rounds: with each, more of it is unlocked. More at one age
+    and less at another is told as two changes, so that what is looser is never behind
+    what is tighter; so it is with roles.
 
     Args:
         old: The policy that holds.
@@ -40,6 +41,28 @@ def turn_differences(old: Policy, new: Policy) -> Iterator[Declared]:
                 _SUBJECT,
                 f"retired groups: {was.retired.value} -> {now.retired.value}",
             )
+        yield from _openers(was.opened_by, now.opened_by)
+
+
+def _openers(
+    was: tuple[str, ...] | None, now: tuple[str, ...] | None
+) -> Iterator[Declared]:
+    """Yield who may open rounds now and could not, and the other way round."""
+    if was is None and now is not None:
+        text = f"rounds are opened by {' or '.join(now)} only, before by anybody"
+        yield Declared(Verdict.TIGHTER, _SUBJECT, text)
+    elif was is not None and now is None:
+        text = f"rounds are opened by anybody, before by {' or '.join(was)} only"
+        yield Declared(Verdict.LOOSER, _SUBJECT, text)
+    elif was is not None and now is not None:
+        come = [one for one in now if one not in was]
+        gone = [one for one in was if one not in now]
+        if come:
+            text = f"who may open rounds: adds {listed(come)}"
+            yield Declared(Verdict.LOOSER, _SUBJECT, text)
+        if gone:
+            text = f"who may open rounds: drops {listed(gone)}"
+            yield Declared(Verdict.TIGHTER, _SUBJECT, text)
 
 
 def _steps(was: Unlocking, now: Unlocking) -> Iterator[Declared]:
@@ -78,8 +101,9 @@ def _ages(ages: list[int]) -> str:
 
 
 def _words(rotation: RotationRule) -> str:
-    schedule = rotation.schedule
+    schedule, openers = rotation.schedule, rotation.opened_by
+    by = "" if openers is None else f", rounds opened by {' or '.join(openers)}"
     return (
         f"active {schedule.rounds}, slack {number_spelled(schedule.slack)},"
-        f" retired {rotation.retired.value}"
+        f" retired {rotation.retired.value}{by}"
     )

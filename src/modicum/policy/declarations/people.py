@@ -145,7 +145,9 @@ def _people_needed(fields: Fields, when: Predicate, roles: Roles) -> Approval:
     """Take how many people of which roles must agree."""
     need_node = fields.take("need")
     need = count(need_node, "`need`", at_least=1, at_most=APPROVERS_MAX)
-    wanted = _roles_wanted(fields.take("from"), roles)
+    wanted = read_role_names(
+        fields.take("from"), "`from`", roles, "an approval needs at least one role"
+    )
     own = fields.take_optional("requester_may_approve")
     allowed = own is not None and boolean(own, "`requester_may_approve`")
     fields.finish()
@@ -169,9 +171,22 @@ def _looks_only_at_the_release(predicate: Predicate) -> bool:
     )
 
 
-def _roles_wanted(node: Node, roles: Roles) -> tuple[str, ...]:
+def read_role_names(
+    node: Node, what: str, roles: Roles, if_none: str
+) -> tuple[str, ...]:
+    """Return the roles that a list names.
+
+    Args:
+        node: The list.
+        what: What the list is called.
+        roles: Who has which role; None if the policy does not say.
+        if_none: What is wrong if the list is empty.
+
+    Raises:
+        InputError: At the first that is not known or stands twice; if there is none.
+    """
     wanted: dict[str, Mark | None] = {}
-    for item in items(node, "`from`"):
+    for item in items(node, what):
         role = name(item, "a role")
         if role in wanted:
             raise fail(Code.DUPLICATE_NAME, f"role `{role}` stands twice", item)
@@ -185,5 +200,5 @@ def _roles_wanted(node: Node, roles: Roles) -> tuple[str, ...]:
             )
         wanted[role] = item.mark
     if not wanted:
-        raise fail(Code.MISSING_KEY, "an approval needs at least one role", node)
+        raise fail(Code.MISSING_KEY, if_none, node)
     return tuple(wanted)

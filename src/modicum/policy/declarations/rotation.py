@@ -9,16 +9,18 @@ from modicum.accounting.filters.unlocking import ROUNDS_MAX, Unlocking
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.reading import Fields, Problems, choice, count, fail, number
+from modicum.policy.declarations.people import Roles, read_role_names
 from modicum.policy.model import BasePolicy, Retired, RotationRule
 from modicum.policy.user_groups import grouped_through
 from modicum.release import Vocabulary
 
 
-def read_rotation(node: Node | None) -> RotationRule | None:
+def read_rotation(node: Node | None, roles: Roles) -> RotationRule | None:
     """Return how user groups take turns; None if they do not.
 
     Args:
         node: The `rotation` block; None if there is none.
+        roles: Who has which role; None if the policy does not say.
 
     Raises:
         InputError: With every mistake found.
@@ -27,7 +29,7 @@ def read_rotation(node: Node | None) -> RotationRule | None:
         return None
     found = Problems()
     fields = Fields(node, "`rotation`")
-    rounds, slack, retired = 1, Fraction(0), Retired.CLOSED
+    rounds, slack, retired, openers = 1, Fraction(0), Retired.CLOSED, None
     with found.guard():
         active = fields.take(
             "active", help="say for how many rounds a group is active:  active: 12"
@@ -39,10 +41,13 @@ def read_rotation(node: Node | None) -> RotationRule | None:
     rest = fields.take_optional("retired")
     with found.guard():
         retired = Retired.CLOSED if rest is None else _retired(rest)
+    named = fields.take_optional("opened_by")
+    with found.guard():
+        openers = None if named is None else _openers(named, roles)
     with found.guard():
         fields.finish()
     found.raise_any()
-    return RotationRule(Unlocking(rounds, slack), retired, node.mark)
+    return RotationRule(Unlocking(rounds, slack), retired, openers, node.mark)
 
 
 def _slack(node: Node) -> Fraction:
@@ -55,6 +60,11 @@ def _slack(node: Node) -> Fraction:
 def _retired(node: Node) -> Retired:
     words = [one.value for one in Retired]
     return Retired(choice(node, "word of `retired`", words, Code.UNKNOWN_CHOICE))
+
+
+def _openers(node: Node, roles: Roles) -> tuple[str, ...]:
+    none = "`opened_by` needs at least one role; without the key, anybody opens rounds"
+    return read_role_names(node, "`opened_by`", roles, none)
 
 
 def refuse_turns_of_nobody(

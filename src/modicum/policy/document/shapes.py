@@ -142,7 +142,9 @@ POLICY = Shape(
                 groups=_fixed(immutable=VALUE),
                 time_detail=VALUE,
             ),
-            "rotation": _fixed(active=VALUE, slack=VALUE, retired=VALUE),
+            "rotation": _fixed(
+                active=VALUE, slack=VALUE, retired=VALUE, opened_by=VALUE
+            ),
             "policies": _BASE_POLICIES,
             "extensions": Shape(
                 each=_fixed(name=VALUE, settings=_named(_SETTING, opened=True)),

@@ -243,6 +243,9 @@ def _rotation() -> Schema:
             "active": whole(1, ROUNDS_MAX, "for how many rounds a group is active"),
             "slack": slack,
             "retired": words(fates, "what becomes of what retired groups have left"),
+            "opened_by": listed(
+                name("a role"), "the roles whose people may open rounds", at_least=1
+            ),
         },
         ["active"],
         "how user groups take turns: what part of its budget each may have used",

@@ -1,4 +1,4 @@
-"""What a rotation says and does not do."""
+"""What a rotation says and does not do, and who opens its rounds."""
 
 from __future__ import annotations
 
@@ -43,4 +43,31 @@ def idle_turns(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
             " everything in it",
             rotation.mark,
             help="leave `slack` out, or let groups be active for more rounds",
+        )
+
+
+def open_turns(policy: Policy) -> Iterator[Problem]:
+    """Yield a warning if anybody may open rounds though there are roles, or nobody may.
+
+    Args:
+        policy: The policy.
+    """
+    rotation, roles = policy.rotation, policy.roles
+    if rotation is None:
+        return
+    if rotation.opened_by is None and roles:
+        yield Problem(
+            Code.NEEDS_APPROVAL,
+            "`rotation` lets anybody open rounds who can write to the ledger",
+            rotation.mark,
+            notes=("each round unlocks more of the budgets, or retires a group",),
+            help="name roles whose people may:  opened_by: [" + next(iter(roles)) + "]",
+        )
+    if rotation.opened_by is not None and roles is None:
+        yield Problem(
+            Code.NEEDS_APPROVAL,
+            "nobody may open rounds: nothing says who has a role of `opened_by`",
+            rotation.mark,
+            notes=("without a round nothing is unlocked",),
+            help="name them:  roles: {" + rotation.opened_by[0] + ": [PERSON]}",
         )

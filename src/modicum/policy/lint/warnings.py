@@ -14,7 +14,7 @@ from modicum.policy.lint.coverage import (
 )
 from modicum.policy.lint.dead_limits import loose_levels, loose_settings
 from modicum.policy.lint.divisions import idle_divisions, nobody_to_ask
-from modicum.policy.lint.turns import idle_turns
+from modicum.policy.lint.turns import idle_turns, open_turns
 from modicum.policy.model import CategoryPolicy, CustomPolicy, Extension, Policy
 from modicum.policy.predicates import All, labels_of
 from modicum.policy.rules import RuleSet
@@ -43,6 +43,7 @@ def warnings_of(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
     yield from without_limit(policy, rules)
     yield from idle_divisions(policy)
     yield from idle_turns(policy, rules)
+    yield from open_turns(policy)
     yield from nobody_to_ask(policy)
 
 

@@ -121,15 +121,20 @@ def _roles(
         raise _refused(
             f"`{person}` cannot speak about {topic.called}",
             f"the active policy does not give them {wanted}",
-            *_written_otherwise(person, policy),
+            *written_otherwise(person, policy),
         )
     if approves and heard is not None:
         _refuse_worthless(person, topic, heard)
     return roles
 
 
-def _written_otherwise(person: str, policy: Policy) -> Iterator[str]:
-    """Yield a remark if the roles name somebody, but for capitals."""
+def written_otherwise(person: str, policy: Policy) -> Iterator[str]:
+    """Yield a remark if the roles name somebody, but for capitals.
+
+    Args:
+        person: The name, as it was given.
+        policy: The policy whose roles may write it otherwise.
+    """
     for name in dict.fromkeys(
         one for each in (policy.roles or {}).values() for one in each
     ):

@@ -24,7 +24,8 @@ from modicum.workspace.bringing_in import (
     prepared,
     refuse_odd_length,
 )
-from modicum.workspace.governing.governance import active_policy, missing_approvals
+from modicum.workspace.governing.governance import active_policy
+from modicum.workspace.planning.consent import missing_consent
 from modicum.workspace.planning.plan import Asked, Plan
 from modicum.workspace.planning.rounds import must_be_open, present_round
 from modicum.workspace.ports import Clock
@@ -147,9 +148,7 @@ def _in_the_way(
     verdict = decide(entry.followed(compiled).balances, release, entry.day)
     if not verdict.allowed:
         yield f"denied by {', '.join(verdict.blocking)}"
-    heard = hearings_of_release(release, compiled.policy, state, entry.actor)
-    if missing_approvals(heard):
-        yield "people must agree to it first"
+    yield from missing_consent(release, compiled.policy, state, entry.actor)
 
 
 def _stale(plan: Plan, seq: int) -> StaleError:

@@ -9,13 +9,12 @@ from math import lcm
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger import Balances, RecordedRelease, State
-from modicum.ledger.deciding.approvals import hearings_of_release
 from modicum.planner.allocating.allocators import Allocate
 from modicum.planner.allocating.engines import EngineOf
 from modicum.planner.allocating.optimal import BestEachRound
 from modicum.planner.allocating.with_numpy import NumpyEngine
 from modicum.planner.on_ledger.planned import ON_LEDGER, Planned, plan_round
-from modicum.workspace.governing.governance import missing_approvals
+from modicum.workspace.planning.consent import missing_consent
 from modicum.workspace.planning.plan import Asked, Outcome, Plan
 from modicum.workspace.planning.requests import Request
 from modicum.workspace.planning.why_not import left_out_lines, rejected_lines
@@ -134,10 +133,7 @@ def _in_the_way(situation: Situation, release: RecordedRelease) -> Iterator[str]
             "" if same else " as another one"
         )
     policy = situation.balances.compiled.policy
-    heard = hearings_of_release(release, policy, situation.state, situation.actor)
-    for one in missing_approvals(heard):
-        people = f"{one.approval.need} of {' or '.join(one.approval.roles)}"
-        yield f"{people} must agree first: modicum release approve"
+    yield from missing_consent(release, policy, situation.state, situation.actor)
 
 
 def _known_of_better(allocate: Allocate) -> str:

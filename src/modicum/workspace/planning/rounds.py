@@ -16,6 +16,7 @@ from modicum.policy import CompiledPolicy
 from modicum.policy.model import RotationRule
 from modicum.workspace.book import Book, Entry
 from modicum.workspace.governing.governance import active_policy
+from modicum.workspace.planning.openers import refuse_others
 
 #: Shares are kept in millionths.
 _MILLION = 1_000_000
@@ -65,7 +66,8 @@ def open_round(
 
     Args:
         entry: The turn.
-        identifier: What it is called; by default `round-` and its number.
+        identifier: What it is called; by default `round-` and its number. The id of
+            the round that is open changes nothing, unless shares are given.
         unlocked: By privacy unit, what part of every budget may be used from here on,
             from 0 to 1, rounded down to a millionth; it must not fall. What is not
             named stays as it was.
@@ -74,12 +76,17 @@ def open_round(
         The round.
 
     Raises:
+        ApprovalError: If the policy lets others open rounds, and not the actor.
         ConflictError: If the id is taken, or a share falls.
         InputError: If a unit is not known, or a share is none.
         UsageError: If the ledger has no policy.
     """
     compiled = active_policy(entry.book)
+    refuse_others(entry.actor, compiled.policy)
     planning = entry.book.state.planning
+    again = present_round(entry.book, compiled)
+    if again is not None and again.id == identifier and not unlocked:
+        return again  # Whoever is not sure that it was opened may try again.
     number = len(planning.rounds) + 1
     name = identifier or f"round-{number}"
     release_id(from_python(name), "the id of a round")

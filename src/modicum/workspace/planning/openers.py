@@ -1,0 +1,37 @@
+"""Refusing people who may not open rounds."""
+
+from __future__ import annotations
+
+from modicum.core.errors import ApprovalError, Code, Problem
+from modicum.ledger.deciding.openers import may_open_rounds
+from modicum.policy import Policy
+from modicum.workspace.governing.governance import written_otherwise
+
+
+def refuse_others(person: str, policy: Policy) -> None:
+    """Refuse somebody who may not open rounds.
+
+    Args:
+        person: The actor.
+        policy: The active policy.
+
+    Raises:
+        ApprovalError: If `opened_by` names roles and they have none of them.
+    """
+    if may_open_rounds(person, policy):
+        return
+    rotation = policy.rotation
+    assert rotation is not None
+    assert rotation.opened_by is not None
+    wanted = " or ".join(rotation.opened_by)
+    raise ApprovalError(
+        Problem(
+            Code.NEEDS_APPROVAL,
+            f"`{person}` cannot open a round: that takes {wanted}",
+            notes=(
+                f"the active policy does not give them {wanted}",
+                *written_otherwise(person, policy),
+            ),
+            help="`opened_by` of `rotation` and `roles` of the policy say who may",
+        )
+    )
