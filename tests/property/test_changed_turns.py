@@ -36,11 +36,12 @@ def some_rotation(rng: random.Random) -> str:
 def share_at(rule: RotationRule | None, age: int | None) -> Fraction:
     """Return what a group of an age may have used; of a retired one, without an age.
 
-    Step by step: an early step is larger by the slack, a late one smaller.
+    Who had all its turns has retired, too, whoever let it stay. Step by step: an early
+    step is larger by the slack, a late one smaller.
     """
     if rule is None:
         return Fraction(1)
-    if age is None:
+    if age is None or age > rule.schedule.rounds:
         return Fraction(rule.retired is Retired.FIRST_COME)
     rounds, slack = rule.schedule.rounds, rule.schedule.slack
     unlocked = Fraction(0)

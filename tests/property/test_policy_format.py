@@ -229,6 +229,8 @@ rotations = st.builds(
         optional={
             "slack": st.decimals(0, 1, places=5),
             "retired": st.sampled_from(["first-come", "closed"]),
+            # Of the roles above; without any, nobody is asked which there are.
+            "opened_by": st.sampled_from([["officer"], ["no", "officer"]]),
         },
     ),
 )

@@ -229,6 +229,38 @@ def test_a_broken_bundle_leaves_with_6_and_another_file_with_4(folder: Path) -> 
     run("audit", "report", "bundle", exit_code=2)  # Neither a file nor JSON.
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("audit", "export"),
+        ("audit", "report"),
+        ("audit", "registry"),
+        ("ledger", "checkpoint", "--key", "key.pem"),
+    ],
+)
+@pytest.mark.parametrize("name", ["ledger.db", "link", "other.db"])
+def test_nothing_is_written_over_a_ledger(
+    command: tuple[str, ...], name: str, folder: Path
+) -> None:
+    (folder / "link").symlink_to(folder / "ledger.db")
+    with closing(sqlite3.connect(folder / "other.db")) as connection, connection:
+        connection.execute("CREATE TABLE notes (note TEXT)")
+    before = (folder / "other.db").read_bytes()
+    said = document(*command, "-o", name, exit_code=2)["error"]
+    assert said["code"] == "MOD708"
+    assert said["help"] == "choose another name"
+    assert (folder / "other.db").read_bytes() == before
+    assert (folder / "link").is_symlink()
+    run("ledger", "verify")
+
+
+def test_what_is_no_database_is_written_over(folder: Path) -> None:
+    for content in (b"", b"SQLite format 3", b"an older bundle"):
+        (folder / "bundle").write_bytes(content)
+        run("audit", "export", "-o", "bundle")
+        run("audit", "verify", "bundle")
+
+
 def test_a_statement_is_written_about_a_ledger_or_a_bundle(folder: Path) -> None:
     run("audit", "export", "-o", "bundle")
     said = run("audit", "report", "bundle", "-o", "statement.html")

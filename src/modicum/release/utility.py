@@ -5,12 +5,14 @@ It is no part of what is described: two releases that differ in it are the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import TypeAlias
 
 from modicum.core.document import Entries, Items, Node, Scalar, from_python
 from modicum.core.errors import Code
+from modicum.core.exact import number_text
 from modicum.core.fields import Fields
 from modicum.core.reading import Problems, fail, number, refuse_nothing
 from modicum.release.describe import ReleaseDraft
@@ -25,6 +27,13 @@ UTILITY = "utility"
 UTILITY_USUAL = Fraction(1)
 #: A larger one is refused.
 UTILITY_MAX = 10**9
+#: So is one of more digits before the point or after it, or above or below the line
+#: of a fraction: a plan holds it exactly, as text.
+DIGITS_MAX = 40
+_EXACT = re.compile(
+    rf"\d{{1,{DIGITS_MAX}}}([./]\d{{1,{DIGITS_MAX}}})?",
+    re.ASCII,
+)
 
 
 def stated_utility(release: Description, vocabulary: Vocabulary) -> Node | None:
@@ -56,7 +65,8 @@ def read_utility(node: Node) -> Fraction:
         node: The number.
 
     Raises:
-        InputError: If it is no number from 0 to `UTILITY_MAX`.
+        InputError: If it is no number from 0 to `UTILITY_MAX`, or has more than
+            `DIGITS_MAX` digits.
     """
     what = f"`{UTILITY}`"
     refuse_nothing(node, what)
@@ -68,7 +78,34 @@ def read_utility(node: Node) -> Fraction:
             f"{what} must lie between 0 and {UTILITY_MAX}, got {shown}",
             node,
         )
+    if not _is_brief(value):
+        raise fail(
+            Code.OUT_OF_RANGE,
+            f"{what} must be a number of fewer digits",
+            node,
+            notes=(f"at most {DIGITS_MAX} on each side of the point, written in full",),
+        )
     return value
+
+
+def exact_utility(text: str) -> Fraction | None:
+    """Return the utility that a plan holds as text; None if it can hold no such text.
+
+    Args:
+        text: The text, as `number_text` writes it.
+    """
+    if not _EXACT.fullmatch(text):
+        return None
+    try:
+        return Fraction(text)
+    except ZeroDivisionError:
+        return None
+
+
+def _is_brief(value: Fraction) -> bool:
+    """Return whether a plan can hold a number; a longer one is not even written."""
+    few = value.denominator <= 10**DIGITS_MAX
+    return few and _EXACT.fullmatch(number_text(value)) is not None
 
 
 def check_utility(fields: Fields, vocabulary: Vocabulary, found: Problems) -> None:

@@ -153,12 +153,17 @@ def _cell(rows: Any, column: str, place: int, source: str) -> object:
         InputError: If it is longer than a line may be.
     """
     scalar = rows.column(column)[place]
-    if scalar.is_valid and hasattr(scalar, "as_buffer"):  # Before it is copied.
-        if scalar.as_buffer().size > LINE_BYTES_MAX:
-            most = f"`{column}` has more than {LINE_BYTES_MAX} bytes"
-            raise _of_row(Code.TOO_LARGE, most, source)
+    # A text is measured before it is copied.
+    size = scalar.as_buffer().size if _has_bytes(scalar) else 0
+    if size > LINE_BYTES_MAX:
+        most = f"`{column}` has more than {LINE_BYTES_MAX} bytes"
+        raise _of_row(Code.TOO_LARGE, most, source)
     value: object = scalar.as_py()
     return value
+
+
+def _has_bytes(scalar: Any) -> bool:
+    return bool(scalar.is_valid) and hasattr(scalar, "as_buffer")
 
 
 def _utility(rows: Any, place: int, source: str) -> Node | None:

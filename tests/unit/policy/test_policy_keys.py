@@ -51,7 +51,12 @@ POLICY: dict[str, Any] = {
         "groups": {"immutable": ["user"]},
         "time_detail": {"day": 62},
     },
-    "rotation": {"active": 12, "slack": 0.4, "retired": "first-come"},
+    "rotation": {
+        "active": 12,
+        "slack": 0.4,
+        "retired": "first-come",
+        "opened_by": ["officer"],
+    },
     "policies": [
         {"name": "all", "when": "true", "unit": "user", "budget": {"eps": 2}},
         {

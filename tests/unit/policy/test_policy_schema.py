@@ -55,6 +55,8 @@ BEYOND_A_SCHEMA = {
     "need-more-people-than-there-are": "people are counted",
     "population-empty-range": "one number is compared with another",
     "rotation-of-nobody": "it depends on other sections",
+    "rotation-opened-by-twice": "roles are told apart",
+    "rotation-opened-by-unknown-role": "a name that the file declares",
     "rotation-without-groups": "it depends on another section",
     "release-groups-without-groups": "it depends on the policy",
     "release-period-that-never-was": "the schema has no calendar",

@@ -366,10 +366,39 @@ def test_groups_begin_and_cease_to_take_turns() -> None:
             "{active: 12}",
             "{active: 13}",
             [
+                # At age 13, a group had retired, and has its last turn now.
+                (
+                    Verdict.LOOSER,
+                    "active 12 -> 13: more is unlocked at age 13",
+                ),
+                (
+                    Verdict.TIGHTER,
+                    "active 12 -> 13: less is unlocked at ages 1 to 12",
+                ),
+            ],
+        ),
+        (
+            "{active: 12, retired: first-come}",
+            "{active: 13, retired: first-come}",
+            [
                 (
                     Verdict.TIGHTER,
                     "active 12 -> 13: less is unlocked at ages 1 to 12",
                 )
+            ],
+        ),
+        (
+            "{active: 13}",
+            "{active: 12}",
+            [
+                (
+                    Verdict.LOOSER,
+                    "active 13 -> 12: more is unlocked at ages 1 to 12",
+                ),
+                (
+                    Verdict.TIGHTER,
+                    "active 13 -> 12: less is unlocked at age 13",
+                ),
             ],
         ),
         (
@@ -387,9 +416,13 @@ def test_groups_begin_and_cease_to_take_turns() -> None:
             "{active: 5, slack: 1}",
             [
                 (
+                    Verdict.LOOSER,
+                    "active 2 -> 5, slack 0 -> 1: more is unlocked at ages 3 to 5",
+                ),
+                (
                     Verdict.TIGHTER,
                     "active 2 -> 5, slack 0 -> 1: less is unlocked at ages 1 to 2",
-                )
+                ),
             ],
         ),
         (
@@ -413,7 +446,8 @@ def test_groups_begin_and_cease_to_take_turns() -> None:
             [
                 (
                     Verdict.LOOSER,
-                    "active 4 -> 6, slack 0 -> 1: more is unlocked at ages 1 to 3",
+                    "active 4 -> 6, slack 0 -> 1: more is unlocked at"
+                    " ages 1 to 3, 5 to 6",
                 )
             ],
         ),
@@ -423,7 +457,8 @@ def test_groups_begin_and_cease_to_take_turns() -> None:
             [
                 (
                     Verdict.LOOSER,
-                    "active 9 -> 10, slack 0 -> 0.5: more is unlocked at ages 1 to 8",
+                    "active 9 -> 10, slack 0 -> 0.5: more is unlocked at"
+                    " ages 1 to 8, 10",
                 ),
                 (
                     Verdict.TIGHTER,

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 import modicum as mo
+from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError
 from modicum.core.exact import number_text
 from modicum.core.yaml_reader import read_document
@@ -25,7 +26,13 @@ from modicum.release import (
     parse_release,
     read_and_price,
 )
-from modicum.release.utility import UTILITY_MAX, read_utility, stated_utility
+from modicum.release.utility import (
+    DIGITS_MAX,
+    UTILITY_MAX,
+    exact_utility,
+    read_utility,
+    stated_utility,
+)
 
 WORDS = Vocabulary(frozenset({"age"}), {}, ("user",), "add-remove")
 LABELED = Vocabulary(
@@ -140,3 +147,83 @@ def test_the_schema_knows_it(vocabulary: Vocabulary | None) -> None:
     labels = Draft202012Validator(release_schema(LABELED))
     assert labels.is_valid(RELEASE | {"utility": "low"})
     assert not labels.is_valid(RELEASE | {"utility": 3})
+
+
+# --- what a plan can hold -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "written", ["1e-40", f"0.{'1' * 40}", "1e9", "999999999." + "9" * 40, "0e400"]
+)
+def test_a_utility_of_so_many_digits_is_exact(written: str) -> None:
+    found = utility_in(with_utility(written))
+    assert found == Fraction(written)
+    assert exact_utility(number_text(found)) == found
+
+
+@pytest.mark.parametrize(
+    "written", ["1e-41", "1e-50", f"0.{'1' * 41}", "1e-400", "0.5e-40"]
+)
+def test_a_utility_of_more_digits_is_refused_where_it_stands(written: str) -> None:
+    node = read_document(with_utility(written), "release.yaml")
+    with pytest.raises(InputError) as caught:
+        parse_release(node, WORDS)
+    (problem,) = caught.value.problems
+    assert problem.code is Code.OUT_OF_RANGE
+    assert problem.mark is not None
+    assert "`utility` must be a number of fewer digits" in problem.message
+    assert "at most 40" in problem.notes[0]
+
+
+@pytest.mark.parametrize(
+    "utility",
+    [
+        Fraction(1, 10**41),
+        Fraction(1, 2**41),
+        Fraction(1, 2**14_000),
+        Fraction(1, 3**90),
+        Fraction(10**45, 3 * 10**39 + 1),
+        5e-324,
+        Decimal("1e-41"),
+    ],
+)
+def test_a_long_number_from_python_is_refused_alike(utility: object) -> None:
+    with pytest.raises(InputError, match=r"fewer digits|too many digits"):
+        read_and_price(RELEASE | {"utility": utility}, WORDS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1/0", "1/00", "", "-1", "1e5", "1.", ".5", "1/2/3", "1.5/2", "\u0661", "1\n"],
+)
+def test_what_no_plan_holds(text: str) -> None:
+    assert exact_utility(text) is None
+
+
+@given(
+    st.fractions(0, UTILITY_MAX)
+    | st.floats(0, UTILITY_MAX).map(lambda one: Fraction(str(one)))
+    | st.builds(
+        Fraction,
+        st.integers(0, 10**43),
+        st.integers(1, 10**43),
+    )
+    | st.builds(
+        lambda top, twos, fives: Fraction(top, 2**twos * 5**fives),
+        st.integers(0, 10**9),
+        st.integers(0, 140),
+        st.integers(0, 60),
+    )
+)
+@settings(max_examples=examples(300), deadline=None)
+def test_what_is_accepted_can_be_written_and_read_again(utility: Fraction) -> None:
+    text = number_text(utility)
+    # The oracle: the digits of each part, counted.
+    parts = text.replace("/", ".").split(".")
+    fits = utility <= UTILITY_MAX and all(len(one) <= DIGITS_MAX for one in parts)
+    try:
+        accepted = read_utility(from_python(utility)) == utility
+    except InputError:
+        accepted = False
+    assert accepted is fits
+    assert (exact_utility(text) == utility) or not fits

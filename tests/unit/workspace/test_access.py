@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from samples.small import NOON, compiled, workspace
@@ -226,6 +226,28 @@ def test_sql_is_a_predicate_for_each_grant(tmp_path: Path) -> None:
     assert "-- requester: ann -- \u00fc" in lines
 
 
+def test_sql_warns_of_what_it_cannot_see_to(tmp_path: Path) -> None:
+    ws = begun(tmp_path)
+    ws.submit(described("r-1", **PART))
+    ws.submit(described("r-2", attributes=["diagnosis"], contribution_bound={}))
+    remark = '-- "patient_id" is none of the columns: who reads only these cannot'
+    lines = list(sql_filters(exported(ws, "r-1")))
+    assert any("ANSI_QUOTES" in one and "EVERY ROW" in one for one in lines)
+    assert sum(one.startswith(remark) for one in lines) == 1
+    assert not any(
+        "none of the columns" in one for one in sql_filters(exported(ws, "r-2"))
+    )
+    called = exported_access(
+        ws, Wanted(("r-1",)), Columns(named={"diagnosis": "patient_id"})
+    )
+    assert not any("none of the columns" in one for one in sql_filters(called))
+    assert all(one.startswith(("--", "WHERE ")) for one in lines)
+    ws.start("r-1")
+    policies = list(postgresql_policies(exported(ws, "r-1"), "visits"))
+    assert sum(one.startswith(remark) for one in policies) == 1
+    assert not any("ANSI_QUOTES" in one for one in policies)
+
+
 def test_columns_are_called_as_they_are_in_the_table(tmp_path: Path) -> None:
     ws = begun(tmp_path)
     ws.submit(described("r-1", **PART))
@@ -350,6 +372,74 @@ def test_a_policy_that_changes_nothing_about_the_words_changes_no_grant(
     ws.governance.activate(changed("rho: 10", "rho: 9"), reason="less")
     after = only(exported(workspace(tmp_path, policy=None), "old"))
     assert after == before
+
+
+UNITS = "patient: {id: patient_id}"
+DAYS = "{id: patient_id, time: {column: seen_at, period: day}, within: patient}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "unit"),
+    [
+        (UNITS, "patient: {id: account_id}", "patient"),
+        (UNITS, "patient: {id: patient_id, neighbors: any-change}", "patient"),
+        (DAYS, DAYS.replace("period: day", "period: month"), "patient-day"),
+        (DAYS, DAYS.replace("seen_at", "loaded_at"), "patient-day"),
+    ],
+)
+def test_a_unit_that_is_another_one_by_now_bounds_nobody(
+    before: str, after: str, unit: str, tmp_path: Path
+) -> None:
+    # Of a unit like patient-day only the charge tells: nothing is bounded by it.
+    begun(tmp_path).submit(described("old"))
+    ws = workspace(tmp_path, policy=None)
+    ws.start("old")
+    assert exported(ws, "old").grants
+    ws.governance.activate(changed(before, after), reason="another unit")
+    ws = workspace(tmp_path, policy=None)
+    (problem,) = refused(ws, "old").problems
+    assert problem.code is Code.POLICY_CONFLICT
+    assert problem.notes == (f"the unit `{unit}` was another one when it was charged",)
+    ws.submit(described("new"))
+    assert exported(ws, "new").grants
+    # What was changed back was another one meanwhile.
+    ws.governance.activate(compiled(POLICY), reason="as before")
+    assert refused(workspace(tmp_path, policy=None), "old").code is (
+        Code.POLICY_CONFLICT
+    )
+
+
+class Was(NamedTuple):
+    """A policy that held, of which nothing is known but its text."""
+
+    text: str
+    seq: int
+
+
+@pytest.mark.parametrize(
+    ("texts", "granted"),
+    [
+        ((POLICY,), True),
+        ((POLICY, POLICY), True),
+        (("modicum: policy/v0",), True),  # It is the only one: nothing changed.
+        (("modicum: policy/v0", POLICY), False),
+        ((POLICY, "modicum: policy/v0", POLICY), False),
+        ((POLICY, POLICY.replace("rho: 10", "rho: 9")), True),
+        ((POLICY, POLICY.replace(UNITS, "patient: {id: x}")), False),
+    ],
+)
+def test_units_are_compared_through_all_policies(
+    texts: tuple[str, ...], granted: bool
+) -> None:
+    policies = [Was(text, 3 * place) for place, text in enumerate(texts)]
+    granting = Granting(VOCABULARY, policies, Columns())
+    one = mechanism(contribution_bound={"patient": 4})
+    standing = Standing("r", "0" * 64, ReleaseStatus.STARTED, "", 2, 700_000)
+    if granted:
+        assert granting.grants(standing, recorded("r", one))
+        return
+    with pytest.raises(InputError, match="words that mean something else"):
+        granting.grants(standing, recorded("r", one))
 
 
 VOCABULARY = compiled(POLICY).policy.vocabulary

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from budget import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from samples import small
 
 from modicum.core.document import from_python
@@ -22,8 +27,10 @@ from modicum.core.errors import (
 )
 from modicum.planner.on_ledger.planned import ON_LEDGER
 from modicum.policy.compile import compile_text
+from modicum.release.utility import UTILITY_MAX
+from modicum.shell.clock import FixedClock
 from modicum.workspace import Workspace
-from modicum.workspace.planning.plan import Outcome, Plan, read_plan
+from modicum.workspace.planning.plan import Asked, Outcome, Plan, read_plan
 from modicum.workspace.planning.requests import Handed, Request, read_request
 
 POLICY = """
@@ -71,9 +78,7 @@ def described(
 def requests(*releases: dict[str, Any]) -> list[Request]:
     compiled = compile_text(POLICY.encode(), "policy.yaml")
     return [
-        read_request(
-            Handed(one["release"], None, lambda one=one: from_python(one)), compiled
-        )
+        read_request(Handed(one["release"], None, partial(from_python, one)), compiled)
         for one in releases
     ]
 
@@ -197,6 +202,38 @@ def test_a_plan_that_was_written_is_read_again(tmp_path: Path) -> None:
     assert ws.rounds.commit(again).releases == plan.accepted
 
 
+UTILITIES = st.fractions(0, UTILITY_MAX) | st.builds(
+    lambda digits, places: Fraction(digits, 10**places),
+    st.integers(0, 10**42),
+    st.integers(0, 60),
+)
+
+
+@given(st.lists(UTILITIES, min_size=1, max_size=4))
+@settings(max_examples=examples(60), deadline=None)
+def test_whatever_utility_is_accepted_is_read_again(utilities: list[Fraction]) -> None:
+    asked = []
+    for place, one in enumerate(utilities):
+        release = described(f"r-{place}", "0.1") | {"utility": one}
+        with suppress(InputError):
+            asked += requests(release)
+    plan = Plan(
+        round="round-1",
+        policy="0" * 64,
+        seq=3,
+        head="0" * 64,
+        solver="greedy",
+        remark="-",
+        accepted=(),
+        asked=tuple(
+            Asked(one.release.id, "0" * 64, one.utility, Outcome.LEFT_OUT, ("no",))
+            for one in asked
+        ),
+    )
+    assert read_plan(written(plan)) == plan
+    assert read_plan(plan.to_dict()) == plan
+
+
 @pytest.mark.spec("PLAN-12")
 @pytest.mark.parametrize(
     "change",
@@ -285,7 +322,7 @@ def test_a_plan_holds_for_the_entry_that_it_was_made_on(tmp_path: Path) -> None:
 
 @pytest.mark.spec("PLAN-13")
 def test_what_ran_out_meanwhile_only_makes_room(tmp_path: Path) -> None:
-    clock = small.FixedClock(small.NOON)
+    clock = FixedClock(small.NOON)
     ws = small.workspace(tmp_path, policy=POLICY, clock=clock)
     ws.init()
     ws.rounds.open()

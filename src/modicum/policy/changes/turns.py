@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
-from modicum.accounting.filters.unlocking import Unlocking
 from modicum.core.exact import number_spelled
 from modicum.policy.changes.comparison import Verdict
 from modicum.policy.changes.remarks import Declared, listed
@@ -33,7 +33,7 @@ def turn_differences(old: Policy, new: Policy) -> Iterator[Declared]:
         text = "is removed: everything is unlocked at once"
         yield Declared(Verdict.LOOSER, _SUBJECT, text)
     elif was is not None and now is not None:
-        yield from _steps(was.schedule, now.schedule)
+        yield from _steps(was, now)
         if was.retired is not now.retired:
             looser = now.retired is Retired.FIRST_COME
             yield Declared(
@@ -65,8 +65,9 @@ def _openers(
             yield Declared(Verdict.TIGHTER, _SUBJECT, text)
 
 
-def _steps(was: Unlocking, now: Unlocking) -> Iterator[Declared]:
+def _steps(old: RotationRule, new: RotationRule) -> Iterator[Declared]:
     """Yield at which ages more is unlocked than before, and at which ages less."""
+    was, now = old.schedule, new.schedule
     if was == now:
         return
     step = ", ".join(
@@ -77,10 +78,10 @@ def _steps(was: Unlocking, now: Unlocking) -> Iterator[Declared]:
         )
         if before != after
     )
-    # From the longer of the two lives on, everything is unlocked under both.
-    ages = range(1, max(was.rounds, now.rounds))
-    more = [age for age in ages if now.share(age) > was.share(age)]
-    less = [age for age in ages if now.share(age) < was.share(age)]
+    # Older groups are retired under both, which is told apart.
+    ages = range(1, max(was.rounds, now.rounds) + 1)
+    more = [age for age in ages if _unlocked(new, age) > _unlocked(old, age)]
+    less = [age for age in ages if _unlocked(new, age) < _unlocked(old, age)]
     if more:
         text = f"{step}: more is unlocked at {_ages(more)}"
         yield Declared(Verdict.LOOSER, _SUBJECT, text)
@@ -90,6 +91,13 @@ def _steps(was: Unlocking, now: Unlocking) -> Iterator[Declared]:
     if not more and not less:
         text = f"{step}: as much is unlocked at every age"
         yield Declared(Verdict.SAME, _SUBJECT, text)
+
+
+def _unlocked(rotation: RotationRule, age: int) -> Fraction:
+    """Return what a group of an age may have used: who had all turns has retired."""
+    if age > rotation.schedule.rounds:
+        return Fraction(rotation.retired is Retired.FIRST_COME)
+    return rotation.schedule.share(age)
 
 
 def _ages(ages: list[int]) -> str:

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from modicum.core.errors import Code, Problem, UsageError
 
+#: How every database of SQLite begins.
+_SQLITE = b"SQLite format 3\0"
+
 
 def write_whole(path: str | Path, pieces: Iterable[bytes]) -> None:
     """Write a file from pieces; who reads it finds the old one or all of the new one.
@@ -18,9 +21,10 @@ def write_whole(path: str | Path, pieces: Iterable[bytes]) -> None:
         pieces: Its contents, in order. If one cannot be had, nothing is written.
 
     Raises:
-        UsageError: If the file cannot be written.
+        UsageError: If the file cannot be written, or a database is there.
     """
     target = Path(path).resolve()  # A link stays a link.
+    _refuse_database(path, target)
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
@@ -38,6 +42,25 @@ def write_whole(path: str | Path, pieces: Iterable[bytes]) -> None:
         raise _unwritable(path, error) from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _refuse_database(path: str | Path, target: Path) -> None:
+    """Refuse to write over a file of SQLite: it may be a ledger, which is not lost."""
+    try:
+        if not target.is_file():  # Nothing is there, or nothing that is replaced.
+            return
+        with target.open("rb") as file:
+            begins = file.read(len(_SQLITE))
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    if begins == _SQLITE:
+        raise UsageError(
+            Problem(
+                Code.ALREADY_EXISTS,
+                f"{path} is there, and is a database: maybe a ledger",
+                help="choose another name",
+            )
+        )
 
 
 def _mode(target: Path) -> int:

@@ -17,6 +17,7 @@ from modicum.ledger import RecordedRelease, ReleaseStatus, Standing
 from modicum.ledger.following.retelling import Held, Retelling
 from modicum.ledger.log.recorded import RecordedMechanism
 from modicum.policy.past_populations import population_of
+from modicum.policy.past_units import units_of
 from modicum.release import Vocabulary
 from modicum.workspace.planning.access_rows import Columns, RowFilter, row_filter
 
@@ -165,24 +166,68 @@ class Granting:
         return bounds
 
     def _refuse_other_words(self, standing: Standing, release: RecordedRelease) -> None:
-        """Refuse what would select other rows, because a policy changed its words."""
+        """Refuse what would select other rows, or bound other people's, by now.
+
+        A policy that was activated since may have changed what its words mean.
+        """
         later = [one for one in self._policies if one.seq > standing.seq]
         held = self._policies[: len(self._policies) - len(later)][-1:]
-        clocks = {population_of(one.text).clocks for one in (*held, *later)}
+        since = [one.text for one in (*held, *later)]
+        clocks = {population_of(text).clocks for text in since}
         told = self._retelling.release(release, standing.seq)
         for then, now in zip(release.mechanisms, told.mechanisms, strict=True):
             moved = then.part.periods is not None and len(clocks) > 1
             if moved or then.part.where != now.part.where:
-                raise InputError(
-                    Problem(
-                        Code.POLICY_CONFLICT,
-                        f"release `{release.id}` was told in words that mean something"
-                        " else under the active policy",
-                        notes=("the rows that it was charged for cannot be selected",),
-                        help="submit it again under a new id, and void this one if it"
-                        " was not started",
-                    )
-                )
+                note = "the rows that it was charged for cannot be selected"
+                raise _other_words(release, note)
+            unit = _changed_unit(_units(then), since)
+            if unit is not None:
+                note = f"the unit `{unit}` was another one when it was charged"
+                raise _other_words(release, note)
+
+
+def _units(one: RecordedMechanism) -> list[str]:
+    """Return the units that a mechanism was charged for, bounded by or sampled from."""
+    bounds = one.description.get("contribution_bound")
+    sampling = one.description.get("sampling")
+    drawn = sampling.get("unit") if isinstance(sampling, Mapping) else None
+    return sorted(
+        {
+            *one.losses,
+            *(bounds if isinstance(bounds, Mapping) else ()),
+            *([drawn] if isinstance(drawn, str) else ()),
+        }
+    )
+
+
+def _changed_unit(units: Sequence[str], texts: Sequence[str]) -> str | None:
+    """Return a unit that is not the same in all policies that have it.
+
+    Args:
+        units: The units that matter.
+        texts: The policies. One agrees with itself, also if it cannot be read any
+            more; of one among others that cannot be read nobody knows what it said.
+    """
+    known = [units_of(text) for text in dict.fromkeys(texts)]
+    readable = [one for one in known if one is not None]
+    for unit in units if len(known) > 1 else ():
+        said = {one[unit] for one in readable if unit in one}
+        if len(said) > 1 or len(readable) < len(known):
+            return unit
+    return None
+
+
+def _other_words(release: RecordedRelease, note: str) -> InputError:
+    return InputError(
+        Problem(
+            Code.POLICY_CONFLICT,
+            f"release `{release.id}` was told in words that mean something else under"
+            " the active policy",
+            notes=(note,),
+            help="submit it again under a new id, and void this one if it was not"
+            " started",
+        )
+    )
 
 
 def no_access(standing: Standing) -> ConflictError:

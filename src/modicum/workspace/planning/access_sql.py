@@ -28,6 +28,11 @@ from modicum.workspace.planning.access_rows import (
 
 #: What is true of every row, in every database.
 _TRUE = "1 = 1"
+#: What nobody sees who runs it: there, a text is compared, and not the column.
+_QUOTES = (
+    "WARNING: MySQL and MariaDB take names in double quotes for texts unless their mode"
+    " is ANSI_QUOTES; without it a predicate may be TRUE FOR EVERY ROW"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,7 @@ def sql_filters(access: Access) -> Iterator[str]:
         InputError: If a grant is about a sample, which no predicate draws.
     """
     yield from heading(access)
+    yield _comment(_QUOTES)
     for grant in access.grants:
         yield "--"
         yield from about_grant(grant)
@@ -112,6 +118,11 @@ def about_grant(grant: Grant) -> Iterator[str]:
             f"at most {bound.most} contributions of one {unit},"
             f" as {quoted_name(bound.column)} tells them apart"
         )
+        if bound.column not in grant.columns:
+            yield _comment(
+                f"{quoted_name(bound.column)} is none of the columns: who reads only"
+                " these cannot keep that bound"
+            )
     if standing.expires_at:
         yield _comment(f"nothing is read before its start, by {standing.expires_at}")
 

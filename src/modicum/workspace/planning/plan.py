@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -23,12 +22,12 @@ from modicum.core.reading import (
     take_format,
     text,
 )
+from modicum.release.utility import exact_utility
 
 FORMAT = "modicum-plan/1"
 #: A longer description of one release is refused.
 _TEXT_MAX = 4_000_000
 _SEQ_MAX = 10**15
-_EXACT = re.compile(r"\d{1,40}(\.\d{1,40}|/[1-9]\d{0,40})?", re.ASCII)
 
 
 class Outcome(Enum):
@@ -246,10 +245,11 @@ def _read_asked(node: Node) -> Asked:
 
 def _utility(node: Node) -> Fraction:
     written = line(node, "`utility`")
-    if not _EXACT.fullmatch(written):
+    found = exact_utility(written)
+    if found is None:
         message = f"`utility` must be an exact number as text, got `{written[:60]}`"
         raise fail(Code.NOT_A_NUMBER, message, node)
-    return Fraction(written)
+    return found
 
 
 def _outcome(node: Node) -> Outcome:
