@@ -35,7 +35,7 @@ REQUESTS = (
     ("small", "0.2", 4, "audience: staff"),
     ("other", "0.25", 4, "audience: staff"),
     ("later", "0.1", 9, "audience: staff"),
-    ("portal", "0.001", 1, "audience: public"),
+    ("portal", "0.001", 1, "audience: public\nrequester: ann"),
 )
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 SOLVERS = "fcfs dpf dpf-weighted dpf-remaining dpf-weighted-remaining dpk guided ilp"
@@ -161,8 +161,11 @@ def test_what_is_no_share_is_refused(folder: Path, given: str, exit_code: int) -
 
 
 def test_ids_of_rounds_and_falling_shares_are_refused(folder: Path) -> None:
-    plan("open", "half", "--unlock", "patient=0.5")
-    assert mistake("open", "half", exit_code=4) == "MOD703"
+    opened = plan("open", "half", "--unlock", "patient=0.5")
+    assert plan("open", "half") == opened  # Who is not sure may try again.
+    again = ("open", "half", "--unlock", "patient=0.6")
+    assert mistake(*again, exit_code=4) == "MOD703"
+    assert mistake("open", "round-3", exit_code=4) == "MOD703"
     assert mistake("open", "--unlock", "patient=0.4", exit_code=4) == "MOD703"
     assert mistake("open", "\x1b[31mred", exit_code=4) == "MOD002"
     assert mistake("open", "two words", exit_code=4) == "MOD107"
