@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from modicum.cli.exits import Exit
 from modicum.cli.main import app
+from modicum.workspace.planning.plan import Plan
 
 ASKED = """
 release: asked
@@ -64,6 +65,12 @@ COMMANDS = (
     ("policy", "simulate", "policy.yaml"),
     ("policy", "diff", "active", "policy.yaml"),
     ("policy", "explain", "policy.yaml", "all"),
+    ("plan", "open"),
+    ("plan", "run", "asked.yaml"),
+    ("plan", "show"),
+    ("plan", "commit", "plan.json"),
+    ("plan", "remainder"),
+    ("plan", "export-access", "--release", "asked"),
 )
 MISSING, OTHER = ("MOD701", Exit.USAGE), ("MOD707", Exit.BROKEN)
 #: What is given as the ledger, what is said, and with which code.
@@ -92,6 +99,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "policy.yaml").write_text(text)
     (tmp_path / "asked.yaml").write_text(ASKED)
     (tmp_path / "told.yaml").write_text(DISCLOSED)
+    plan = Plan("one", "0" * 64, 1, "0" * 64, "dpk", "", (), ())
+    (tmp_path / "plan.json").write_text(json.dumps(plan.to_dict()))
     (tmp_path / "text.txt").write_text("These are words.\n" * 20)
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
@@ -108,7 +117,9 @@ def test_every_command_says_what_is_wrong(ledger: str, folder: Path) -> None:
     words, code, exit_code = GIVEN[ledger]
     before = files(folder)
     for command in COMMANDS if ledger in ("folder", "text.txt") else COMMANDS[::6]:
-        result = CliRunner().invoke(app, [*command, "--ledger", ledger, "--json"])
+        # What is exported as JSON anyway has no such option.
+        as_json = () if "export-access" in command else ("--json",)
+        result = CliRunner().invoke(app, [*command, "--ledger", ledger, *as_json])
         assert result.exit_code == exit_code, (command, result.output)
         error = json.loads(result.stdout)["error"]
         assert (error["code"], words in error["message"]) == (code, True), command

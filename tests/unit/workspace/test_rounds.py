@@ -23,7 +23,7 @@ from modicum.ledger.log.events import (
     GroupRetired,
     PlanCommitted,
 )
-from modicum.workspace import Workspace
+from modicum.workspace import Decision, Workspace
 
 TURNS = """
 modicum: policy/v1
@@ -52,6 +52,11 @@ def asks(name: str, rho: float, groups: list[object], **more: object) -> dict[st
     return {"release": name, "groups": groups, **more, "mechanisms": [one]}
 
 
+def losses_of(decision: Decision) -> list[dict[str, Any]]:
+    found: Any = decision.to_dict()["losses"]
+    return list(found)
+
+
 def code(error: pytest.ExceptionInfo[ModicumError]) -> Code:
     return error.value.problems[0].code
 
@@ -62,7 +67,7 @@ def test_a_group_may_use_more_in_every_round(tmp_path: Path) -> None:
     limits = []
     for _ in range(5):
         decision = ws.check(asks("r", 0.001, [1]))
-        (loss,) = [one for one in decision.to_dict()["losses"] if one["rule"] == "all"]
+        (loss,) = [one for one in losses_of(decision) if one["rule"] == "all"]
         limits.append((loss["limit"], loss["unlocked"], decision.allowed))
         ws.rounds.open()
     assert limits == [
@@ -95,9 +100,7 @@ def test_what_reads_several_groups_is_held_to_the_one_of_which_least_is_unlocked
     del everybody["groups"]
     assert not ws.check(everybody).allowed
     # Visits are divided into no groups: their rule is not unlocked step by step.
-    shares = {
-        one["rule"]: one["unlocked"] for one in ws.check(everybody).to_dict()["losses"]
-    }
+    shares = {one["rule"]: one["unlocked"] for one in losses_of(ws.check(everybody))}
     assert shares == {"all": 0, "visits": 1}
 
 
@@ -114,8 +117,7 @@ def test_units_are_unlocked_by_hand(tmp_path: Path) -> None:
     ws.rounds.open(unlocked={"visit": Fraction(1, 3)})
     assert not ws.check(asks("r", 4, [1])).allowed
     found = {
-        one["rule"]: one["unlocked"]
-        for one in ws.check(asks("r", 0.1, [1])).to_dict()["losses"]
+        one["rule"]: one["unlocked"] for one in losses_of(ws.check(asks("r", 0.1, [1])))
     }
     assert found == {"all": pytest.approx(7 / 15), "visits": 0.333333}
     opened = ws.rounds.open("second")  # What is not named stays as it was.
