@@ -19,13 +19,15 @@ from modicum.core.canonical import Plain, encode
 from modicum.core.document import Entries, Items, Kind, Node, Scalar
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import number_spelled
+from modicum.release.heading import Inherited
 from modicum.release.kinds import KINDS
 from modicum.release.memory import Memory
 from modicum.release.model import Mechanism, Release
 from modicum.release.parse_mechanism import parse_mechanism
-from modicum.release.parts import EVERYTHING, Part, Span
+from modicum.release.parts import Part, Span
 from modicum.release.periods import Overlaps, overlaps
 from modicum.release.price import price
+from modicum.release.sampling import sampling_from_plain
 from modicum.release.units import kinds
 from modicum.release.vocabulary import Vocabulary
 
@@ -39,6 +41,8 @@ _PRICED_FROM = (
     "cost",
 )
 _FIELDS = frozenset({*_PRICED_FROM, "name", "attributes", "labels"})
+#: Another one of these, which stands there only if there is a sample.
+_SAMPLING = "sampling"
 _PART = frozenset({"where", "periods", "groups"})
 #: The measures in which a cost is written down.
 _MEASURES = frozenset({"eps", "delta", "rho", "mu", "rdp", "unlimited"})
@@ -99,7 +103,7 @@ class PriceList:
         if unfamiliar:
             return Unfamiliar(unfamiliar)
         static = self._vocabulary.population.static.intersection(attributes)
-        written = encode([described[name] for name in _PRICED_FROM])
+        written = encode([described[name] for name in _priced_from(described)])
         key = written, bool(static), self._within(part)
         known = self._known.get(key)
         if known is not None:
@@ -132,7 +136,7 @@ def _unfamiliar(described: Mapping[str, Plain]) -> str:
     """
     if not described.keys() >= _FIELDS:
         raise _malformed("a field is missing")
-    more = described.keys() - _FIELDS - _PART
+    more = described.keys() - _FIELDS - _PART - {_SAMPLING}
     if more:
         return f"its field `{min(more)[:60]}` is not known to this version"
     kind = described["kind"]
@@ -144,11 +148,20 @@ def _unfamiliar(described: Mapping[str, Plain]) -> str:
     more = _mapping(described["parameters"], "parameters").keys() - form.parameters
     if more:
         return f"its parameter `{min(more)[:60]}` is not known to this version"
+    sampling = described.get(_SAMPLING, {})
+    more = _mapping(sampling, "sampling").keys() - {"unit", "rate"}
+    if more:
+        return f"its sampling by `{min(more)[:60]}` is not known to this version"
     for cost in _mapping(described["cost"], "cost").values():
         more = _mapping(cost, "a cost").keys() - _MEASURES
         if more:
             return f"its cost in `{min(more)[:60]}` is not known to this version"
     return ""
+
+
+def _priced_from(described: Mapping[str, Plain]) -> tuple[str, ...]:
+    """Return the fields that a price depends on; a sample stands last, if it stands."""
+    return (*_PRICED_FROM, _SAMPLING) if _SAMPLING in described else _PRICED_FROM
 
 
 # --- as it would be asked for ---------------------------------------------------------
@@ -163,8 +176,8 @@ def _read_back(
         InputError: If this is not what such a mechanism is described by.
     """
     node = _asked(described, attributes)
-    mechanism = parse_mechanism(node, 1, ({}, EVERYTHING), vocabulary)
-    for name in _PRICED_FROM:  # Nothing was overlooked, or read in another way.
+    mechanism = parse_mechanism(node, 1, Inherited(), vocabulary)
+    for name in _priced_from(described):  # Nothing was read in another way.
         if mechanism.plain[name] != described[name]:
             raise _malformed(f"`{name}` is not in its one form")
     return mechanism
@@ -194,9 +207,20 @@ def _asked(described: Mapping[str, Plain], attributes: list[str]) -> Entries:
     framed = described["public_frame"]
     if not isinstance(framed, bool):
         raise _malformed("`public_frame` is neither true nor false")
+    if _SAMPLING in described:
+        asked[_SAMPLING] = _sampling(described[_SAMPLING])
     if framed:
         asked["public_frame"] = Scalar(Kind.BOOLEAN, "true", quoted=False, mark=None)
     return Entries(tuple((_word(key), value) for key, value in asked.items()), None)
+
+
+def _sampling(plain: Plain) -> Node:
+    try:
+        found = sampling_from_plain(plain)
+    except ValueError as error:
+        raise _malformed(str(error)) from error
+    rate = Scalar(Kind.NUMBER, number_spelled(found.rate), quoted=False, mark=None)
+    return Entries(((_word("unit"), _word(found.unit)), (_word("rate"), rate)), None)
 
 
 def _cost(plain: Plain) -> Node:

@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
-from modicum.release.parts import Part
+from modicum.release.parts import EVERYTHING, Part
+from modicum.release.sampling import Sampling
+
+
+class Inherited(NamedTuple):
+    """What holds for a mechanism that says nothing else.
+
+    Attributes:
+        labels: The labels of the release.
+        part: The part of the data that it names.
+        sampling: The sample that it names; each mechanism draws one of its own.
+    """
+
+    labels: Mapping[str, str] = MappingProxyType({})
+    part: Part = EVERYTHING
+    sampling: Sampling | None = None
 
 
 class Heading(NamedTuple):
@@ -16,9 +32,16 @@ class Heading(NamedTuple):
         labels: Its labels; mechanisms inherit them.
         metadata: Open text.
         part: The part of the data that mechanisms read if they say nothing else.
+        sampling: How the samples are drawn on which they run, likewise.
     """
 
     id: str
     labels: Mapping[str, str]
     metadata: Mapping[str, str]
     part: Part
+    sampling: Sampling | None = None
+
+    @property
+    def inherited(self) -> Inherited:
+        """What its mechanisms inherit."""
+        return Inherited(self.labels, self.part, self.sampling)

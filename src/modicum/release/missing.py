@@ -13,7 +13,8 @@ from modicum.core.errors import Code, InputError
 from modicum.release.complete import Steps
 from modicum.release.kinds import KINDS
 from modicum.release.model import Mechanism
-from modicum.release.stated import Stated, wrong
+from modicum.release.price_mistakes import wrong
+from modicum.release.stated import Stated
 from modicum.release.vocabulary import Vocabulary
 
 #: e to more than this is only called large.

@@ -21,6 +21,7 @@ from modicum.core.canonical import Joined, Plain, Written, digest, encode, join
 from modicum.core.errors import Mark
 from modicum.core.exact import number_text
 from modicum.release.parts import EVERYTHING, Part, WrittenPart, part_written
+from modicum.release.sampling import Sampling, sampling_to_plain
 
 
 @dataclass(frozen=True)  # Without slots, so that `over` can take all fields at once.
@@ -40,6 +41,7 @@ class Mechanism:
             taking part reveals nothing (randomized response).
         cost: By unit, the guarantee that is declared for it.
         part: The part of the data that it reads.
+        sampling: The secret sample of that which it runs on; None for all of it.
         mark: Where it stands.
         cost_mark: Where its costs stand.
         truth_mark: Where its `truth` stands.
@@ -59,6 +61,7 @@ class Mechanism:
     public_frame: bool
     cost: Mapping[str, Budget]
     part: Part = EVERYTHING
+    sampling: Sampling | None = None
     mark: Mark | None = None
     cost_mark: Mark | None = None
     truth_mark: Mark | None = None
@@ -171,7 +174,7 @@ def mechanism_to_plain(mechanism: Mechanism) -> Mapping[str, Plain]:
 
 
 def _to_plain(mechanism: Mechanism) -> dict[str, Plain]:
-    return {
+    plain: dict[str, Plain] = {
         "name": mechanism.name,
         "kind": mechanism.kind,
         "attributes": sorted(mechanism.attributes),
@@ -182,6 +185,9 @@ def _to_plain(mechanism: Mechanism) -> dict[str, Plain]:
         "public_frame": mechanism.public_frame,
         "cost": {unit: cost_to_plain(cost) for unit, cost in mechanism.cost.items()},
     }
+    if mechanism.sampling is not None:  # Left out, so that older digests stay true.
+        plain["sampling"] = sampling_to_plain(mechanism.sampling)
+    return plain
 
 
 def cost_to_plain(cost: Budget) -> dict[str, Plain]:

@@ -18,6 +18,7 @@ from modicum.release.parse_mechanism import (
 )
 from modicum.release.parts import EVERYTHING
 from modicum.release.read_part import read_part
+from modicum.release.read_sampling import read_sampling
 from modicum.release.utility import check_utility
 from modicum.release.vocabulary import METADATA, PAST_METADATA, Vocabulary
 
@@ -64,9 +65,7 @@ def parse_release(node: Node, vocabulary: Vocabulary) -> Release:
         for number, item in enumerate(described, 1):
             with found.guard():
                 mechanisms.append(
-                    parse_mechanism(
-                        item, number, (heading.labels, heading.part), vocabulary
-                    )
+                    parse_mechanism(item, number, heading.inherited, vocabulary)
                 )
         _refuse_duplicates(mechanisms, described, found)
     with found.guard():
@@ -99,7 +98,8 @@ def parse_heading(fields: Fields, vocabulary: Vocabulary, found: Problems) -> He
                 metadata[key] = reader(value, f"`{key}`")
     check_utility(fields, vocabulary, found)
     part = read_part(fields, EVERYTHING, vocabulary, found)
-    return Heading(identifier, labels, metadata, part)
+    sampling = read_sampling(fields, None, vocabulary, found)
+    return Heading(identifier, labels, metadata, part, sampling)
 
 
 _DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", re.ASCII)

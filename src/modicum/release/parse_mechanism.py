@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
@@ -25,10 +25,12 @@ from modicum.core.reading import (
     positive,
     text,
 )
+from modicum.release.heading import Inherited
 from modicum.release.kinds import KINDS, PLANNED_KINDS
 from modicum.release.model import Mechanism
 from modicum.release.parts import Part
 from modicum.release.read_part import read_part
+from modicum.release.read_sampling import read_sampling
 from modicum.release.vocabulary import Vocabulary
 
 #: Larger enforced contribution bounds are refused.
@@ -36,12 +38,7 @@ CONTRIBUTIONS_MAX = 10**6
 
 T = TypeVar("T")
 
-_PLANNED = MappingProxyType(
-    {
-        "sampling": "amplification by sampling comes later",
-        "noise": "give `mechanism` and its parameters instead",
-    }
-)
+_PLANNED = MappingProxyType({"noise": "give `mechanism` and its parameters instead"})
 
 
 def parse_labels(
@@ -71,7 +68,7 @@ def parse_labels(
 def parse_mechanism(
     node: Node,
     number: int,
-    inherited: tuple[Mapping[str, str], Part],
+    inherited: Inherited,
     vocabulary: Vocabulary,
 ) -> Mechanism:
     """Return the mechanism that a marked tree describes.
@@ -79,7 +76,7 @@ def parse_mechanism(
     Args:
         node: The tree.
         number: Which one of the release it is.
-        inherited: The labels of the release, and the part of the data it names.
+        inherited: What the release says for all its mechanisms.
         vocabulary: The words it may use.
 
     Raises:
@@ -98,9 +95,10 @@ def parse_mechanism(
     with found.guard():
         attributes_node = fields.take("attributes")
         attributes = read_attributes(attributes_node, vocabulary)
-    labels = {**inherited[0], **parse_labels(fields, vocabulary, found)}
+    labels = {**inherited.labels, **parse_labels(fields, vocabulary, found)}
     numbers = _read_numbers(fields, kind, vocabulary, found)
-    part = read_part(fields, inherited[1], vocabulary, found)
+    part = read_part(fields, inherited.part, vocabulary, found)
+    sampling = read_sampling(fields, inherited.sampling, vocabulary, found)
     cost_node = fields.take_optional("cost")
     cost: dict[str, Budget] = {}
     if cost_node is not None:
@@ -121,6 +119,7 @@ def parse_mechanism(
         public_frame=numbers.public_frame,
         cost=cost,
         part=part,
+        sampling=sampling,
         mark=node.mark,
         cost_mark=cost_node.mark if cost_node is not None else node.mark,
         truth_mark=numbers.truth_mark,

@@ -9,6 +9,7 @@ from modicum.core.reading import Problems
 from modicum.release.complete import Steps, completed
 from modicum.release.missing import missing
 from modicum.release.model import Mechanism, Release
+from modicum.release.on_samples import refuse_unproven
 from modicum.release.periods import overlaps
 from modicum.release.priced import PricedMechanism, PricedRelease
 from modicum.release.stated import Stated, refuse_halves, stated
@@ -72,6 +73,7 @@ def price_mechanism(mechanism: Mechanism, vocabulary: Vocabulary) -> PricedMecha
         InputError: As `price` does.
     """
     refuse_halves(mechanism)
+    refuse_unproven(mechanism, vocabulary)
     steps = steps_of(mechanism, vocabulary)
     found = Problems()
     given: dict[str, Stated] = {}
@@ -79,7 +81,7 @@ def price_mechanism(mechanism: Mechanism, vocabulary: Vocabulary) -> PricedMecha
     for unit in vocabulary.units:
         wrong.add(unit)  # Until it turns out well.
         with found.guard():
-            own = stated(mechanism, unit, vocabulary.relation(unit))
+            own = stated(mechanism, unit, vocabulary)
             wrong.discard(unit)
             if own is not None:
                 given[unit] = own

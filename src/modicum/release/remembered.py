@@ -86,7 +86,9 @@ def _by_mechanism(
         for number, (one, text) in enumerate(zip(mechanisms, written, strict=True), 1):
             # What names some of its part itself inherits the rest: both tell the price.
             part = heading.part if _names_a_part(one) else None
-            known = vocabulary.priced.get((number, labels, part, text))
+            known = vocabulary.priced.get(
+                (number, labels, part, heading.sampling, text)
+            )
             if known is not None and part is None:
                 known = _over(heading.part, known, vocabulary)
             priced.append(known or _anew(text, number, heading, vocabulary))
@@ -114,12 +116,13 @@ def _anew(
     Raises:
         InputError: If it has a mistake.
     """
-    said, labels = _read(written), heading.labels
-    node, inherited = from_python(said), (labels, heading.part)
-    described = parse_mechanism(node, number, inherited, vocabulary)
+    said = _read(written)
+    node = from_python(said)
+    described = parse_mechanism(node, number, heading.inherited, vocabulary)
     # By what was read: whoever asks may have changed it since it was written.
     part = heading.part if _names_a_part(said) else None
-    key = number, tuple(labels.items()), part, written
+    labels = tuple(heading.labels.items())
+    key = number, labels, part, heading.sampling, written
     return vocabulary.priced.keep(key, price_mechanism(described, vocabulary))
 
 
@@ -153,7 +156,7 @@ def _heading(release: Mapping[str, object], vocabulary: Vocabulary) -> Heading:
     written = marshal.dumps(rest, _FORMAT)
     known = vocabulary.headings.get(written)
     if known is not None:
-        return Heading(own, known.labels, known.metadata, known.part)
+        return known._replace(id=own)
     found = Problems()
     whole: dict[str, object] = {"release": own}
     whole |= cast("dict[str, object]", _read(written))

@@ -22,7 +22,10 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import LOSS_UNIT, brief, number_text
 from modicum.release.kinds import KINDS
 from modicum.release.model import Mechanism
+from modicum.release.on_samples import on_sample
+from modicum.release.price_mistakes import wrong
 from modicum.release.units import Relation
+from modicum.release.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +41,22 @@ class Stated:
     source: str
 
 
-def stated(mechanism: Mechanism, unit: str, relation: Relation) -> Stated | None:
+def stated(mechanism: Mechanism, unit: str, vocabulary: Vocabulary) -> Stated | None:
     """Return what is given for a unit, or None if nothing is.
 
     Args:
         mechanism: The description.
         unit: The unit.
-        relation: The relation that its sensitivities and costs hold under.
+        vocabulary: Tells the relation that its sensitivities and costs hold under.
 
     Raises:
         InputError: If a declared cost is below the computed one or impossible, or
             no loss follows from the parameters under this relation.
     """
     declared = mechanism.cost.get(unit)
-    computed = _computed(mechanism, unit, relation)
+    computed = _computed(mechanism, unit, vocabulary.relation(unit))
+    if computed is not None:
+        computed = on_sample(mechanism, unit, computed, vocabulary)
     if declared is None:
         return None if computed is None else Stated(computed, "computed")
     if computed is None:
@@ -188,6 +193,7 @@ def _shows_who(mechanism: Mechanism, relation: Relation) -> InputError:
 
 
 def _declared(mechanism: Mechanism, cost: Budget) -> Curve:
+    whole = mechanism.sampling is None  # On a sample, Gaussian noise is no longer that.
     match cost:
         case PureBudget() if mechanism.kind in {"gaussian", "discrete-gaussian"}:
             raise wrong(
@@ -200,7 +206,7 @@ def _declared(mechanism: Mechanism, cost: Budget) -> Curve:
             return mechanisms.declared_pure(eps=eps)
         case ApproxBudget(eps=eps, delta=delta):
             return mechanisms.declared_pure(eps=eps, delta=delta)
-        case ZcdpBudget(rho=rho) if mechanism.kind == "gaussian":
+        case ZcdpBudget(rho=rho) if mechanism.kind == "gaussian" and whole:
             return mechanisms.gaussian(rho=rho)
         case ZcdpBudget(rho=rho):
             return mechanisms.declared_zcdp(rho=rho)
@@ -249,26 +255,4 @@ def _larger(one: Curve, other: Curve) -> Curve:
         mu2=max(one.mu2, other.mu2),
         renyi=lambda order: max(one.at(order), other.at(order)),
         delta=max(one.delta, other.delta),
-    )
-
-
-def wrong(
-    mechanism: Mechanism,
-    code: Code,
-    message: str,
-    *,
-    notes: tuple[str, ...] = (),
-    help: str = "",  # noqa: A002 - the word users see
-) -> InputError:
-    """Return the error for a mistake in a mechanism's parameters or costs.
-
-    Args:
-        mechanism: Where it is.
-        code: Its code.
-        message: What is wrong.
-        notes: Reasons.
-        help: The remedy.
-    """
-    return InputError(
-        Problem(code, message, mechanism.cost_mark, notes=notes, help=help)
     )

@@ -12,12 +12,15 @@ from modicum.release.parts import Part
 from modicum.release.periods import Overlaps
 from modicum.release.population import Population
 from modicum.release.priced import PricedMechanism
+from modicum.release.sampling import Sampling
 from modicum.release.units import Relation, Unit, clocks_of, larger, owners
 
 #: A plain description: which mechanism of a release it is, the labels that it inherits,
-#: the part of the data it inherits if it says something about that itself, and,
-#: byte by byte, what it says.
-Described: TypeAlias = tuple[int, tuple[tuple[str, str], ...], Part | None, bytes]
+#: the part of the data it inherits if it says something about that itself, the sample
+#: it inherits, and, byte by byte, what it says.
+Described: TypeAlias = tuple[
+    int, tuple[tuple[str, str], ...], Part | None, Sampling | None, bytes
+]
 #: So many numbers of steps, and so many priced mechanisms, are remembered.
 _STEPS_MAX = 256
 _PRICED_MAX = 1024

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from modicum.core.canonical import Plain, digest, encode
 from modicum.core.errors import Code, ConflictError, InputError, Problem
@@ -19,6 +18,7 @@ from modicum.ledger.log.recorded import RecordedMechanism
 from modicum.policy.past_populations import population_of
 from modicum.policy.past_units import units_of
 from modicum.release import Vocabulary
+from modicum.release.sampling import Sampling, sampling_from_plain
 from modicum.workspace.planning.access_rows import Columns, RowFilter, row_filter
 
 #: The statuses in which a release may read rows, or soon may.
@@ -32,19 +32,6 @@ _KNOWN_KEYS = frozenset(
         *("where", "periods", "groups", "sampling"),
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """A Poisson sample: every instance of a unit is in it or not, by a coin of its own.
-
-    Attributes:
-        unit: The privacy unit whose instances are drawn.
-        rate: The probability of each, above 0 and below 1.
-    """
-
-    unit: str
-    rate: Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +133,13 @@ class Granting:
     def _sampling(self, release: RecordedRelease, plain: Plain) -> Sampling | None:
         if plain is None:
             return None
-        if isinstance(plain, Mapping) and plain.keys() == {"unit", "rate"}:
-            unit, rate = plain["unit"], _exact(plain["rate"])
-            if (
-                isinstance(unit, str)
-                and unit in self._vocabulary.units
-                and 0 < rate < 1
-            ):
-                return Sampling(unit, rate)
-        raise _untold(release, "its sampling is not a rate of a unit")
+        try:
+            found = sampling_from_plain(plain)
+        except ValueError as error:
+            raise _untold(release, str(error)) from error
+        if found.unit not in self._vocabulary.units:
+            raise _untold(release, f"the policy has no unit `{found.unit[:60]}`")
+        return found
 
     def _bounds(self, release: RecordedRelease, plain: Plain) -> dict[str, Bound]:
         bounds: dict[str, Bound] = {}
@@ -244,14 +229,6 @@ def no_access(standing: Standing) -> ConflictError:
             help="submit a new release under a new id",
         )
     )
-
-
-def _exact(plain: Plain) -> Fraction:
-    """Return the number that a description holds as text; 0 if it holds none."""
-    try:
-        return Fraction(plain) if isinstance(plain, str) else Fraction(0)
-    except (ValueError, ZeroDivisionError):
-        return Fraction(0)
 
 
 def _untold(release: RecordedRelease, why: str) -> InputError:

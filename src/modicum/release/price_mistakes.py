@@ -1,0 +1,29 @@
+"""Mistakes in a mechanism's parameters and costs, at their place."""
+
+from __future__ import annotations
+
+from modicum.core.errors import Code, InputError, Mark, Problem
+from modicum.release.model import Mechanism
+
+
+def wrong(
+    mechanism: Mechanism,
+    code: Code,
+    message: str,
+    *,
+    notes: tuple[str, ...] = (),
+    help: str = "",  # noqa: A002 - the word users see
+    mark: Mark | None = None,
+) -> InputError:
+    """Return the error for a mistake in a mechanism's parameters or costs.
+
+    Args:
+        mechanism: Where it is.
+        code: Its code.
+        message: What is wrong.
+        notes: Reasons.
+        help: The remedy.
+        mark: Where exactly it stands; by default where the costs stand.
+    """
+    place = mechanism.cost_mark if mark is None else mark
+    return InputError(Problem(code, message, place, notes=notes, help=help))

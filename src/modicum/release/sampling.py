@@ -1,0 +1,88 @@
+"""Secret Poisson samples that mechanisms run on, as values and as plain data.
+
+A mechanism with a sample keeps each instance of a unit with one probability, by a coin
+of its own, and reads the rows of those that are kept. The coins are tossed afresh for
+each mechanism, and nobody learns how they fell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from modicum.core.canonical import Plain
+from modicum.core.errors import Mark
+from modicum.core.exact import number_text
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """A Poisson sample of the instances of one unit.
+
+    Attributes:
+        unit: The privacy unit whose instances are drawn.
+        rate: The probability of each, above 0 and below 1.
+        mark: Where it stands.
+    """
+
+    unit: str
+    rate: Fraction
+    mark: Mark | None = field(default=None, compare=False)
+
+
+def sampling_to_plain(sampling: Sampling) -> dict[str, Plain]:
+    """Return a sample as plain data, with its exact rate as text."""
+    return {"unit": sampling.unit, "rate": number_text(sampling.rate)}
+
+
+def sampling_from_plain(plain: Plain) -> Sampling:
+    """Return the sample that plain data encodes.
+
+    Args:
+        plain: The data, as `sampling_to_plain` writes it.
+
+    Raises:
+        ValueError: If it has another form.
+    """
+    if isinstance(plain, Mapping) and plain.keys() == {"unit", "rate"}:
+        unit, rate = plain["unit"], plain["rate"]
+        if isinstance(unit, str) and isinstance(rate, str):
+            found = Sampling(unit, _exact(rate))
+            if 0 < found.rate < 1 and number_text(found.rate) == rate:
+                return found
+    message = "its sampling is not a rate of a unit"
+    raise ValueError(message)
+
+
+def _exact(text: str) -> Fraction:
+    """Return the number that a text spells; 0 if it spells none."""
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        return Fraction(0)
+
+
+def share_words(rate: Fraction) -> str:
+    """Return a rate in per cent, exactly: `10 %`; or as a fraction, such as `1/3`.
+
+    Args:
+        rate: The rate.
+    """
+    percent = number_text(100 * rate)
+    return number_text(rate) if "/" in percent else f"{percent} %"
+
+
+def sampling_words(sampling: Sampling) -> str:
+    """Return what a mechanism runs on, in words.
+
+    Args:
+        sampling: The sample.
+
+    Examples:
+        >>> sampling_words(Sampling("user", Fraction(1, 10)))
+        'on a fresh Poisson sample of 10 % by user'
+    """
+    return (
+        f"on a fresh Poisson sample of {share_words(sampling.rate)} by {sampling.unit}"
+    )
