@@ -94,10 +94,15 @@ def _happened(one: Happened) -> str:
 
 
 def _mechanism(mechanism: RecordedMechanism) -> Iterator[str]:
+    from modicum.release.sampling import words_of
+
     described: Mapping[str, Any] = mechanism.description
     yield f"mechanism {described.get('name')} ({described.get('kind')})"
     yield f"  reads {', '.join(mechanism.attributes) or 'no attribute'}"
     yield from (f"  {line}" for line in _part(mechanism))
+    sampled = words_of(described)
+    if sampled:
+        yield f"  runs {sampled}"
     for key in ("parameters", "sensitivity", "contribution_bound"):
         values = described.get(key) or {}
         if values:

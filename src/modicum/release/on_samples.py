@@ -69,8 +69,8 @@ def refuse_unproven(mechanism: Mechanism, vocabulary: Vocabulary) -> None:
                 "a Poisson sample amplifies what is proven for adding or removing one"
                 " instance, and nothing else",
             ),
-            help="sample a unit whose neighbors are add-remove, or leave `sampling` out;"
-            " for this unit, the loss without it holds with it",
+            help="sample a unit whose neighbors are add-remove, or leave `sampling`"
+            " out; for this unit, the loss without it holds with it",
             mark=sampling.mark,
         )
     _refuse_nothing_to_amplify(mechanism, sampling)

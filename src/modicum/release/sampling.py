@@ -63,6 +63,20 @@ def _exact(text: str) -> Fraction:
         return Fraction(0)
 
 
+def words_of(description: Mapping[str, Plain]) -> str:
+    """Return what a described mechanism runs on, in words; "" if on all rows.
+
+    Args:
+        description: The stored description.
+    """
+    if "sampling" not in description:
+        return ""
+    try:
+        return sampling_words(sampling_from_plain(description["sampling"]))
+    except ValueError:
+        return "on a sample that this version does not know"
+
+
 def share_words(rate: Fraction) -> str:
     """Return a rate in per cent, exactly: `10 %`; or as a fraction, such as `1/3`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -29,6 +29,7 @@ from modicum.ledger.state.life import id_taken
 from modicum.policy import CompiledPolicy, Policy
 from modicum.policy.predicates import holds, words
 from modicum.release import ReleaseDraft, read_and_price
+from modicum.release.sampling import words_of
 from modicum.workspace.book import Book
 from modicum.workspace.decision import Decision
 
@@ -157,6 +158,7 @@ def answer_to(
             "decided under another policy than the active one"
             f" (`{state.policy.name}`, {state.policy.digest[:12]})"
         )
+    notices.extend(_samples(recorded))
     return Decision(
         release=recorded.id,
         verdict=verdict,
@@ -176,6 +178,15 @@ def answer_to(
             if not one.given
         ),
     )
+
+
+def _samples(recorded: RecordedRelease) -> Iterator[str]:
+    """Yield which mechanisms must draw a sample, and how: their losses rely on it."""
+    for one in recorded.mechanisms:
+        sampled = words_of(one.description)
+        if sampled:
+            name = one.description.get("name", "?")
+            yield f"mechanism `{name}` runs {sampled}, which nobody may see"
 
 
 def standing_as(decision: Decision, status: str, expires_at: str = "") -> Decision:

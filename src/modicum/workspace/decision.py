@@ -112,7 +112,7 @@ class Decision:
 
         Args:
             vary: `noise` (`sigma` or `scale` alone), `epsilon`, `rho` or `mu` of
-                declared costs, `where` or `periods`.
+                declared costs, `sampling_rate`, `where` or `periods`.
             mechanism: The name of the one mechanism to vary; by default all.
 
         Returns:

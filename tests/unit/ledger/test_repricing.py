@@ -78,6 +78,18 @@ MECHANISMS: tuple[dict[str, Any], ...] = (
     {"mechanism": "laplace", "scale": 3, "sensitivity": {"day": {"l1": 1}}},
     {
         "mechanism": "gaussian",
+        "sigma": 5,
+        "sensitivity": {"day": {"l2": 1}},
+        "sampling": {"unit": "day", "rate": 0.2},
+    },
+    {
+        "mechanism": "laplace",
+        "scale": 3,
+        "sensitivity": {"day": {"l1": 1}, "month": {"l1": 2}},
+        "sampling": {"unit": "month", "rate": 0.125},
+    },
+    {
+        "mechanism": "gaussian",
         "sigma": 20,
         "sensitivity": {"day": {"l2": 1}},
         "cost": {"day": {"rho": 0.3}, "month": {"rho": 2}},

@@ -261,7 +261,8 @@ UNFIT: list[tuple[dict[str, Any], Code]] = [
     ({"name": 1}, Code.WRONG_TYPE),
     ({"where": {"age": 1}}, Code.UNKNOWN_ATTRIBUTE),
     ({"periods": "2026"}, Code.KEYS_CONFLICT),
-    ({"sampling": 0.1}, Code.NOT_SUPPORTED),
+    ({"sampling": 0.1}, Code.WRONG_TYPE),
+    ({"noise": 0.1}, Code.NOT_SUPPORTED),
     ({"foo": 1}, Code.UNKNOWN_KEY),
     ({"foo": Odd()}, Code.WRONG_TYPE),
 ]

@@ -22,10 +22,11 @@ from modicum.ledger.log.recorded import RecordedMechanism
 from modicum.policy import CompiledPolicy
 from modicum.release import Part, Population, Vocabulary
 from modicum.release.parts import FIRST_DAY, LAST_DAY
+from modicum.release.sampling import Sampling
 from modicum.shell.clock import FixedClock, add_seconds
 from modicum.shell.wiring import open_workspace
 from modicum.workspace import Workspace
-from modicum.workspace.planning.access import Grant, Granting, Sampling
+from modicum.workspace.planning.access import Grant, Granting
 from modicum.workspace.planning.access_document import (
     Access,
     access_to_plain,
@@ -580,6 +581,7 @@ def test_a_sample_is_a_condition_that_no_predicate_meets() -> None:
         {"sampling": {"unit": "patient", "rate": "0"}},
         {"sampling": {"unit": "patient", "rate": "1"}},
         {"sampling": {"unit": "patient", "rate": "1/0"}},
+        {"sampling": {"unit": "patient", "rate": "0.50"}},
         {"sampling": {"unit": "patient", "rate": "x"}},
         {"sampling": {"unit": "nobody", "rate": "0.5"}},
         {"sampling": {"unit": "patient", "rate": "0.5", "without": "replacement"}},

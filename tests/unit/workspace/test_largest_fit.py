@@ -180,9 +180,9 @@ def test_a_refusal_says_why() -> None:
     with pytest.raises(InputError) as caught:
         largest_fit(full, "nois")
     assert 'did you mean "noise"' in caught.value.render()
-    with pytest.raises(InputError) as caught:
-        largest_fit(full, "sampling_rate")  # It is not priced: there is no such choice.
-    assert "sampling_rate" not in caught.value.problems[0].help
+    assert largest_fit(full, "sampling_rate").why == (
+        "no mechanism has what is varied: the `rate` of samples",
+    )
 
 
 def test_what_nothing_limits_has_no_closest_variant() -> None:

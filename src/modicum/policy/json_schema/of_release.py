@@ -20,7 +20,7 @@ from modicum.policy.json_schema.parts import (
     whole,
     words,
 )
-from modicum.policy.json_schema.release_parts import part_properties, utility
+from modicum.policy.json_schema.release_parts import part_properties, sampling, utility
 from modicum.release import Vocabulary
 from modicum.release.parse import (
     CONTRIBUTIONS_MAX,
@@ -60,6 +60,7 @@ def release_schema(vocabulary: Vocabulary | None = None) -> Schema:
         "utility": utility(),
         **labels,
         **part_properties(vocabulary),
+        "sampling": sampling(None if vocabulary is None else vocabulary.units),
         "mechanisms": {
             **listed(ref("mechanism"), "what it consists of", at_least=1),
             "maxItems": MECHANISMS_MAX,
@@ -133,6 +134,7 @@ def _mechanism(kind: str, form: KindFormat, vocabulary: Vocabulary | None) -> Sc
     if form.norm is not None:
         size = closed({form.norm: positive("its size")}, [form.norm])
         properties["sensitivity"] = _by_unit(size, units, "sensitivities, by unit")
+        properties["sampling"] = sampling(units)
     if kind == "randomized-response":
         properties["public_frame"] = {
             "type": "boolean",
@@ -141,7 +143,7 @@ def _mechanism(kind: str, form: KindFormat, vocabulary: Vocabulary | None) -> Sc
     schema = closed(properties, ["mechanism", "attributes"], f"mechanism {kind}")
     if form.norm is None:
         return schema
-    needed = {key: ["sensitivity"] for key in form.parameters}
+    needed = {key: ["sensitivity"] for key in (*form.parameters, "sampling")}
     return {**schema, "dependentRequired": needed}
 
 

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from modicum.policy.json_schema.parts import Schema, closed, name, named, whole, words
+from collections.abc import Iterable
+
+from modicum.policy.json_schema.parts import (
+    Schema,
+    closed,
+    name,
+    named,
+    probability,
+    whole,
+    words,
+)
 from modicum.release import Partition, Vocabulary
 from modicum.release.read_part import BOXES_MAX
 from modicum.release.read_spans import GROUP_MAX, LISTED_MAX
@@ -19,6 +29,21 @@ def utility() -> Schema:
         "maximum": UTILITY_MAX,
         "description": "what it is worth, for planning rounds; 1 if left out",
     }
+
+
+def sampling(units: Iterable[str] | None) -> Schema:
+    """Return the schema of `sampling`.
+
+    Args:
+        units: The privacy units of a policy; None if there is none.
+    """
+    unit = name("a privacy unit") if units is None else words(units, "a privacy unit")
+    properties: dict[str, Schema] = {
+        "unit": unit,
+        "rate": probability("the probability of each instance"),
+        "by": {"const": "poisson", "description": "how it is drawn"},
+    }
+    return closed(properties, ["unit", "rate"], "the secret sample that it runs on")
 
 
 def part_properties(vocabulary: Vocabulary | None) -> dict[str, Schema]:

@@ -22,6 +22,7 @@ from modicum.ledger import Record, RecordedRelease, event_of
 from modicum.ledger.deciding.charged import charged
 from modicum.ledger.log.events import PastRecorded, ReleaseReserved
 from modicum.policy import CompiledPolicy
+from modicum.release.sampling import words_of
 from modicum.shell.report.part_texts import part_text
 from modicum.shell.report.statement import Statement
 from modicum.shell.report.story import ReleaseStory
@@ -262,6 +263,7 @@ def _implementation(
     mechanisms = "\n".join(
         f"- {one.description.get('name', '?')}: {one.description.get('kind', '?')}"
         f" {_written(one.description.get('parameters'))}".rstrip()
+        + f" {words_of(one.description)}".rstrip()
         for one in release.mechanisms
     )
     agreed = (

@@ -41,6 +41,7 @@ VARIED = {
     "epsilon": "the `eps` of declared costs",
     "rho": "the `rho` of declared costs",
     "mu": "the `mu` of declared costs",
+    "sampling_rate": "the `rate` of samples",
     "where": "the part of the population",
     "periods": "the periods",
 }
@@ -48,6 +49,7 @@ VARIED = {
 #: The keys that are varied: of a mechanism, or of its costs.
 _OF_NOISE = {"noise": ("sigma", "scale"), "sigma": ("sigma",), "scale": ("scale",)}
 _OF_COSTS = {"epsilon": "eps", "rho": "rho", "mu": "mu"}
+_RATE = "sampling_rate"
 #: What a price is computed from; a cost beside it covers it and stays.
 _COMPUTED = ("sigma", "scale", "truth")
 
@@ -84,12 +86,19 @@ def largest_fit(trials: Trials, vary: str, mechanism: str | None = None) -> Fit:
     chosen = _chosen(trials.base["mechanisms"], mechanism)
     if vary in ("where", "periods"):
         return larger_part(trials, vary, chosen)
-    slots = tuple(_slots(trials.base["mechanisms"], vary, chosen))
+    mechanisms = _sampled(trials.base) if vary == _RATE else trials.base["mechanisms"]
+    slots = tuple(_slots(mechanisms, vary, chosen))
     if not slots:
         whose = "the mechanism has" if mechanism else "no mechanism has"
         no = " not" if mechanism else ""
         return trials.nothing(vary, f"{whose}{no} what is varied: {VARIED[vary]}")
-    return _Ladder(trials, vary, slots).fit()
+    return _Ladder(trials, vary, mechanisms, slots).fit()
+
+
+def _sampled(release: Written) -> list[Written]:
+    """Return mechanisms that say themselves which sample they run on, if on any."""
+    inherited = {"sampling": release["sampling"]} if "sampling" in release else {}
+    return [{**inherited, **one} for one in release["mechanisms"]]
 
 
 def _chosen(mechanisms: Sequence[Written], named: str | None) -> frozenset[int]:
@@ -125,6 +134,8 @@ def _slots(
         for key in _OF_NOISE.get(vary, ()):
             if key in one:
                 yield _Slot(place, (key,))
+        if vary == _RATE and "sampling" in one:
+            yield _Slot(place, ("sampling", "rate"))
         if vary in _OF_COSTS and not any(key in one for key in _COMPUTED):
             for unit, cost in one.get("cost", {}).items():
                 if _OF_COSTS[vary] in cost:
@@ -138,11 +149,17 @@ class _Ladder:
     it, rounded to four digits in the direction that costs less.
     """
 
-    def __init__(self, trials: Trials, vary: str, slots: tuple[_Slot, ...]) -> None:
+    def __init__(
+        self,
+        trials: Trials,
+        vary: str,
+        mechanisms: list[Written],
+        slots: tuple[_Slot, ...],
+    ) -> None:
         self._trials = trials
         self._vary = vary
         self._slots = slots
-        self._mechanisms: list[Written] = trials.base["mechanisms"]
+        self._mechanisms = mechanisms
         self._numbers = [
             number_at(self._mechanisms[slot.place], slot.path) for slot in slots
         ]
@@ -191,7 +208,8 @@ class _Ladder:
     def _changes(self, numbers: Sequence[Fraction]) -> Iterator[str]:
         for slot, was, now in zip(self._slots, self._numbers, numbers, strict=True):
             named = name_of(self._mechanisms[slot.place], slot.place)
-            what = slot.path[-1] + (f" per {slot.path[1]}" if slot.path[1:] else "")
+            whose = f" per {slot.path[1]}" if slot.path[0] == "cost" else ""
+            what = slot.path[-1] + whose
             yield (
                 f"{named}: {what} {number_spelled(now)} instead of"
                 f" {number_spelled(was)}"

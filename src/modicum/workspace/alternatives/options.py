@@ -24,6 +24,7 @@ _FITS = {
     "epsilon": "ask for a smaller eps",
     "rho": "ask for a smaller rho",
     "mu": "ask for a smaller mu",
+    "sampling_rate": "draw a smaller sample",
     "where": "read fewer people",
     "periods": "read fewer periods",
 }
