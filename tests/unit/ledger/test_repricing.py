@@ -449,6 +449,61 @@ def test_a_loss_for_any_change_holds_for_fewer() -> None:
             Repricing().check(wrong, words, 2, 2)
 
 
+# --- samples --------------------------------------------------------------------------
+
+NEAR = """
+modicum: policy/v1
+name: near
+units:
+  user: {id: user_id}
+  visit: {id: visit_id, within: user, groups: {user: 3}}
+schema: {attributes: {age: low}}
+policies:
+  - {name: all, when: "true", unit: user, budget: {rho: 50}}
+"""
+
+
+@pytest.mark.spec("AUD-9")
+def test_a_sample_that_was_told_smaller_or_elsewhere_is_found() -> None:
+    policy = compiled(NEAR)
+    told = {
+        "mechanism": "laplace",
+        "attributes": ["age"],
+        "scale": 2,
+        "sensitivity": {"user": {"l1": 1}, "visit": {"l1": 1}},
+        "sampling": {"unit": "user", "rate": 0.25},
+    }
+    honest = price_release({"release": "r-1", "mechanisms": [told]}, policy)
+
+    def checked(**changes: Any) -> None:
+        """Audit losses of the honest release beside another description."""
+        (one,) = honest.mechanisms
+        described = {**one.description, **changes}
+        if described["sampling"] is None:
+            del described["sampling"]
+        other = replace(honest, mechanisms=(replace(one, description=described),))
+        digest = policy.policy.digest
+        past = PastRecorded(described_anew(other), digest)
+        audit(sealed([activated(NEAR), past]))
+
+    checked()
+    checked(sampling={"unit": "user", "rate": "0.2"})  # It states more than that costs.
+    for wrong in (
+        None,
+        {"unit": "user", "rate": "0.26"},
+        {"unit": "user", "rate": "0.250000001"},
+        {"unit": "visit", "rate": "0.25"},
+    ):
+        with pytest.raises(UnderstatedError, match=r"states .* for `\w+`, and its"):
+            checked(sampling=wrong)
+    for malformed in ({"unit": "user"}, {"unit": "user", "rate": "1"}, "half"):
+        with pytest.raises(UnderstatedError, match="has no price"):
+            checked(sampling=malformed)
+    for later in ({"unit": "user", "rate": "0.25", "by": "shuffling"},):
+        with pytest.raises(UnfamiliarError, match="its sampling by `by`"):
+            checked(sampling=later)
+
+
 # --- what cannot be priced again ------------------------------------------------------
 
 #: Descriptions that say what this version does not know, and what is said of each.

@@ -250,14 +250,6 @@ def test_what_another_version_may_know_is_said(changed: Written, why: str) -> No
     "changed",
     [
         {"kind": None},
-        {"sampling": None},
-        {"sampling": {"unit": "user"}},
-        {"sampling": {"unit": "nobody", "rate": "0.5"}},
-        {"sampling": {"unit": "user", "rate": "0.50"}},
-        {"sampling": {"unit": "user", "rate": "1"}},
-        {"sampling": {"unit": "user", "rate": "0"}},
-        {"sampling": {"unit": "user", "rate": "1/0"}},
-        {"sampling": {"unit": "user", "rate": 0.5}},
         {"parameters": None},
         {"parameters": {"sigma": 5}},
         {"parameters": {"sigma": "5.0"}},
@@ -299,6 +291,29 @@ def test_what_nobody_can_have_asked_for_has_no_price(changed: Written) -> None:
     del less[next(iter(changed))]
     with pytest.raises(InputError):
         again(prices, less, one)
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        None,
+        "half",
+        {"unit": "user"},
+        {"rate": "0.5"},
+        {"unit": "nobody", "rate": "0.5"},
+        {"unit": "user", "rate": "0.50"},
+        {"unit": "user", "rate": "1"},
+        {"unit": "user", "rate": "0"},
+        {"unit": "user", "rate": "1/0"},
+        {"unit": "user", "rate": 1},
+    ],
+)
+def test_a_sample_that_nobody_can_have_asked_for_has_no_price(sampling: Any) -> None:
+    one = asked(GAUSSIAN, ALONE)
+    prices = PriceList(ALONE)
+    assert again(prices, stored(one), one) == one.losses
+    with pytest.raises(InputError):
+        again(prices, stored(one) | {"sampling": sampling}, one)
 
 
 def test_what_has_no_sensitivity_must_not_give_one() -> None:

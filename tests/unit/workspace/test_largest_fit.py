@@ -38,6 +38,7 @@ from modicum.policy.compile import compile_text
 from modicum.workspace.alternatives import smaller_parts
 from modicum.workspace.alternatives.digits import number_on, rung_above, rung_below
 from modicum.workspace.alternatives.largest_fit import VARIED, largest_fit
+from modicum.workspace.alternatives.options import options
 from modicum.workspace.alternatives.trials import Trials
 from modicum.workspace.explaining.written import written
 
@@ -183,6 +184,41 @@ def test_a_refusal_says_why() -> None:
     assert largest_fit(full, "sampling_rate").why == (
         "no mechanism has what is varied: the `rate` of samples",
     )
+
+
+SAMPLED = """
+modicum: policy/v1
+name: sampled
+units: {user: {id: user_id}}
+schema: {attributes: {page: low}}
+policies:
+  - {name: all, when: "true", unit: user, budget: {eps: 0.1}}
+"""
+
+
+@pytest.mark.parametrize("above", [False, True])
+def test_noise_and_the_rate_of_a_sample_are_varied(*, above: bool) -> None:
+    compiled = compile_text(SAMPLED.encode(), "p.yaml")
+    sampling = {"sampling": {"unit": "user", "rate": Decimal("0.5")}}
+    counts = {
+        "mechanism": "laplace",
+        "attributes": [],
+        "scale": 2,
+        "sensitivity": {"user": {"l1": 1}},
+    }
+    asked = {"release": "asked", "mechanisms": [counts]} | (sampling if above else {})
+    if not above:
+        asked["mechanisms"] = [counts | sampling]
+    tried = Trials(parted.look(compiled, []), asked)
+    assert not tried.verdict.allowed
+    for vary, path in (("noise", ("scale",)), ("sampling_rate", ("sampling", "rate"))):
+        fit = largest_fit(tried, vary)
+        assert allowed(tried, fit.release)
+        # ln(1 + q (exp(eps) - 1)) is 0.1 for these.
+        expected = {"noise": "5.239", "sampling_rate": "0.1621"}[vary]
+        said = f"mechanism-1: {path[-1]} {expected} instead of"
+        assert fit.changes[0].startswith(said)
+    assert "sampling_rate" in {one.kind for one in options(tried)}
 
 
 def test_what_nothing_limits_has_no_closest_variant() -> None:
