@@ -30,7 +30,7 @@ def fit(
         typer.Option(
             "--vary",
             help="What may change: noise (sigma or scale alone), epsilon, rho or mu"
-            " of declared costs, where, or periods.",
+            " of declared costs, sampling_rate, where, or periods.",
             metavar="WHAT",
         ),
     ] = "noise",
