@@ -442,7 +442,10 @@ DOCUMENTS = {
     "Options": ("release options releases/04-cohort-diagnosis.yaml",),
     "The balance of a cell": ("ledger balance 'attr:diagnosis @standard'",),
     "Recorded releases": ("release record-past past-releases.yaml",),
-    "A release": ("release show r-0007",),
+    "A release": (
+        "release show r-0007",
+        "release show sampled --ledger sampled.db",
+    ),
     "Releases": ("release list",),
     "Status": ("status",),
     "The entries of a ledger": ("ledger list",),
@@ -546,6 +549,17 @@ mechanisms:
 """
 
 
+SAMPLED = """
+release: sampled
+mechanisms:
+  - mechanism: laplace
+    attributes: []
+    scale: 100
+    sensitivity: {patient: {l1: 1}}
+    sampling: {unit: patient, rate: 0.1}
+"""
+
+
 @pytest.fixture
 def busy_folder(folder: Folder) -> Folder:
     """Return the demo's folder with a release to reserve and a policy to warn of."""
@@ -572,6 +586,9 @@ def busy_folder(folder: Folder) -> Folder:
     )
     (folder.place / "question.yaml").write_text(QUESTION)
     (folder.place / "batch.yaml").write_text(BATCH)
+    (folder.place / "sampled.yaml").write_text(SAMPLED)
+    folder.run("modicum init --policy policy.yaml --ledger sampled.db")
+    folder.run("modicum release submit sampled.yaml --ledger sampled.db")
     return folder
 
 

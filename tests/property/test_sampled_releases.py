@@ -8,7 +8,7 @@ by what else is known of them.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -43,7 +43,7 @@ Table: TypeAlias = frozenset[Row]
 
 UNITS = ("user", "day", "device", "house")
 #: Which instance of a unit a row belongs to. Both users live in one house.
-KEYS = {
+KEYS: dict[str, Callable[[Row], Any]] = {
     "user": lambda row: row[0],
     "day": lambda row: row[:2],
     "device": lambda row: row[2],
@@ -193,7 +193,7 @@ def true_losses(
 KINDS = ("laplace", "gaussian", "discrete-laplace", "discrete-gaussian")
 REFUSED = {Code.COST_NOT_DERIVABLE, Code.COST_MISSING}
 
-situations = st.builds(
+situations: st.SearchStrategy[dict[str, Any]] = st.builds(
     dict,
     seed=st.integers(0, 10**6),
     kind=st.sampled_from(KINDS),
@@ -301,7 +301,7 @@ def test_who_is_replaced_may_leave_a_sample() -> None:
     }
     before = frozenset({("a", 1, "p", 0)})
     after = before | {("a", 1, "q", 0)}
-    tables = (frozenset(), before, after, after - before)
+    tables: tuple[Table, ...] = (frozenset(), before, after, after - before)
     one = World(tables, {table: min(3, 3 * len(table)) for table in tables}, relations)
     whole = [one.answer[each] for each in (before, after)]
     assert whole[0] == whole[1]

@@ -347,7 +347,9 @@ def test_a_release_gives_its_sample_to_each_of_its_mechanisms() -> None:
 def test_what_is_remembered_is_told_apart_by_the_sample_of_the_release() -> None:
     words = vocabulary()
     for rate in (0.1, 0.2, None, 0.1, 0.2, None):
-        above = {} if rate is None else {"sampling": {"unit": "user", "rate": rate}}
+        above: dict[str, Any] = {}
+        if rate is not None:
+            above["sampling"] = {"unit": "user", "rate": rate}
         told = release(LAPLACE, **above)
         (quick,) = read_and_price(told, words).mechanisms
         slow = priced(LAPLACE, **above)
