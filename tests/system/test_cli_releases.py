@@ -290,6 +290,35 @@ def test_a_release_is_shown_with_all_that_is_known_of_it() -> None:
     ]
 
 
+def test_a_sample_is_told_wherever_its_release_is() -> None:
+    sampled = {
+        "name": "counts",
+        "mechanism": "laplace",
+        "attributes": ["age"],
+        "scale": 20,
+        "sensitivity": {"user": {"l1": 1}},
+    }
+    told = {
+        "release": "sampled",
+        "sampling": {"unit": "user", "rate": 0.1},
+        "mechanisms": [sampled],
+    }
+    Path("sampled.yaml").write_text(json.dumps(told))
+    run("init", "--policy", "policy.yaml")
+    said = "on a fresh Poisson sample of 10 % by user"
+    note = f"mechanism `counts` runs {said}, which nobody may see"
+    assert f"note: {note}" in run("release", "check", "sampled.yaml")
+    decided = document("release", "submit", "sampled.yaml")
+    assert note in decided["notices"]
+    shown = run("release", "show", "sampled")
+    assert f"    runs {said}\n" in shown
+    (mechanism,) = document("release", "show", "sampled")["mechanisms"]
+    assert mechanism["sampling"] == {"unit": "user", "rate": "0.1"}
+    # ln(1 + 0.1 (exp(0.05) - 1)) and no more.
+    assert mechanism["losses"]["user"]["eps"] == pytest.approx(0.005114011, abs=1e-8)
+    run("ledger", "verify")
+
+
 def test_releases_are_listed_by_where_they_stand() -> None:
     run("init")
     for name in ("a", "b", "c"):
