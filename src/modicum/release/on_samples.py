@@ -27,7 +27,9 @@ From one unit to another: with its sample, a mechanism is a mechanism like any o
 and the two guarantees above hold between any two neighboring tables. So group privacy
 holds along every path of such neighbors, and losses are completed from the amplified
 loss as from any loss that is stated. This asks nothing of the sample: the steps are
-between tables, and each is taken with a sample that is drawn anew.
+between tables, and each is taken with a sample that is drawn anew. Nor does the sample
+make a mechanism that reads some days look at others: it answers alike on a table and on
+what these days leave of it, so the fewer steps within them hold as well.
 """
 
 from __future__ import annotations
