@@ -143,7 +143,8 @@ def _mechanism(kind: str, form: KindFormat, vocabulary: Vocabulary | None) -> Sc
     schema = closed(properties, ["mechanism", "attributes"], f"mechanism {kind}")
     if form.norm is None:
         return schema
-    needed = {key: ["sensitivity"] for key in (*form.parameters, "sampling")}
+    needed = {key: ["sensitivity"] for key in form.parameters}
+    needed["sampling"] = ["sensitivity", *form.parameters]
     return {**schema, "dependentRequired": needed}
 
 
