@@ -67,11 +67,15 @@ def _files(folder: Path) -> list[Path]:
         reason = (error.strerror or "the system refuses to read it").lower()
         problem = Problem(Code.FILE_UNREADABLE, f"cannot read {folder}: {reason}")
         raise InputError(problem) from error
-    return [file for file in found if file.suffix in _READERS and file.name[0] != "."]
+    return [
+        file
+        for file in found
+        if file.suffix.lower() in _READERS and file.name[0] != "."
+    ]
 
 
 def _reader(file: Path) -> Reader:
-    found = _READERS.get(file.suffix)
+    found = _READERS.get(file.suffix.lower())
     if found is None:
         raise InputError(
             Problem(

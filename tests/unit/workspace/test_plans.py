@@ -315,9 +315,56 @@ def test_a_plan_holds_for_the_entry_that_it_was_made_on(tmp_path: Path) -> None:
     assert code(stale) is Code.PLAN_STALE
     plan = ws.rounds.plan(four())
     ws.rounds.commit(plan)
-    with pytest.raises(StaleError):
-        ws.rounds.commit(plan)
+    seq = ws.state().seq
+    again = ws.rounds.commit(plan)  # Whoever is not sure may try again.
+    assert (again.plan, again.releases) == (plan.id, plan.accepted)
+    assert ws.state().seq == seq
     assert [one.id for one in ws.rounds.committed()] == [plan.id]
+
+
+def test_a_plan_of_another_policy_or_round_is_stale(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    plan = ws.rounds.plan(four())
+    for one, why in (
+        (forged(plan, policy="0" * 64), "another policy is active"),
+        (forged(plan, round="round-2"), "the round `round-3` is open"),
+        (forged(plan, head="0" * 64), "less by now"),
+        (forged(plan, seq=plan.seq - 1), "less by now"),
+    ):
+        with pytest.raises(StaleError) as stale:
+            ws.rounds.commit(one)
+        assert why in stale.value.problems[0].notes[0]
+    active = Workspace(ws._store, ws._clock, policy=None, actor="tester")
+    text = POLICY.replace("age: low", "years: low").replace("default: a", "default: b")
+    successor = compile_text(text.encode(), "policy.yaml")
+    active.governance.activate(successor, reason="other words")
+    with pytest.raises(StaleError):
+        active.rounds.commit(plan)
+
+
+def test_a_forged_plan_needs_the_same_people(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    (wanted,) = requests(described("b", "0.1", team="b", requester="ann"))
+    plan = ws.rounds.plan([wanted])
+    assert plan.accepted == ()
+    eager = asked_anew(plan, "b", outcome=Outcome.ACCEPTED, text=wanted.text(), why=())
+    with pytest.raises(ConflictError, match="must agree first"):
+        ws.rounds.commit(forged(plan, accepted=("b",), asked=eager))
+
+
+def test_a_forged_plan_reserves_nothing_twice(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    there = described("there", "0.01")
+    ws.submit(there)
+    plan = ws.rounds.plan(requests(there))
+    text = requests(there)[0].text()
+    eager = asked_anew(plan, "there", outcome=Outcome.ACCEPTED, text=text, why=())
+    with pytest.raises(ConflictError, match="it is reserved already"):
+        ws.rounds.commit(forged(plan, accepted=("there",), asked=eager))
+    other = requests(described("there", "0.02"))
+    assert ws.rounds.plan(other).why_not("there") == (
+        "it is reserved already as another one",
+    )
 
 
 @pytest.mark.spec("PLAN-13")
@@ -348,10 +395,11 @@ def test_without_a_round_there_is_no_plan(tmp_path: Path) -> None:
 def test_worth_is_exact_or_rounded_alike(tmp_path: Path) -> None:
     ws = workspace(tmp_path)
     third, more = Fraction(1, 3), Fraction(10**9)
+    tiny = Fraction(10**9 - 1, 10**9)  # In whole numbers beyond 64 bits.
     from dataclasses import replace
 
     low, high = requests(described("low", "0.3"), described("high", "0.3"))
-    for worth in (third, more):
+    for worth in (third, more, tiny * 10**8 + Fraction(1, 3**30)):
         pair = [replace(low, utility=worth), replace(high, utility=worth * 2)]
         plan = ws.rounds.plan(pair, solver="ilp")
         assert plan.accepted == ("high",)

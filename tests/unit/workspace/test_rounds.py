@@ -95,7 +95,10 @@ def test_what_reads_several_groups_is_held_to_the_one_of_which_least_is_unlocked
     assert ws.check(asks("both", 0.8, [{"from": 1, "to": 2}])).allowed
     assert not ws.check(asks("all", 0.5, [{"from": 1, "to": 3}])).allowed
     told = ws.check(asks("far", 0.1, [{"from": 1, "to": 4}])).explain()
-    assert "nothing is unlocked there: not every group in it is active" in told
+    assert (
+        "nothing is unlocked there: it reaches to users of a group that is not active"
+        in told
+    )
     everybody = asks("everybody", 0.1, [{"from": 1, "to": 3}])
     del everybody["groups"]
     assert not ws.check(everybody).allowed
@@ -151,6 +154,30 @@ def test_a_unit_that_a_policy_drops_stays_named(tmp_path: Path) -> None:
     assert again.verify().entries == 6
 
 
+def test_what_is_left_over_is_what_is_unlocked(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    ws.rounds.open(unlocked={"patient": Fraction(1, 2)})
+    for _ in range(3):
+        ws.rounds.open()
+    (first,) = ws.rounds.remainders()
+    assert first.standing.share == Fraction(1, 2)
+    assert first.standing.own_filter.caps == ((1, 500_000_000_000),)
+    assert ws.check(asks("fits", 0.5, [1])).allowed
+    assert not ws.check(asks("over", 0.51, [1])).allowed
+
+
+def test_the_rule_that_leaves_least_is_told_of_what_is_left(tmp_path: Path) -> None:
+    more = '  - {name: pay, when: "true", unit: patient, budget: {rho: 0.5}}\n'
+    text = TURNS.replace("RETIRED", "first-come") + more
+    ws = small.workspace(tmp_path, policy=text)
+    ws.init()
+    for _ in range(4):
+        ws.rounds.open()
+    ws.submit(asks("one", 0.2, [1]))
+    (first,) = ws.rounds.remainders()
+    assert first.standing.rule.id == "pay"
+
+
 def test_who_tries_again_opens_no_second_round(tmp_path: Path) -> None:
     ws = workspace(tmp_path)
     first = ws.rounds.open("monday")
@@ -158,6 +185,9 @@ def test_who_tries_again_opens_no_second_round(tmp_path: Path) -> None:
     assert ws.state().seq == 3
     with pytest.raises(ConflictError):
         ws.rounds.open("monday", unlocked={"visit": Fraction(1)})
+    half = {"visit": Fraction(1, 2)}
+    second = ws.rounds.open("noon", unlocked=half)
+    assert ws.rounds.open("noon", unlocked=half) == second
     ws.rounds.open("tuesday")
     with pytest.raises(ConflictError):
         ws.rounds.open("monday")

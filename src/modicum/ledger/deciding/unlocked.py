@@ -85,7 +85,7 @@ class Unlocked:
         """
         if self.whole:
             return EVERYTHING_UNLOCKED
-        everybody = self._unit(space.unit)
+        everybody = self.of_unit(space.unit)
         if self._rotation is None or not space.grouped:
             return Shares((everybody,))
         self._look_again()
@@ -137,7 +137,8 @@ class Unlocked:
             found = self._of_spans.keep(span, least)
         return found
 
-    def _unit(self, unit: str) -> Fraction:
+    def of_unit(self, unit: str) -> Fraction:
+        """Return the part that everybody may have used of a unit's limits."""
         opened = self._planning.present_round
         millionths = opened.unlocked.get(unit) if opened else None
         return WHOLE if millionths is None else Fraction(millionths, _MILLION)

@@ -99,7 +99,8 @@ def plan_round(
     batch = found.numbers[chosen].tolist()
     trial = _Trial(_copy(balances, dumped), requests, day)
     accepted = trial.accepted(batch)
-    added = trial.accepted(one for one in order if one not in set(batch))
+    tried = frozenset(batch)
+    added = trial.accepted(one for one in order if one not in tried)
     return Planned(
         requests=tuple(requests),
         accepted=(*accepted, *added),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -105,15 +106,18 @@ def fullest(cells: Iterable[Cell], compiled: CompiledPolicy) -> Cell:
     return max(found, key=lambda one: own_filter.fullness(one.total))
 
 
-def standing_of(cell: Cell, compiled: CompiledPolicy) -> RuleLoss:
+def standing_of(
+    cell: Cell, compiled: CompiledPolicy, share: Fraction = Fraction(1)
+) -> RuleLoss:
     """Return what a rule was charged in a cell, and what it admits.
 
     Args:
         cell: The cell.
         compiled: The policy of the rule.
+        share: What part of its budget is looked at.
     """
     budget = cell.rule.budget
-    own_filter = compiled.filter_of(budget)
+    own_filter = compiled.filter_of(budget).unlocked(share)
     allowed = own_filter.admits(cell.total)
     return RuleLoss(
         rule=cell.rule,
@@ -125,6 +129,7 @@ def standing_of(cell: Cell, compiled: CompiledPolicy) -> RuleLoss:
         report_delta=compiled.report_delta(budget),
         cell=cell.words,
         denying=int(not allowed),
+        share=share,
     )
 
 

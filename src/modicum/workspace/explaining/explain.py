@@ -69,10 +69,13 @@ def _rule_lines(loss: RuleLoss, width: int) -> Iterator[str]:
 def _denial_lines(loss: RuleLoss, found: Amounts) -> Iterator[str]:
     indent = _INDENT
     if loss.denying > 1:
-        yield f"{indent}{loss.denying} cells deny; this one is over the most"
+        yield f"{indent}{loss.denying} cells deny; of these, most is spent in this one"
     near, summed = approximation(loss), sums(loss)
     if loss.share == 0:
-        yield f"{indent}nothing is unlocked there: not every group in it is active"
+        yield (
+            f"{indent}nothing is unlocked there: it reaches to users of a group that is"
+            " not active; modicum plan show  tells which are"
+        )
     elif loss.share < 1:
         yield (
             f"{indent}{_percent(loss.share)} of the budget is unlocked by now; the"

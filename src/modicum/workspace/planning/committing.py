@@ -17,7 +17,7 @@ from modicum.ledger import RecordedRelease, decide
 from modicum.ledger.deciding.approvals import approved_by, hearings_of_release
 from modicum.ledger.log.events import PlanCommitted, ReleaseReserved
 from modicum.policy import CompiledPolicy
-from modicum.workspace.book import Entry, stale
+from modicum.workspace.book import Book, Entry
 from modicum.workspace.bringing_in import (
     RESERVATION_SECONDS,
     Submission,
@@ -90,6 +90,52 @@ def _read_again(
     return found
 
 
+def committed_before(book: Book, plan: Plan) -> Committed | None:
+    """Return what a plan reserved when it was committed; None if it was not.
+
+    So whoever does not know whether a commit was stored may try again.
+
+    Args:
+        book: The book, read up to the head.
+        plan: The plan.
+    """
+    state, content = book.state, plan.content
+    for known in state.planning.plans.values():
+        if known.content == content:
+            ends = (state.releases[one].expires_at for one in known.releases)
+            return Committed(
+                known.id,
+                known.round,
+                known.releases,
+                max(ends, default=""),
+                state.seq,
+                state.head,
+            )
+    return None
+
+
+def refuse_stale(book: Book, plan: Plan, last: tuple[int, str]) -> None:
+    """Refuse a plan that was made on another ledger than the one that is there.
+
+    Args:
+        book: The book, read up to the head.
+        plan: The plan.
+        last: The number and the hash of the last entry that counts.
+
+    Raises:
+        StaleError: If the ledger went on, by whatever.
+        UsageError: If no round is open.
+    """
+    compiled = active_policy(book)
+    opened = must_be_open(present_round(book, compiled))
+    if compiled.policy.digest != plan.policy:
+        raise _stale(plan, last[0], "another policy is active now")
+    if opened.id != plan.round:
+        raise _stale(plan, last[0], f"the round `{opened.id}` is open now")
+    if last != (plan.seq, plan.head):
+        raise _stale(plan, last[0], "what is left may be less by now")
+
+
 def commit(
     entry: Entry, plan: Plan, accepted: Sequence[Submission], clock: Clock
 ) -> Committed:
@@ -108,14 +154,10 @@ def commit(
         StaleError: If the ledger went on since the plan was made.
         UsageError: If no round is open.
     """
-    compiled = active_policy(entry.book)
-    if compiled.policy.digest != plan.policy:
-        raise stale(compiled, entry.book.state)
-    if entry.begun_at != (plan.seq, plan.head):
-        raise _stale(plan, entry.begun_at[0])
-    opened = must_be_open(present_round(entry.book, compiled))
-    if opened.id != plan.round:
-        raise _stale(plan, entry.begun_at[0])
+    done = committed_before(entry.book, plan)
+    if done is not None:
+        return done
+    refuse_stale(entry.book, plan, entry.begun_at)
     name, named = plan.id, tuple(one.release.id for one in accepted)
     ends = [_reserve(entry, name, one, clock) for one in accepted]
     entry.add(PlanCommitted(name, plan.round, plan.content, named))
@@ -151,13 +193,13 @@ def _in_the_way(
     yield from missing_consent(release, compiled.policy, state, entry.actor)
 
 
-def _stale(plan: Plan, seq: int) -> StaleError:
+def _stale(plan: Plan, seq: int, why: str) -> StaleError:
     return StaleError(
         Problem(
             Code.PLAN_STALE,
             f"the plan `{plan.id}` was made on entry {plan.seq} in round"
             f" `{plan.round}`, and the ledger went on to entry {seq}",
-            notes=("what is left may be less by now",),
+            notes=(why,),
             help="make it again with  modicum plan run",
         )
     )

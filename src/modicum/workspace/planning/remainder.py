@@ -57,4 +57,8 @@ def _fullest(balances: Balances, rules: list[Rule], group: int, day: int) -> Rul
     """Return where the rule stands that leaves the least to a group."""
     part, compiled = Part(groups=((group, group),)), balances.compiled
     cells = (fullest(cells_of(balances, one, part, day), compiled) for one in rules)
-    return max((standing_of(cell, compiled) for cell in cells), key=filled)
+    unlocked = balances.unlocked.of_unit
+    return max(
+        (standing_of(cell, compiled, unlocked(cell.rule.unit)) for cell in cells),
+        key=filled,
+    )

@@ -67,7 +67,7 @@ def open_round(
     Args:
         entry: The turn.
         identifier: What it is called; by default `round-` and its number. The id of
-            the round that is open changes nothing, unless shares are given.
+            the round that is open changes nothing, unless other shares are given.
         unlocked: By privacy unit, what part of every budget may be used from here on,
             from 0 to 1, rounded down to a millionth; it must not fall. What is not
             named stays as it was.
@@ -84,21 +84,20 @@ def open_round(
     compiled = active_policy(entry.book)
     refuse_others(entry.actor, compiled.policy)
     planning = entry.book.state.planning
-    again = present_round(entry.book, compiled)
-    if again is not None and again.id == identifier and not unlocked:
-        return again  # Whoever is not sure that it was opened may try again.
+    shares = dict(_millionths(unlocked or {}, compiled))
+    opened = planning.present_round
+    if opened and opened.id == identifier and shares.items() <= opened.unlocked.items():
+        # Whoever is not sure that it was opened may try again.
+        return must_be_open(present_round(entry.book, compiled))
     number = len(planning.rounds) + 1
     name = identifier or f"round-{number}"
     release_id(from_python(name), "the id of a round")
-    before = planning.present_round.unlocked if planning.present_round else {}
-    shares = {**before, **dict(_millionths(unlocked or {}, compiled))}
-    entry.add(RoundOpened(name, shares))
+    before = opened.unlocked if opened else {}
+    entry.add(RoundOpened(name, {**before, **shares}))
     rotation = compiled.policy.rotation
     if rotation is not None:
         _turn_over(entry, planning, rotation, name, number)
-    found = present_round(entry.book, compiled)
-    assert found is not None
-    return found
+    return must_be_open(present_round(entry.book, compiled))
 
 
 def _turn_over(

@@ -10,11 +10,16 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger.log.events import PlanCommitted, day_of
 from modicum.planner.allocating.engines import EngineOf
 from modicum.planner.allocating.with_numpy import NumpyEngine
-from modicum.policy import CompiledPolicy
 from modicum.workspace.book import Book, Entry, Reader
 from modicum.workspace.bringing_in import RESERVATION_SECONDS
 from modicum.workspace.governing.governance import active_policy
-from modicum.workspace.planning.committing import Committed, accepted_again, commit
+from modicum.workspace.planning.committing import (
+    Committed,
+    accepted_again,
+    commit,
+    committed_before,
+    refuse_stale,
+)
 from modicum.workspace.planning.making import SOLVER, Situation, make_plan
 from modicum.workspace.planning.plan import Plan
 from modicum.workspace.planning.remainder import Remainder, remainders
@@ -146,6 +151,9 @@ class Rounds:
     ) -> Committed:
         """Reserve everything that a plan accepts, or nothing.
 
+        A plan that was committed before is not committed again; what it reserved then
+        is returned.
+
         Args:
             plan: The plan; each release is read, priced and decided once more.
             reserve_seconds: How long the reservations stand if they are not started;
@@ -156,8 +164,12 @@ class Rounds:
             StaleError: If the ledger went on since the plan was made.
             UsageError: If there is no ledger with a policy, or no round is open.
         """
-        compiled = self._policy()
-        accepted = accepted_again(plan, compiled, reserve_seconds)
+        book, _, _ = self._ledger.look()
+        done = committed_before(book, plan)
+        if done is not None:
+            return done
+        refuse_stale(book, plan, (book.state.seq, book.state.head))
+        accepted = accepted_again(plan, active_policy(book), reserve_seconds)
         return self._ledger.turn(
             lambda entry: commit(entry, plan, accepted, self._clock), deciding=True
         )
@@ -172,7 +184,3 @@ class Rounds:
         compiled = active_policy(book)
         with book.followed_at(compiled, read, now) as followed:
             return remainders(followed.balances, book.state.planning, day_of(now))
-
-    def _policy(self) -> CompiledPolicy:
-        book, _, _ = self._ledger.look()
-        return active_policy(book)
