@@ -54,7 +54,7 @@ def test_figure_7() -> None:
         off = line["mean"] - line["published_mean"]
         assert line["difference_points"] == pytest.approx(100 * off)
         assert line["by_seed"] == [line["mean"]]
-    assert len(found["checks"]) == 3
+    assert len(found["checks"]) == 2
 
 
 @pytest.mark.slow

@@ -117,7 +117,9 @@ def make_table(db: psycopg.Connection, moment: str, region: str) -> None:
 
 
 def drop_roles(db: psycopg.Connection) -> None:
-    found = db.execute("SELECT rolname FROM pg_roles WHERE rolname ~ '^(modicum_|app)'")
+    found = db.execute(
+        "SELECT rolname FROM pg_roles WHERE rolname ~ '^(modicum_.*|app)$'"
+    )
     for (role,) in found.fetchall():
         db.execute(f'DROP OWNED BY "{role}"; DROP ROLE "{role}"'.encode())
 
