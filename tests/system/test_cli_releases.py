@@ -486,13 +486,16 @@ def test_who_interrupts_is_answered() -> None:
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
     starter = (  # It is interrupted once it stands in line for the turn.
-        "import os, pathlib, signal, threading, time\n"
+        "import contextlib, os, signal, threading, time\n"
         "from modicum.cli.main import main\n"
         # Else a shell's background job, which ignores interrupts, hands that on.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def is_in_line():\n"
-        "    files = list(pathlib.Path('/proc/self/fd').iterdir())\n"
-        "    return any(os.path.realpath(one).endswith('.queue') for one in files)\n"
+        "    for one in os.listdir('/proc/self/fd'):\n"
+        "        with contextlib.suppress(OSError):  # It may be closed by now.\n"
+        "            if os.readlink(f'/proc/self/fd/{one}').endswith('.queue'):\n"
+        "                return True\n"
+        "    return False\n"
         "def interrupt():\n"
         "    while not is_in_line():\n"
         "        time.sleep(0.01)\n"
