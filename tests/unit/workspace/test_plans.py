@@ -25,11 +25,13 @@ from modicum.core.errors import (
     StaleError,
     UsageError,
 )
+from modicum.core.yaml_reader import read_document
 from modicum.planner.on_ledger.planned import ON_LEDGER
 from modicum.policy.compile import compile_text
 from modicum.release.utility import UTILITY_MAX
 from modicum.shell.clock import FixedClock
 from modicum.workspace import Workspace
+from modicum.workspace.answers import price_release
 from modicum.workspace.planning.plan import Asked, Outcome, Plan, read_plan
 from modicum.workspace.planning.requests import Handed, Request, read_request
 
@@ -350,6 +352,22 @@ def test_a_forged_plan_needs_the_same_people(tmp_path: Path) -> None:
     eager = asked_anew(plan, "b", outcome=Outcome.ACCEPTED, text=wanted.text(), why=())
     with pytest.raises(ConflictError, match="must agree first"):
         ws.rounds.commit(forged(plan, accepted=("b",), asked=eager))
+
+
+def test_guards_look_at_a_forged_plan(tmp_path: Path) -> None:
+    guard = "guards: [{name: named, unless: 'm.name == \"m\"', message: call it m}]\n"
+    ws = small.workspace(tmp_path, policy=POLICY + guard)
+    ws.init()
+    ws.rounds.open()
+    plan = ws.rounds.plan(requests(described("one", "0.1", groups=[1])))
+    (asked,) = plan.asked
+    text = asked.text.replace("name: m", "name: x")
+    node = read_document(text.encode(), "one.yaml")
+    other = price_release(node, small.compiled(POLICY + guard), guarded=False)
+    unnamed = asked_anew(plan, "one", text=text, content=other.content)
+    with pytest.raises(ConflictError, match="call it m"):
+        ws.rounds.commit(forged(plan, asked=unnamed))
+    assert ws.rounds.commit(plan).releases == ("one",)
 
 
 def test_a_forged_plan_reserves_nothing_twice(tmp_path: Path) -> None:
