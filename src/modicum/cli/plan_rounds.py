@@ -143,7 +143,7 @@ def _rounds(count: int) -> str:
 
 
 def _ordinal(number: int) -> str:
-    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")  # codespell:ignore nd
     return f"{number}{'th' if number % 100 in (11, 12, 13) else last}"
 
 
