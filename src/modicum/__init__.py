@@ -36,7 +36,10 @@ if TYPE_CHECKING:
         zcdp,
     )
     from modicum.shell import request_files as requests
+    from modicum.shell.adapters.dp_events import from_dp_event
     from modicum.shell.files import load_policy, load_release
+    from modicum.shell.joining import reservation
+    from modicum.shell.query_files import load_query
     from modicum.shell.serving.decider import Decider, Limits
     from modicum.shell.serving.opening import open_decider
     from modicum.shell.wiring import open_workspace as open  # noqa: A004
@@ -49,7 +52,10 @@ _PUBLIC = {
     "open_decider": ("modicum.shell.serving.opening", "open_decider"),
     "load_policy": ("modicum.shell.files", "load_policy"),
     "load_release": ("modicum.shell.files", "load_release"),
+    "load_query": ("modicum.shell.query_files", "load_query"),
     "requests": ("modicum.shell.request_files", ""),
+    "from_dp_event": ("modicum.shell.adapters.dp_events", "from_dp_event"),
+    "reservation": ("modicum.shell.joining", "reservation"),
     "Workspace": ("modicum.workspace", "Workspace"),
     "Decider": ("modicum.shell.serving.decider", "Decider"),
     "Limits": ("modicum.shell.serving.decider", "Limits"),
@@ -99,18 +105,21 @@ __all__ = [
     "Workspace",
     "approx_dp",
     "declared",
+    "from_dp_event",
     "gaussian",
     "gdp",
     "l1",
     "l2",
     "laplace",
     "load_policy",
+    "load_query",
     "load_release",
     "open",
     "open_decider",
     "pure_dp",
     "randomized_response",
     "requests",
+    "reservation",
     "zcdp",
 ]
 

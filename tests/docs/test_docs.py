@@ -426,6 +426,31 @@ def test_every_key_of_the_formats_is_described(folder: Folder, what: str) -> Non
     assert not missing
 
 
+@pytest.mark.parametrize(
+    ("file", "before", "described_in"),
+    [
+        ("query.yaml", "  noise: laplace", "query-format.md"),
+        ("tables.yaml", "    row_id: visit_id", "tables-format.md"),
+        ("tables.yaml", "type: integer", "tables-format.md"),
+    ],
+)
+def test_every_key_of_queries_and_tables_is_described(
+    busy_folder: Folder, file: str, before: str, described_in: str
+) -> None:
+    place = busy_folder.place / file
+    text = place.read_text()
+    between = "\n" + " " * (len(before) - len(before.lstrip()))
+    separator = ", " if between == "\n" else between
+    assert text.count(before) == 1
+    place.write_text(text.replace(before, f"{before}{separator}nonsense: 1"))
+    os.chdir(busy_folder.place)
+    output = CliRunner().invoke(app, ["query", "plan", "query.yaml"]).output
+    found = re.search(r"known keys: (.+)", output)
+    assert found is not None, output
+    described = first_cells(REFERENCE / described_in, r"[\w.<>]+")
+    assert not set(found[1].split(", ")) - set(described)
+
+
 # --- JSON documents ----------------------------------------------------------
 
 #: The sections of json.md, and commands that print what each describes.
@@ -510,6 +535,10 @@ DOCUMENTS = {
     "Planners that were compared": (
         "plan compare --workload w1 --rounds 2 --solvers fcfs,dpk --seeds 2",
     ),
+    "The plan of a query": ("query plan query.yaml",),
+    "Answers to a query": (
+        "query run query.yaml --data visits=visits.csv 2>/dev/null",
+    ),
     "A mistake": ("release check nothing.yaml",),
 }
 
@@ -560,6 +589,29 @@ mechanisms:
 """
 
 
+TABLES = """
+modicum: tables/v1
+tables:
+  visits:
+    row_id: visit_id
+    columns:
+      visit_id: {type: integer}
+      patient_id: {type: text}
+      clinic: {type: text, values: [north, south]}
+"""
+
+
+QUERY = """
+release: asked
+query:
+  tables: tables.yaml
+  sql: SELECT clinic, COUNT(*) AS visits FROM visits GROUP BY clinic
+  bounds: {patient: 1}
+  noise: laplace
+  loss: {patient: {eps: 0.01}}
+"""
+
+
 @pytest.fixture
 def busy_folder(folder: Folder) -> Folder:
     """Return the demo's folder with a release to reserve and a policy to warn of."""
@@ -587,6 +639,9 @@ def busy_folder(folder: Folder) -> Folder:
     (folder.place / "question.yaml").write_text(QUESTION)
     (folder.place / "batch.yaml").write_text(BATCH)
     (folder.place / "sampled.yaml").write_text(SAMPLED)
+    (folder.place / "tables.yaml").write_text(TABLES)
+    (folder.place / "query.yaml").write_text(QUERY)
+    (folder.place / "visits.csv").write_text("visit_id,patient_id,clinic\n1,p,north\n")
     folder.run("modicum init --policy policy.yaml --ledger sampled.db")
     folder.run("modicum release submit sampled.yaml --ledger sampled.db")
     return folder

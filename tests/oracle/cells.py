@@ -96,12 +96,18 @@ class Turns:
 
 @dataclass(frozen=True)
 class Judgment:
-    """What a rule says: at every touched place, the sums before and together."""
+    """What a rule says: at every touched place, the sums before and together.
+
+    Attributes:
+        shares: What part of its limit each of them may have used: of those that deny,
+            or, if none does, of all.
+    """
 
     rule: Rule
     allowed: bool
     denied: tuple[tuple[Sums, Sums], ...]
     admitted: tuple[tuple[Sums, Sums], ...]
+    shares: tuple[Fraction, ...]
 
 
 class DenseLedger:
@@ -165,7 +171,9 @@ class DenseLedger:
         mine: set[int],
         places: Iterable[Place],
     ) -> Judgment:
-        denied, admitted = [], []
+        denied: list[tuple[Sums, Sums]] = []
+        admitted: list[tuple[Sums, Sums]] = []
+        shares: dict[bool, list[Fraction]] = {True: [], False: []}
         watched = watched_by(self.compiled.filter_of(rule.budget))
         known = {
             Place(one.whole & about, one.moved & about, one.share) for one in places
@@ -178,11 +186,11 @@ class DenseLedger:
             before = self._sums(rule.unit, everything, old, watched)
             together = self._sums(rule.unit, everything, place, watched)
             losses = self._losses_at(rule, everything, place)
-            if self._admits(rule, together, losses, place.share):
-                admitted.append((before, together))
-            else:
-                denied.append((before, together))
-        return Judgment(rule, not denied, tuple(denied), tuple(admitted))
+            passes = self._admits(rule, together, losses, place.share)
+            (admitted if passes else denied).append((before, together))
+            shares[passes].append(place.share)
+        decide = tuple(shares[not denied])
+        return Judgment(rule, not denied, tuple(denied), tuple(admitted), decide)
 
     def _admits(
         self, rule: Rule, together: Sums, losses: Iterable[Loss], share: Fraction

@@ -5,6 +5,7 @@ The oracle itself is held against cases that were worked out by hand.
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -20,17 +21,20 @@ from oracle.cells import DenseLedger, Judgment, Turns, period_number
 from samples import divided
 
 from modicum.accounting import COORDINATES, INFINITE, Loss, Total
+from modicum.accounting.filters.budget_filters import filter_for
 from modicum.accounting.filters.unlocking import Unlocking
 from modicum.accounting.grid import RHO
 from modicum.ledger import Balances, RuleLoss, decide
 from modicum.ledger.cells import segments
 from modicum.ledger.deciding.balances import Brought
+from modicum.ledger.deciding.locked import Locked
 from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
 from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
 from modicum.ledger.state.planning import Planning
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_policy, compile_text
 from modicum.policy.model import Retired, RotationRule
+from modicum.policy.rules import Stage
 from modicum.release import Part, Relation
 from modicum.release.parts import Box, Span
 from modicum.release.units import RELATIONS
@@ -248,10 +252,57 @@ def agree(
         assert told.allowed == one.allowed, (one.rule.id, told, one)
         assert shown(one, told) in pairs(one), (one.rule.id, told, one)
         assert bool(told.denying) == bool(one.denied)
+        if told.rule.stage is Stage.HISTORY and told.compared is not None:
+            assert left(told) == least_left(one, told), (one.rule.id, told, one)
+        assert (told.locked is not None) == (told.share == 0 and not told.allowed)
+        if told.locked is not None:
+            assert_locked(ledger, told.rule.unit, told.locked)
     denied = tuple(one.rule.id for one in judged if not one.allowed)
     assert verdict.blocking == denied
     assert verdict.allowed == (not denied)
     return judged
+
+
+def left(told: RuleLoss) -> float:
+    """Return what a verdict shows to be left of the limit."""
+    assert told.compared is not None
+    together = told.together.units(told.compared)
+    cap = dict(told.own_filter.caps)[told.compared]
+    return cap - together if together < INFINITE else -math.inf
+
+
+def least_left(judged: Judgment, told: RuleLoss) -> float:
+    """Return what is left where it is least: at places that deny, if one does."""
+    assert told.compared is not None
+    places = judged.denied or judged.admitted
+    whole = dict(filter_for(told.rule.budget, told.filter_name).caps)[told.compared]
+    return min(
+        math.floor(whole * share) - together[told.compared]
+        if together[told.compared] < INFINITE
+        else -math.inf
+        for (_, together), share in zip(places, judged.shares, strict=True)
+    )
+
+
+def assert_locked(ledger: DenseLedger, unit: str, locked: Locked) -> None:
+    """Check what is said of why nothing is unlocked."""
+    turns, rotation = ledger.turns, ledger.compiled.policy.rotation
+    assert locked.unit == (turns.of_unit(unit) == 0)
+    if locked.unit:
+        return
+    assert rotation is not None
+    groups = range(divided.GROUPS + 2)
+    open_ = [one for one in groups if turns.of_group(rotation, one)]
+    assert [one for one in groups if within(one, locked.open)] == open_
+    named = (*locked.ahead, *locked.never, *locked.closed)
+    assert named
+    assert not any(within(one, named) for one in open_)
+    retired = [one for one in groups if within(one, locked.closed)]
+    assert set(retired) <= turns.began.keys()
+
+
+def within(number: int, spans: Iterable[Span]) -> bool:
+    return any(low <= number <= high for low, high in spans)
 
 
 HOMES = """
@@ -425,7 +476,7 @@ def test_as_much_is_unlocked_as_an_oracle_finds_at_every_point(
 ) -> None:
     monkeypatch.setattr(segments, "BOXES_MAX", ENDLESS)
     tally = Tally()
-    partly, held_back = 0, 0
+    partly, held_back, locked = 0, 0, 0
     for number in range(HISTORIES // 2):
         life = Life.begin("turning", number)
         if life.rng.random() < 0.9:
@@ -438,7 +489,9 @@ def test_as_much_is_unlocked_as_an_oracle_finds_at_every_point(
         for new in life.asks():
             turn.go_on(units)
             judged = agree(balances, life.ledger, new, life.day)
-            shares = [one.share for one in decide(balances, new, life.day).losses]
+            losses = decide(balances, new, life.day).losses
+            shares = [one.share for one in losses]
+            locked += any(one.locked is not None for one in losses)
             partly += any(0 < share < 1 for share in shares)
             denied = not all(one.allowed for one in judged)
             held_back += denied and not unlocked(life.ledger).blocking(new, life.day)
@@ -455,6 +508,7 @@ def test_as_much_is_unlocked_as_an_oracle_finds_at_every_point(
     decisions = tally.seen["decisions"]
     assert decisions // 5 < tally.seen["denials"] < decisions * 9 // 10
     assert partly > decisions // 5
+    assert locked > decisions // 20
     assert held_back > decisions // 20
 
 

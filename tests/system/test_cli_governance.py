@@ -306,3 +306,20 @@ def test_remarks_and_disclosures_are_listed_and_shown() -> None:
     run("ledger", "disclose", "d.yaml", code=Exit.INVALID)
     run("ledger", "annotate", "what?", "--about", "r-9", code=Exit.INVALID)
     assert len(document("ledger", "list")["entries"]) == 3
+
+
+@pytest.mark.usefixtures("folder")
+def test_who_agrees_is_told_that_nobody_asks() -> None:
+    run("policy", "activate", "asking.yaml", "--reason", "two eyes")
+    agree = ("--reason", "fine", "--actor", "olga")
+    assert "does not name its `requester`" in run(
+        "release", "approve", "public.yaml", *agree
+    )
+    asked = counts("r-2", audience="public", requester="ann")
+    Path("asked.yaml").write_text(json.dumps(asked))
+    for again in (
+        run("release", "approve", "asked.yaml", *agree),
+        run("release", "reject", "public.yaml", *agree),
+        run("release", "approve", "r-1", *agree),
+    ):
+        assert "`requester`" not in again

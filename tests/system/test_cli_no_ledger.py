@@ -29,7 +29,7 @@ to: everybody
 """
 WHY = ("--reason", "so")
 #: Every command that takes a ledger.
-COMMANDS = (
+COMMANDS: tuple[tuple[str, ...], ...] = (
     ("init", "--policy", "policy.yaml"),
     ("status",),
     ("status", "--policy", "policy.yaml"),
@@ -71,7 +71,14 @@ COMMANDS = (
     ("plan", "commit", "plan.json"),
     ("plan", "remainder"),
     ("plan", "export-access", "--release", "asked"),
+    ("query", "plan", "asked.yaml", "--policy", "policy.yaml"),
+    ("query", "run", "asked.yaml"),
 )
+#: What prints something else than JSON for programs, with what stands after options.
+IN_WORDS: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("query", "lower", "asked.yaml", "--policy", "policy.yaml"): (),
+    ("release", "run", "asked"): ("--", "true"),
+}
 MISSING, OTHER = ("MOD701", Exit.USAGE), ("MOD707", Exit.BROKEN)
 #: What is given as the ledger, what is said, and with which code.
 GIVEN = {
@@ -117,13 +124,18 @@ def test_every_command_says_what_is_wrong(ledger: str, folder: Path) -> None:
     words, code, exit_code = GIVEN[ledger]
     before = files(folder)
     for command in COMMANDS if ledger in ("folder", "text.txt") else COMMANDS[::6]:
-        # What is exported as JSON anyway has no such option.
-        as_json = () if "export-access" in command else ("--json",)
+        # What is exported as JSON anyway tells mistakes so only if asked for it.
+        as_json = ("--format=json",) if "export-access" in command else ("--json",)
         result = CliRunner().invoke(app, [*command, "--ledger", ledger, *as_json])
         assert result.exit_code == exit_code, (command, result.output)
         error = json.loads(result.stdout)["error"]
         assert (error["code"], words in error["message"]) == (code, True), command
         assert len(error["message"]) < 250
+    for command, rest in IN_WORDS.items():
+        result = CliRunner().invoke(app, [*command, "--ledger", ledger, *rest])
+        assert result.exit_code == exit_code, (command, result.output)
+        assert f"error[{code}]" in result.output, command
+        assert words in result.output, command
     if code == "MOD701":
         assert files(folder) == before
 
@@ -143,4 +155,5 @@ def test_no_command_with_a_ledger_is_forgotten() -> None:
         return found.union(*(taking(one, (*name, key)) for key, one in inner.items()))
 
     for name in taking(get_command(app), ()):
-        assert any(command[: len(name)] == name for command in COMMANDS), name
+        known = (*COMMANDS, *IN_WORDS)
+        assert any(command[: len(name)] == name for command in known), name

@@ -123,6 +123,100 @@ def test_the_scale_of_a_budget(
     assert (budget["coordinate"], budget["cap"]) == (coordinate, cap)
 
 
+# --- a policy -------------------------------------------------------------------------
+
+TURNS = "rotation: {active: 4, slack: 0.25}"
+POLICY = f"""
+modicum: policy/v1
+name: turns
+units:
+  user: {{id: uid}}
+  visit: {{id: vid}}
+schema: {{attributes: {{age: low}}}}
+labels: {{audience: {{values: [public, staff], default: public}}}}
+population: {{groups: {{immutable: [user]}}}}
+{TURNS}
+policies:
+  - {{name: all, when: "true", unit: user, budget: {{rho: 0.8}}}}
+  - {{name: visits, when: "true", unit: visit, budget: {{rho: 0.1}}}}
+  - {{name: watched, when: "true", unit: user, budget: unlimited}}
+"""
+MORE = """
+  - {name: ages, when: m.name == "a", unit: user, budget: {eps: 2, delta: 1e-6}}
+  - {name: mu, when: m.name == "m", unit: user, budget: {mu: 2}}
+  - {name: renyi, when: m.name == "r", unit: user, budget: {rdp: {2: 1, 8: 3}}}
+dp: {filter: zcdp-v1}
+"""
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> str:
+    path = tmp_path / "policy.yaml"
+    path.write_text(POLICY)
+    return str(path)
+
+
+def described(found: Any) -> dict[str, Any]:
+    (choice,) = found["choices"]
+    keys = ("active", "slack", "horizon")
+    return {**found["budget"], **{key: choice[key] for key in keys}}
+
+
+def test_a_policy_says_what_no_option_says(policy: str) -> None:
+    found = document("--policy", policy, "--rounds", "1")
+    assert (found["policy"], found["rule"]) == ("turns", "all")
+    by_hand = ("--active", "4", "--slack", "0.25", "--rho", "0.8", "--rounds", "1")
+    same = document(*by_hand)
+    assert (same["policy"], same["rule"]) == (None, None)
+    assert described(found) | {"filter": ""} == described(same) | {"filter": ""}
+    assert found["choices"] == same["choices"]
+
+
+def test_an_option_goes_before_the_policy(policy: str) -> None:
+    budget = ("--eps", "1", "--delta", "1e-9", "--filter", "zcdp-v1")
+    found = document("--policy", policy, "--active", "7", *budget, "--rounds", "1")
+    assert (found["policy"], found["rule"]) == ("turns", None)
+    assert described(found) | {"cap": 0} == {
+        "text": "{eps: 1, delta: 1e-9}",
+        "filter": "zcdp-v1",
+        "coordinate": "rho",
+        "cap": 0,
+        "active": 7,
+        "slack": 0.25,
+        "horizon": 104,
+    }
+    compared = document("--policy", policy, "--compare", "slack=0,1", "--rounds", "1")
+    shown = [(one["active"], one["slack"]) for one in compared["choices"]]
+    assert shown == [(4, 0), (4, 1)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "coordinate", "cap"),
+    [
+        ("all", "{rho: 0.8}", "rho", 0.8),
+        ("ages", "{eps: 2, delta: 1e-6}", "rho", 0.0861),
+        ("mu", "{mu: 2}", "mu2", 4),
+        ("renyi", "{rdp: {2: 1, 8: 3}}", "rdp(2)", 1),
+    ],
+)
+def test_a_rule_says_whose_budget(
+    rule: str, text: str, coordinate: str, cap: float, policy: str
+) -> None:
+    with Path(policy).open("a") as file:
+        file.write(MORE.lstrip("\n"))
+    told = ("--policy", policy, "--rule", rule, "--rounds", "1")
+    found = document(*told)
+    assert found["rule"] == rule
+    budget = found["budget"]
+    assert budget.pop("cap") == pytest.approx(cap, rel=0.01)
+    filter_name = "zcdp-v1"
+    assert budget == {"text": text, "filter": filter_name, "coordinate": coordinate}
+    shown = run(*told)
+    assert shown.startswith(f"By policy `turns`, budget of rule `{rule}`.\n4 groups")
+    # Every order of a Renyi budget must hold: none helps where another one is exceeded.
+    assert "other scales" not in shown or rule == "ages"
+
+
 @pytest.mark.parametrize("kind", ["svg", "png"])
 def test_a_picture(kind: str, tmp_path: Path) -> None:
     picture = tmp_path / f"outlook.{kind}"
@@ -164,6 +258,8 @@ def test_a_picture(kind: str, tmp_path: Path) -> None:
         (("--plot", "x.gif"), 2, "MOD115"),
         (("--plot", "no/x.svg"), 2, "MOD001"),
         (("--eps", "1e-14", "--delta", "0"), 2, "nothing fits"),
+        (("--policy", "no.yaml"), 4, "MOD001"),
+        (("--rule", "all"), 2, "--rule says whose budget of a --policy"),
     ],
 )
 def test_mistakes(
@@ -177,6 +273,31 @@ def test_mistakes(
     shown = run(*options, exit_code=exit_code)
     assert said in " ".join(shown.replace("│", " ").split())
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "options", "said"),
+    [
+        ("", "", ("--rule", "visits"), "no rule `visits` takes turns and has a limit"),
+        ("", "", ("--rule", "watched"), "there are `all` {rho: 0.8}"),
+        ("", "", ("--rule", "all", "--rho", "1"), "beside another budget"),
+        (TURNS, "", (), "`turns` has no `rotation`"),
+        ("{rho: 0.8}", "unlimited", (), "no rule that takes turns has a limit"),
+        (
+            "unlimited",
+            "{eps: 1}",
+            (),
+            "several budgets; choose by --rule one of `all` {rho: 0.8},"
+            " `watched` {eps: 1}",
+        ),
+    ],
+)
+def test_mistakes_about_a_policy(
+    before: str, after: str, options: tuple[str, ...], said: str, policy: str
+) -> None:
+    Path(policy).write_text(POLICY.replace(before, after) if before else POLICY)
+    shown = run("--policy", policy, *options, exit_code=2)
+    assert said in " ".join(shown.replace("│", " ").split())
 
 
 def test_a_mistake_as_a_document() -> None:

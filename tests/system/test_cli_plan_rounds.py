@@ -149,24 +149,40 @@ def test_before_the_first_round_there_is_none(folder: Path) -> None:
         ("patient=", 2),
         ("patient=2", 2),
         ("patient=-1", 2),
+        ("patient=101%", 2),
+        ("patient=%", 2),
         ("=0.5", 2),
         ("user=0.5", 4),
     ],
 )
 def test_what_is_no_share_is_refused(folder: Path, given: str, exit_code: int) -> None:
     before = seq()
-    plan("open", "--unlock", given, exit_code=exit_code)
+    told = plan("open", "--unlock", given, exit_code=exit_code)
+    # An example has a unit of the policy.
+    assert exit_code == 4 or "patient=0.25" in " ".join(told.split())
+    assert seq() == before
+
+
+def test_a_unit_is_unlocked_once(folder: Path) -> None:
+    before = seq()
     plan("open", "--unlock", "patient=1", "--unlock", "patient=1", exit_code=2)
     assert seq() == before
 
 
 def test_ids_of_rounds_and_falling_shares_are_refused(folder: Path) -> None:
-    opened = plan("open", "half", "--unlock", "patient=0.5")
-    assert plan("open", "half") == opened  # Who is not sure may try again.
+    opened = plan("open", "half", "--unlock", "patient=50%")
+    assert "patient: 50 % of every budget" in opened
+    again_ = opened.replace("the 4th\n", "the 4th (it was open already)\n")
+    assert plan("open", "half") == again_ != opened  # Who is not sure may try again.
+    assert plan("open", "half", "--unlock", "patient=0.5") == again_
     again = ("open", "half", "--unlock", "patient=0.6")
     assert mistake(*again, exit_code=4) == "MOD703"
     assert mistake("open", "round-3", exit_code=4) == "MOD703"
     assert mistake("open", "--unlock", "patient=0.4", exit_code=4) == "MOD703"
+    told = plan("open", "--unlock", "patient=0.4", exit_code=4)
+    assert "help: a share never falls: unlock patient=0.5 or more, or leave it" in told
+    told = plan("open", "round-3", exit_code=4)
+    assert "help: give the next round an id of its own" in told
     assert mistake("open", "\x1b[31mred", exit_code=4) == "MOD002"
     assert mistake("open", "two words", exit_code=4) == "MOD107"
 
@@ -214,7 +230,11 @@ def test_a_plan_is_made_shown_and_written_and_reserves_nothing(folder: Path) -> 
     assert "ilp            2        8  34.8 %\n" in made
     assert made.endswith(
         "nothing is reserved; to commit it, write it with  --out plan.json\n"
+        "why not the others: write it with  --out plan.json, then  modicum plan show"
+        " plan.json\n"
     )
+    written = plan("run", "requests.yaml", "--out", "plan.json")
+    assert written.endswith("why not the others:  modicum plan show plan.json\n")
     told = document("run", "requests.yaml", "--compare", "fcfs", "-o", "plan.json")
     assert told.pop("compared") == [
         {"solver": "dpk", "accepted": 2, "utility": 8.0},
@@ -252,9 +272,50 @@ def test_a_request_is_told_why_not(folder: Path) -> None:
     assert document("why-not", "plan.json", "portal") == {
         "plan": made,
         "release": "portal",
-        "why": ["1 of officer must agree first: modicum release approve"],
+        "why": ["1 of officer must agree first:  modicum release approve FILE"],
     }
     assert mistake("why-not", "plan.json", "nobody", exit_code=4) == "MOD804"
+    told = plan("why-not", "plan.json", "nobody", exit_code=4)
+    assert "help: list them with  modicum plan show plan.json\n" in told
+
+
+def test_an_id_where_a_file_is_meant_and_the_other_way_round(folder: Path) -> None:
+    made = document("show", "plan.json")["plan"]
+    for command in (("why-not", made, "big"), ("commit", made)):
+        assert "and not the plan's id" in plan(*command, exit_code=4)
+    told = plan("show", "plan.jsno", exit_code=4)
+    assert "there is no file `plan.jsno`, and no plan has such an id" in told
+    assert f"the ledger knows no plan `{made}`" in plan("show", made, exit_code=4)
+
+
+def test_a_warning_counts_requests_that_name_no_groups(folder: Path) -> None:
+    assert "warning" not in plan("run", "requests.yaml")
+    first, *others = Path("requests.yaml").read_text().split("---\n")
+    unnamed = [re.sub("groups: .*\n", "", one) for one in others]
+    Path("some.yaml").write_text("---\n".join([first, *unnamed]))
+    told = plan("run", "some.yaml")
+    assert (
+        "warning: 4 requests of 5 name no `groups`, and so read those, too, that have"
+        " not begun; name those that are active:  groups: {from: 1, to: 3}\n"
+    ) in told
+    Path("one.yaml").write_text(unnamed[0])
+    told = plan("run", "one.yaml", "--out", "one.json")
+    assert "warning: 1 request of 1 names no `groups`, and so reads those" in told
+    assert plan("why-not", "one.json", "small").splitlines()[2:] == [
+        "  all: nothing is unlocked there: the release names no `groups`, and so"
+        " reads those, too, that have not begun",
+        "  name those that are open:  groups: {from: 1, to: 3}",
+    ]
+
+
+def test_several_files_are_planned_and_what_was_not_read_is_named(folder: Path) -> None:
+    Path("team").mkdir()
+    Path("team/one.yaml").write_text(request(*REQUESTS[1]))
+    Path("team/README.md").write_text("ours")
+    Path("two.yaml").write_text(request(*REQUESTS[2]))
+    made = plan("run", "team", "two.yaml")
+    assert "accepted         2" in made
+    assert "note: not read in team: README.md\n" in made
 
 
 @pytest.mark.spec("PLAN-13")
@@ -296,7 +357,12 @@ def test_one_release_and_none_are_committed_in_words(folder: Path) -> None:
     Path("one.yaml").write_text(request(*REQUESTS[3]))
     assert "to commit it" not in plan("run", "one.yaml")
     plan("run", "one.yaml", "-o", "plan.json")
-    assert plan("commit", "plan.json").endswith("is committed; it accepts nothing\n")
+    before = seq()
+    for _ in range(2):  # No entry is spent on it, however often somebody commits it.
+        told = plan("commit", "plan.json")
+        assert told.endswith("accepts nothing: nothing was written\n")
+    assert document("commit", "plan.json")["releases"] == []
+    assert seq() == before
 
 
 @pytest.mark.spec("PLAN-13")

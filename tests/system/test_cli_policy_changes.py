@@ -148,8 +148,21 @@ def test_a_conflict_that_stood_before_is_not_the_fault_of_the_change(
     assert same["problems"] == []
 
 
-def test_diff_needs_a_ledger_for_the_active_policy(folder: Path) -> None:
-    assert "add --ledger" in run("policy", "diff", "active", "tight.yaml", exit_code=2)
+def test_the_active_policy_is_that_of_the_usual_ledger(folder: Path) -> None:
+    whole = run("policy", "diff", "active", "short.yaml", *WHERE)
+    assert "HISTORY" in whole
+    for command in (("active", "short.yaml"), ("short.yaml",)):
+        assert run("policy", "diff", *command) == whole
+    explained = ("policy", "explain", "active", "attr:salary")
+    assert run(*explained) == run(*explained, *WHERE)
+    assert "name the file" in run("policy", "diff", "active", exit_code=2)
+
+
+def test_without_a_ledger_there_is_no_active_policy(folder: Path) -> None:
+    (folder / "ledger.db").rename(folder / "other.db")
+    for command in (("active", "tight.yaml"), ("tight.yaml",)):
+        assert "MOD701" in run("policy", "diff", *command, exit_code=2)
+    assert not (folder / "ledger.db").exists()
     run("policy", "diff", "active", "tight.yaml", "--ledger", "no.db", exit_code=2)
     assert not (folder / "no.db").exists()
     run("policy", "diff", "nothing.yaml", "tight.yaml", exit_code=4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import runpy
 import shutil
 from fractions import Fraction
 from functools import lru_cache
@@ -30,7 +31,8 @@ EXAMPLES = ROOT / "examples"
 POLICIES = sorted(
     path
     for path in EXAMPLES.rglob("*.yaml")
-    if path.parent.name != "releases" and not path.name.endswith(".test.yaml")
+    if path.parent.name not in ("releases", "queries")
+    and not path.name.endswith((".test.yaml", "tables.yaml"))
 )
 DEMO = ROOT / "src/modicum/shell/examples/acme-health/policy.yaml"
 SCENARIOS = {"s1": 4, "s2": 181, "s3": 6}
@@ -186,6 +188,34 @@ def test_group_privacy_alone_costs_961_times_as_much(tmp_path: Path) -> None:
         "geo-month:geography/member",
         "geo-month:geography/weak",
     }
+
+
+@pytest.mark.parametrize(
+    ("query", "losses"),
+    [
+        ("01-day-and-page", {"user-day": "0.015", "user-month": "0.0525"}),
+        ("02-one-day", {"user-day": "0.015", "user-month": "0.015"}),
+        ("03-readers", {"user-day": "0.01", "user-month": "0.01"}),
+    ],
+)
+def test_queries_of_page_views_cost_what_they_say(
+    query: str, losses: dict[str, str], tmp_path: Path
+) -> None:
+    code, found = document(
+        *("query", "plan", PAGEVIEWS / "queries" / f"{query}.yaml"),
+        *("--policy", PAGEVIEWS / "policy.yaml", "--ledger", tmp_path / "ledger.db"),
+    )
+    assert code == 0
+    (line,) = found["mechanisms"]
+    for unit, loss in losses.items():
+        assert abs(Fraction(line["losses"][unit]) - Fraction(loss)) < Fraction("1e-6")
+
+
+def test_the_views_are_what_their_script_writes(tmp_path: Path) -> None:
+    shutil.copy(PAGEVIEWS / "make_views.py", tmp_path)
+    runpy.run_path(str(tmp_path / "make_views.py"), run_name="__main__")
+    written_now = (tmp_path / "views.csv").read_bytes()
+    assert written_now == (PAGEVIEWS / "views.csv").read_bytes()
 
 
 @pytest.mark.spec("POL-12")

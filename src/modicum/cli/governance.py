@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,8 +10,9 @@ import typer
 
 from modicum.cli.hearings import hearing_lines, hearings_to_list
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
-from modicum.cli.output import print_json, reporting
+from modicum.cli.output import note, print_json, reporting
 from modicum.cli.release_files import named_releases, read_release
+from modicum.core.document import Entries
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
@@ -83,12 +84,27 @@ def _say(
 ) -> None:
     with reporting(as_json=as_json):
         office = office_of(ledger, actor)
-        said = [verb(office, one) for one in named_releases(subject)]
+        named = list(named_releases(subject))
+        said = [verb(office, one) for one in named]
         if as_json:
             print_json({"said": [said_to_dict(one) for one in said]})
             return
         for one in said:
             print_said(one)
+        if any(one.approves for one in said):
+            _warn_of_nobody(named)
+
+
+def _warn_of_nobody(named: Iterable[Node | str]) -> None:
+    """Say of releases that do not tell who asks: plans with approvals need to know."""
+    for one in named:
+        if isinstance(one, Entries) and "requester" not in {
+            key.text for key, _ in one.entries
+        }:
+            note(
+                "note: it does not name its `requester`, so no plan takes it; who adds"
+                " one later asks for these approvals anew"
+            )
 
 
 def print_said(said: Said) -> None:

@@ -16,6 +16,7 @@ from modicum.cli import (
     ledger,
     plan,
     policy,
+    query,
     release,
     status,
     workload,
@@ -44,6 +45,7 @@ app.add_typer(audit.app, name="audit")
 app.add_typer(account.app, name="account")
 app.add_typer(workload.app, name="workload")
 app.add_typer(plan.app, name="plan")
+app.add_typer(query.app, name="query")
 
 
 def _show_version(wanted: bool) -> None:

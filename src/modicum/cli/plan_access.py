@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from modicum.cli.given import not_beside, was_given
 from modicum.cli.ledger_checkpoints import file_named
 from modicum.cli.opening import open_view
 from modicum.cli.options import DEFAULT_LEDGER, Ledger
@@ -16,7 +17,6 @@ from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.workspace.planning.access_document import Access
-    from modicum.workspace.planning.access_releases import Wanted
 
 #: The forms that access is written in.
 FORMS = ("json", "sql", "postgresql")
@@ -25,6 +25,10 @@ FORMS = ("json", "sql", "postgresql")
 Plan = Annotated[
     str | None,
     typer.Argument(help="The id of a plan that was committed.", metavar="PLAN-ID"),
+]
+PlanNamed = Annotated[
+    str | None,
+    typer.Option("--plan", help="The same as PLAN-ID.", metavar="ID"),
 ]
 Releases = Annotated[
     list[str] | None,
@@ -82,7 +86,9 @@ Output = Annotated[
 
 
 def export_access(
+    context: typer.Context,
     plan: Plan = None,
+    plan_named: PlanNamed = None,
     release: Releases = None,
     round_: Round = None,
     form: Form = "json",
@@ -96,14 +102,16 @@ def export_access(
 
     Only releases that are reserved or started give access. Of a plan or a round, the
     others are left out, and named; a release that is named itself must give some.
+    A mistake is told as JSON if `--format json` is written out.
     """
-    from modicum.workspace.planning.access_releases import exported_access
+    from modicum.workspace.planning.access_releases import Wanted, exported_access
     from modicum.workspace.planning.access_rows import Columns
 
-    wanted = _wanted(plan, release or (), round_)
+    _check_one(plan, plan_named, release, round_)
+    wanted = Wanted(tuple(release or ()), plan or plan_named or "", round_ or "")
     _check_form(form, table)
     columns = Columns(group_column, _named(column or ()))
-    with reporting(as_json=form == "json"):
+    with reporting(as_json=form == "json" and was_given(context, "form")):
         access = exported_access(open_view(ledger), wanted, columns)
         for one in access.left_out:
             note(printable(f"left out: {one.id} is {one.status.value}"))
@@ -118,14 +126,27 @@ def export_access(
                 print(line)
 
 
-def _wanted(plan: str | None, releases: Iterable[str], round_: str | None) -> Wanted:
-    from modicum.workspace.planning.access_releases import Wanted
-
-    wanted = Wanted(tuple(releases), plan or "", round_ or "")
-    given = sum(map(bool, (wanted.releases, wanted.plan, wanted.round)))
-    if given != 1:
-        raise typer.BadParameter("give a PLAN-ID, or --release, or --round")
-    return wanted
+def _check_one(
+    plan: str | None,
+    plan_named: str | None,
+    releases: Sequence[str] | None,
+    round_: str | None,
+) -> None:
+    """Refuse to guess what is meant, where nothing or more than one thing is named."""
+    given = {
+        "PLAN-ID": plan,
+        "--plan": plan_named,
+        "--release": releases,
+        "--round": round_,
+    }
+    named = [name for name, value in given.items() if value]
+    if not named:
+        raise typer.BadParameter(
+            "say what to export: a PLAN-ID, --release ID or --round ID",
+            param_hint="PLAN-ID",
+        )
+    if len(named) > 1:
+        raise not_beside(named[1], named[0])
 
 
 def _check_form(form: str, table: str | None) -> None:

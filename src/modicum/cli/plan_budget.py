@@ -45,7 +45,7 @@ class Yardstick:
 def yardstick(
     eps: str, delta: str | None, rho: str | None, filter_name: str
 ) -> Yardstick:
-    """Return a budget on the scale that says most about it: rho, if it has one.
+    """Return the budget that options say, on a scale.
 
     Args:
         eps: Epsilon, as given.
@@ -53,25 +53,37 @@ def yardstick(
         rho: A budget in zCDP, as given, in place of both.
         filter_name: The filter that an epsilon is spent through.
     """
-    from modicum.accounting.budgets import budget_text
-    from modicum.accounting.filters.budget_filters import FILTERS, filter_for
-    from modicum.accounting.grid import RHO, coordinate_name
+    from modicum.accounting.filters.budget_filters import FILTERS
 
     if filter_name not in FILTERS:
         raise typer.BadParameter(
             f"--filter: `{filter_name}` is none of {', '.join(FILTERS)}"
         )
-    budget = _budget(eps, delta, rho)
-    caps = {i: cap for i, cap in filter_for(budget, filter_name).caps if cap > 0}
+    return measured(_budget(eps, delta, rho), filter_name)
+
+
+def measured(budget: Budget, filter_name: str) -> Yardstick:
+    """Return a budget on the scale that says most about it: rho, if it has one.
+
+    Args:
+        budget: The budget.
+        filter_name: The filter that an epsilon is spent through.
+    """
+    from modicum.accounting.budgets import budget_text
+    from modicum.accounting.filters.budget_filters import filter_for
+    from modicum.accounting.grid import RHO, coordinate_name
+
+    admits = filter_for(budget, filter_name)
+    caps = {i: cap for i, cap in admits.caps if cap > 0}
     index = RHO if RHO in caps else next(iter(caps), None)
     if index is None:
-        raise typer.BadParameter("nothing fits into this budget")
+        raise typer.BadParameter(f"nothing fits into {budget_text(budget)}")
     return Yardstick(
         budget_text(budget),
         filter_name,
         coordinate_name(index),
         caps[index],
-        several=len(caps) > 1,
+        several=len(caps) > 1 and not admits.every,
     )
 
 

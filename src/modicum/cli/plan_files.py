@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 PLAN_BYTES_MAX = 512 * 1024 * 1024
 #: How every plan that was written begins; nothing else is written over.
 _BEGINNING = b'{\n "format": "modicum-plan/'
+#: What plans are called.
+_ID = re.compile(r"plan-[0-9a-f]{12}")
 
 
 def is_file(name: str) -> bool:
@@ -26,6 +29,27 @@ def is_file(name: str) -> bool:
         return Path(name).is_file()
     except OSError:  # It is too long for a path, or lies where nobody may look.
         return False
+
+
+def refuse_path(name: str) -> None:
+    """Refuse what is no id of a plan, and so was meant to be a file.
+
+    Args:
+        name: What was given; no file has this path.
+
+    Raises:
+        InputError: If no plan can be called that.
+    """
+    from modicum.core.errors import Code, InputError, Problem
+
+    if not _ID.fullmatch(name):
+        raise InputError(
+            Problem(
+                Code.PLAN_UNKNOWN,
+                f"there is no file `{name[:200]}`, and no plan has such an id",
+                help="correct the path, or list the plans with  modicum plan show",
+            )
+        )
 
 
 def read_plan_file(path: Path) -> Plan:
@@ -43,7 +67,7 @@ def read_plan_file(path: Path) -> Plan:
     from modicum.shell.files import read_bytes
     from modicum.workspace.planning.plan import read_plan
 
-    data = read_bytes(path)
+    data = read_bytes(path, _remedy(path))
     if len(data) > TEXT_BYTES_MAX:  # Too large to be read with places.
         with path.open("rb") as file:
             data = file.read(PLAN_BYTES_MAX)
@@ -94,6 +118,15 @@ def write_plan_file(path: Path, plan: Plan) -> None:
 
     text = json.dumps(plan.to_dict(), indent=1, ensure_ascii=False) + "\n"
     write_whole(path, [text.encode()])
+
+
+def _remedy(path: Path) -> str:
+    """Return what helps if there is no such file."""
+    if _ID.fullmatch(str(path)):
+        return (
+            "give the file that  modicum plan run --out  wrote, and not the plan's id"
+        )
+    return "correct the path, or make the file:  modicum plan run REQUESTS --out FILE"
 
 
 def _mapping(data: bytes) -> dict[str, object]:

@@ -29,6 +29,13 @@ from modicum.cli.plan_options import (
     Slack,
     UsersPerRound,
 )
+from modicum.cli.plan_rotation_policy import (
+    PolicyFile,
+    RuleId,
+    Said,
+    said_by,
+)
+from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +46,8 @@ if TYPE_CHECKING:
 CHOICES_MAX = 12
 
 _COMPARED = ("active", "horizon", "slack")
+#: The options that say what budget there is.
+_BUDGET = ("eps", "delta", "rho", "filter_name")
 
 
 def rotation(
@@ -51,6 +60,8 @@ def rotation(
     delta: Delta = None,
     rho: Rho = None,
     filter_name: FilterName = "combined-v2",
+    policy: PolicyFile = None,
+    rule: RuleId = None,
     joining: UsersPerRound = "1000",
     rounds: Rounds = None,
     compare: Compare = None,
@@ -59,7 +70,7 @@ def rotation(
 ) -> None:
     """Say what user rotation and budget unlocking mean, round by round.
 
-    Reads no data and no ledger: it computes from what is given.
+    Reads no data and no ledger: it computes from what is given, or from a policy.
     """
     from modicum.planner.outlook import look_ahead, steady_from
 
@@ -67,8 +78,12 @@ def rotation(
         if plot is not None:
             _check_plot(plot)
         _check_budget(context, delta, rho)
-        measure = yardstick(eps, delta, rho, filter_name)
+        said = _said(context, policy, rule)
+        measure = said.measure if said else None
+        measure = measure or yardstick(eps, delta, rho, filter_name)
         given = {"active": str(active), "horizon": str(horizon), "slack": slack}
+        given |= _unsaid(context, said)
+        people = _counts(joining)
         people = _counts(joining)
         with from_options():
             choices = _choices(given, compare or (), round_days)
@@ -78,8 +93,10 @@ def rotation(
         if plot is not None:
             _draw(outlooks, plot)
         if as_json:
-            print_json(_to_dict(outlooks, measure))
+            print_json(_to_dict(outlooks, measure, said))
         else:
+            if said is not None:
+                print(printable(_said_text(said)))
             _print(outlooks, measure)
             if plot is not None:
                 note(f"drawn: {plot}")
@@ -95,6 +112,27 @@ def _check_budget(context: typer.Context, delta: str | None, rho: str | None) ->
     pure = delta is not None and words.number(delta, "--delta") == 0
     if was_given(context, "filter_name") and (pure or rho is not None):
         raise not_beside("--filter", "--delta 0" if rho is None else "--rho")
+
+
+def _said(context: typer.Context, policy: Path | None, rule: str | None) -> Said | None:
+    """Return what a policy says, if one is given; a budget only if no option does."""
+    budgets = [each for each in _BUDGET if was_given(context, each)]
+    if rule is not None and (policy is None or budgets):
+        raise typer.BadParameter(
+            "--rule says whose budget of a --policy; without one, or beside another"
+            " budget, leave it out"
+        )
+    if policy is None:
+        return None
+    return said_by(policy, rule, with_budget=not budgets)
+
+
+def _unsaid(context: typer.Context, said: Said | None) -> dict[str, str]:
+    """Return the settings of a policy that no option says otherwise."""
+    if said is None:
+        return {}
+    known = {"active": said.active, "slack": said.slack}
+    return {name: one for name, one in known.items() if not was_given(context, name)}
 
 
 def _counts(text: str) -> list[int]:
@@ -174,8 +212,17 @@ def _print(outlooks: Sequence[Outlook], measure: Yardstick) -> None:
         print_comparison(outlooks, measure)
 
 
-def _to_dict(outlooks: Sequence[Outlook], measure: Yardstick) -> dict[str, object]:
+def _said_text(said: Said) -> str:
+    rule = f", budget of rule `{said.rule}`" if said.rule else ""
+    return f"By policy `{said.policy}`{rule}."
+
+
+def _to_dict(
+    outlooks: Sequence[Outlook], measure: Yardstick, said: Said | None
+) -> dict[str, object]:
     return {
+        "policy": said.policy if said else None,
+        "rule": (said.rule or None) if said else None,
         "budget": {
             "text": measure.budget,
             "filter": measure.filter,

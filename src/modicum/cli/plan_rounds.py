@@ -13,6 +13,7 @@ from modicum.cli.output import print_json, print_table, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
+    from modicum.workspace import Workspace
     from modicum.workspace.planning.remainder import Remainder
     from modicum.workspace.planning.rounds import Round
 
@@ -27,7 +28,7 @@ def open_round(
         typer.Option(
             "--unlock",
             help="What part of every budget of a unit may be used from here on, from 0"
-            " to 1; repeatable. It never falls.",
+            " to 1, or in percent; repeatable. It never falls.",
             metavar="UNIT=SHARE",
         ),
     ] = None,
@@ -42,9 +43,9 @@ def open_round(
     """
     from modicum.cli.opening import open_workspace
 
-    unlocked = _shares(unlock or ())
     with reporting(as_json=as_json):
         workspace = open_workspace(ledger, actor=actor)
+        unlocked = _shares(unlock or (), workspace)
         opened = workspace.rounds.open(round_id, unlocked=unlocked)
         if as_json:
             print_json(round_to_dict(opened))
@@ -83,7 +84,9 @@ def print_round(found: Round) -> None:
     Args:
         found: The round.
     """
-    print(printable(f"round `{found.id}` is open, the {_ordinal(found.number)}"))
+    again = " (it was open already)" if found.again else ""
+    number = _ordinal(found.number)
+    print(printable(f"round `{found.id}` is open, the {number}{again}"))
     for unit, share in found.unlocked.items():
         print(printable(f"  {unit}: {_percent(share)} of every budget is unlocked"))
     for turn in found.active:
@@ -114,23 +117,33 @@ def round_to_dict(found: Round) -> dict[str, object]:
     }
 
 
-def _shares(given: Iterable[str]) -> dict[str, Fraction]:
-    from modicum.core.exact import parse_number
-
+def _shares(given: Iterable[str], workspace: Workspace) -> dict[str, Fraction]:
     shares: dict[str, Fraction] = {}
     for one in given:
         unit, equals, written = one.partition("=")
-        share = parse_number(written)
-        if not (unit and equals) or share is None or not 0 <= share <= 1:
+        share = _share(written)
+        if not (unit and equals) or share is None:
+            known = next(iter(workspace.policy().policy.vocabulary.units))
             raise typer.BadParameter(
-                "write UNIT=SHARE with a share from 0 to 1, such as user=0.25, not"
-                f" `{one}`",
+                "write UNIT=SHARE with a share from 0 to 1, such as"
+                f" {known}=0.25 or {known}=25%, not `{one}`",
                 param_hint="--unlock",
             )
         if unit in shares:
             raise typer.BadParameter(f"`{unit}` is given twice", param_hint="--unlock")
         shares[unit] = share
     return shares
+
+
+def _share(written: str) -> Fraction | None:
+    """Return a share from 0 to 1 that is a number or in percent; None if it is none."""
+    from modicum.core.exact import parse_number
+
+    number = parse_number(written.removesuffix("%"))
+    if number is None:
+        return None
+    share = number / 100 if written.endswith("%") else number
+    return share if 0 <= share <= 1 else None
 
 
 def _percent(share: Fraction) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,15 +17,22 @@ from modicum.cli.options import (
     Ledger,
     expires_in_seconds,
 )
-from modicum.cli.output import print_json, reporting, seconds
+from modicum.cli.output import print_json, reporting
 from modicum.cli.plan_files import (
     is_file,
     read_plan_file,
     refuse_other_than_plan,
+    refuse_path,
     write_plan_file,
 )
+from modicum.cli.plan_notes import note_unnamed_groups, note_unread
 from modicum.cli.plan_rounds import print_round, round_to_dict
-from modicum.cli.plan_text import print_compared, print_plan
+from modicum.cli.plan_text import (
+    print_committed,
+    print_compared,
+    print_next,
+    print_plan,
+)
 from modicum.cli.plan_wishes import known, words_of
 from modicum.core.errors import printable
 
@@ -41,9 +49,9 @@ PlanFile = Annotated[
 
 def run(
     requests: Annotated[
-        Path,
+        list[Path],
         typer.Argument(
-            help="The requests: release files with `utility`, or a folder of them.",
+            help="The requests: release files with `utility`, or folders of them.",
             metavar="REQUESTS",
         ),
     ],
@@ -91,13 +99,15 @@ def run(
         _check_options(solvers, engine, out)
         workspace = open_workspace(ledger, actor=actor)
         engine_of = engine_named(engine).make
-        asked = load(requests, policy=workspace.policy())
+        asked = load(*requests, policy=workspace.policy())
+        note_unread(requests)
         first, *others = (
             workspace.rounds.plan(asked, solver=one, engine_of=engine_of)
             for one in solvers
         )
         if out is not None:
             write_plan_file(out, first)
+        note_unnamed_groups(workspace, asked, first)
         if as_json:
             compared = [_summary(one) for one in (first, *others)]
             print_json({**first.to_dict(), "compared": compared})
@@ -105,7 +115,7 @@ def run(
         print_plan(first)
         if others:
             print_compared([first, *others])
-        _print_next(first, out)
+        print_next(first, out)
 
 
 def show(
@@ -129,6 +139,7 @@ def show(
             return
         workspace = open_workspace(ledger)
         if plan:
+            refuse_path(plan)
             found = [workspace.rounds.committed_plan(plan)]
         else:
             found = list(workspace.rounds.committed())
@@ -145,7 +156,7 @@ def why_not(
     """Say why a request is not in a plan: what was missing, where, and who took it."""
     with reporting(as_json=as_json):
         found = read_plan_file(plan)
-        why = found.why_not(release)
+        why = _why_not(found, release, plan)
         if as_json:
             print_json({"plan": found.id, "release": release, "why": list(why)})
         elif why:
@@ -185,7 +196,7 @@ def commit(
         if as_json:
             print_json(_committed_to_dict(done))
             return
-        _print_committed(done)
+        print_committed(done)
 
 
 # --- what is asked for --------------------------------------------------------------
@@ -209,28 +220,24 @@ def _check_options(solvers: Sequence[str], engine: str, out: Path | None) -> Non
         refuse_other_than_plan(out)
 
 
-# --- what is printed ----------------------------------------------------------------
+def _why_not(plan: Plan, release: str, path: Path) -> tuple[str, ...]:
+    """Return why a request was not accepted; a mistake tells of the file.
 
+    Raises:
+        InputError: If the plan knows no such request.
+    """
+    from modicum.core.errors import InputError
 
-def _print_next(plan: Plan, out: Path | None) -> None:
-    if out is not None:
-        print(printable(f"written to {out}; reserve it:  modicum plan commit {out}"))
-    elif plan.accepted:
-        print("nothing is reserved; to commit it, write it with  --out plan.json")
-
-
-def _print_committed(done: Committed) -> None:
-    count = len(done.releases)
-    if not count:
-        print(printable(f"{done.plan} is committed; it accepts nothing"))
-        return
-    print(
-        printable(
-            f"{done.plan} is committed in round `{done.round}`:"
-            f" {words_of(count, 'release')} reserved until"
-            f" {seconds(done.expires_at)} (entry {done.seq})"
+    try:
+        return plan.why_not(release)
+    except InputError as error:
+        remedy = f"list them with  modicum plan show {path}"
+        raise InputError(*(replace(one, help=remedy) for one in error.problems)) from (
+            error
         )
-    )
+
+
+# --- what is printed ----------------------------------------------------------------
 
 
 def _show_file(plan: Plan, *, as_json: bool) -> None:

@@ -1,16 +1,19 @@
-"""What `modicum plan run` and `show` print for people."""
+"""What `modicum plan run`, `show` and `commit` print for people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modicum.cli.output import print_table
+from modicum.cli.output import print_table, seconds
+from modicum.cli.plan_wishes import words_of
 from modicum.core.errors import printable
 from modicum.core.exact import brief
 
 if TYPE_CHECKING:
+    from modicum.workspace.planning.committing import Committed
     from modicum.workspace.planning.plan import Plan
 
 
@@ -23,8 +26,6 @@ def print_plan(plan: Plan, *, requests: bool = False) -> None:
     """
     from rich.table import Table
 
-    from modicum.workspace.planning.making import by_outcome
-
     head = f"{plan.id}, round `{plan.round}`, by {plan.solver}, on entry {plan.seq}"
     print(printable(head))
     print()
@@ -32,7 +33,7 @@ def print_plan(plan: Plan, *, requests: bool = False) -> None:
     table.add_column("", no_wrap=True)
     for title in ("REQUESTS", "UTILITY", ""):
         table.add_column(title, justify="right", no_wrap=True)
-    for outcome, found in by_outcome(plan).items():
+    for outcome, found in plan.by_outcome.items():
         worth = sum((one.utility for one in found), Fraction(0))
         share = _share(worth, plan.possible)
         table.add_row(outcome.value, str(len(found)), brief(worth), share)
@@ -62,6 +63,43 @@ def print_compared(plans: Sequence[Plan]) -> None:
         table.add_row(one.solver, str(len(one.accepted)), brief(one.utility), share)
     print_table(table)
     print()
+
+
+def print_next(plan: Plan, out: Path | None) -> None:
+    """Print what may be done with a plan.
+
+    Args:
+        plan: The plan.
+        out: Where it was written; None if it was not.
+    """
+    if out is not None:
+        print(printable(f"written to {out}; reserve it:  modicum plan commit {out}"))
+        print("(for 24 hours; --expires-in 7d would say for a week)")
+    elif plan.accepted:
+        print("nothing is reserved; to commit it, write it with  --out plan.json")
+    if len(plan.accepted) < len(plan.asked):
+        first = "" if out else " write it with  --out plan.json, then"
+        shown = f"modicum plan show {out or 'plan.json'}"
+        print(printable(f"why not the others:{first}  {shown}"))
+
+
+def print_committed(done: Committed) -> None:
+    """Print what a plan reserved.
+
+    Args:
+        done: What it reserved.
+    """
+    count = len(done.releases)
+    if not count:
+        print(printable(f"{done.plan} accepts nothing: nothing was written"))
+        return
+    print(
+        printable(
+            f"{done.plan} is committed in round `{done.round}`:"
+            f" {words_of(count, 'release')} reserved until"
+            f" {seconds(done.expires_at)} (entry {done.seq})"
+        )
+    )
 
 
 def _share(part: Fraction, whole: Fraction) -> str:

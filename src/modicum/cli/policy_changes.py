@@ -45,17 +45,21 @@ def diff(
     old: Annotated[
         str,
         typer.Argument(
-            help="A policy file, or the word `active` for the ledger's active policy.",
-            metavar="OLD",
+            help="A policy file, or the word `active` for the ledger's active policy;"
+            " if left out, that one.",
+            metavar="[OLD]",
         ),
     ],
-    new: Annotated[Path, typer.Argument(help="A policy file.", metavar="NEW")],
+    new: Annotated[
+        Path | None, typer.Argument(help="A policy file.", metavar="NEW")
+    ] = None,
     ledger: MaybeLedger = None,
     show_all: All = False,
     as_json: Json = False,
 ) -> None:
     """Show what a new policy tightens and loosens; with a ledger, what that meets.
 
+    The active policy is that of ledger.db, if no other ledger is given.
     Leaves with 4 if the releases already made exceed a rule that is new or tighter,
     or that they did not exceed under the old policy.
     """
@@ -63,7 +67,9 @@ def diff(
     from modicum.policy.changes.differences import differences
     from modicum.workspace.governing.activation import may_deny_more
 
-    _refuse_active_of_none(old, ledger)
+    if new is None:
+        old, new = _active_beside(old)
+    ledger = _ledger_of(old, ledger)
     with reporting(as_json=as_json):
         before, after = _policy(old, ledger), _load(new)
         found = differences(before, after)
@@ -156,7 +162,7 @@ def explain(
     from modicum.policy.rules import Stage
     from modicum.workspace.policies.rule_standing import rule_standing
 
-    _refuse_active_of_none(policy, ledger)
+    ledger = _ledger_of(policy, ledger)
     with reporting(as_json=as_json):
         compiled = _policy(policy, ledger, point(as_of))
         places = find_rules(compiled, rule, context or ())
@@ -183,9 +189,16 @@ def explain(
             print(f"\n… {len(places) - len(told)} more contexts: choose by --context")
 
 
-def _refuse_active_of_none(named: str, ledger: str | None) -> None:
-    if named == ACTIVE and ledger is None:
-        raise typer.BadParameter("the active policy is that of a ledger: add --ledger")
+def _active_beside(only: str) -> tuple[str, Path]:
+    """Return what the only policy that is named is held against, and its file."""
+    if only == ACTIVE:
+        raise typer.BadParameter("name the file of the new policy", param_hint="NEW")
+    return ACTIVE, Path(only)
+
+
+def _ledger_of(named: str, ledger: str | None) -> str | None:
+    """Return the ledger that is given; the usual one if its active policy is meant."""
+    return DEFAULT_LEDGER if named == ACTIVE and ledger is None else ledger
 
 
 def _policy(

@@ -13,6 +13,7 @@ from modicum.cli import (
     record_past,
     release_fit,
     release_list,
+    release_run,
     release_show,
 )
 from modicum.cli.options import (
@@ -139,6 +140,7 @@ def _print_standing(workspace: Workspace, standing: Standing, *, as_json: bool) 
         print_standing(standing)
 
 
+release_run.add_to(app)
 release_list.add_to(app)
 release_show.add_to(app)
 record_past.register(app)

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from modicum.core.document import Entries
+from modicum.core.errors import Code, InputError, Problem
+
 if TYPE_CHECKING:
     from modicum.core.document import Node
 
@@ -33,7 +36,25 @@ def read_release(file: Path) -> Node:
 
     if str(file) == "-":
         return standard_input(sys.stdin.buffer)
-    return load_release(file)
+    found = load_release(file)
+    if _is_query(found):
+        raise InputError(
+            Problem(
+                Code.UNKNOWN_KEY,
+                "this is a query, which is not yet a release",
+                found.mark,
+                help=f"modicum query plan {file}  prices it, and  modicum query lower"
+                f" {file}  prints the release that it is",
+            )
+        )
+    return found
+
+
+def _is_query(node: Node) -> bool:
+    return isinstance(node, Entries) and any(
+        key.text == "query" and isinstance(value, Entries)
+        for key, value in node.entries
+    )
 
 
 def read_releases(file: Path) -> tuple[Node, ...]:

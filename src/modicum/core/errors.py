@@ -83,6 +83,14 @@ class Code(Enum):
     PLAN_STALE = "MOD802"
     PLAN_REFUSED = "MOD803"
     PLAN_UNKNOWN = "MOD804"
+    # Queries
+    NOT_SQL = "MOD811"
+    NOT_IN_SUBSET = "MOD812"
+    NOT_BOUNDED = "MOD813"
+    UNKNOWN_NAME = "MOD814"
+    DOES_NOT_FIT = "MOD815"
+    ENGINE_FAILED = "MOD816"
+    DATA_NOT_AS_DECLARED = "MOD817"
     # We are wrong
     INTERNAL = "MOD900"
 

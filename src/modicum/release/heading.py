@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+import msgspec
+
 from modicum.release.parts import EVERYTHING, Part
 from modicum.release.sampling import Sampling
 
@@ -24,7 +26,7 @@ class Inherited(NamedTuple):
     sampling: Sampling | None = None
 
 
-class Heading(NamedTuple):
+class Heading(msgspec.Struct, frozen=True):
     """What a release says besides its mechanisms.
 
     Attributes:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
+import msgspec
+
 from modicum.accounting import Budget
 from modicum.accounting.budgets import (
     ApproxBudget,
@@ -17,7 +19,7 @@ from modicum.accounting.budgets import (
     Unlimited,
     ZcdpBudget,
 )
-from modicum.core.canonical import Joined, Plain, Written, digest, encode, join
+from modicum.core.canonical import Plain, Written, digest, encode
 from modicum.core.errors import Mark
 from modicum.core.exact import number_text
 from modicum.release.parts import EVERYTHING, Part, WrittenPart, part_written
@@ -139,8 +141,7 @@ def _described(
     return {**elsewhere, **written.plain}, pieces.over(written)
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(msgspec.Struct, frozen=True):
     """One or more mechanisms that are decided together, all or nothing.
 
     Attributes:
@@ -209,15 +210,24 @@ def cost_to_plain(cost: Budget) -> dict[str, Plain]:
             return {"unlimited": True}
 
 
+class _Content(msgspec.Struct):
+    """What a release says, its mechanisms in bytes; the fields are sorted."""
+
+    id: str
+    labels: dict[str, str]
+    mechanisms: list[Written]
+    metadata: dict[str, str]
+
+
+#: Writes it in canonical bytes: only mappings are left to sort.
+_CONTENT = msgspec.json.Encoder(order="deterministic")
+
+
 def content_digest(release: Release) -> str:
     """Return the SHA-256 of what the release says; a retry has the same one."""
-    written: dict[str, Joined] = {
-        "id": release.id,
-        "labels": dict(release.labels),
-        "metadata": dict(release.metadata),
-        "mechanisms": [Written(one.encoded) for one in release.mechanisms],
-    }
-    return digest(join(written))
+    mechanisms = [Written(one.encoded) for one in release.mechanisms]
+    labels, metadata = dict(release.labels), dict(release.metadata)
+    return digest(_CONTENT.encode(_Content(release.id, labels, mechanisms, metadata)))
 
 
 def _numbers(values: Mapping[str, Fraction]) -> dict[str, Plain]:

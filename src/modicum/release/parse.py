@@ -20,7 +20,7 @@ from modicum.release.parts import EVERYTHING
 from modicum.release.read_part import read_part
 from modicum.release.read_sampling import read_sampling
 from modicum.release.utility import check_utility
-from modicum.release.vocabulary import METADATA, PAST_METADATA, Vocabulary
+from modicum.release.vocabulary import METADATA, PAST_METADATA, QUERY, Vocabulary
 
 __all__ = [
     "CONTRIBUTIONS_MAX",
@@ -96,13 +96,32 @@ def parse_heading(fields: Fields, vocabulary: Vocabulary, found: Problems) -> He
             with found.guard():
                 reader = read_date if key == "released_on" else line
                 metadata[key] = reader(value, f"`{key}`")
+    if QUERY not in vocabulary.labels:
+        query = fields.take_optional(QUERY)
+        if query is not None:
+            with found.guard():
+                metadata[QUERY] = _read_digest(query)
     check_utility(fields, vocabulary, found)
     part = read_part(fields, EVERYTHING, vocabulary, found)
     sampling = read_sampling(fields, None, vocabulary, found)
     return Heading(identifier, labels, metadata, part, sampling)
 
 
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 _DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", re.ASCII)
+
+
+def _read_digest(node: Node) -> str:
+    """Return which query a release is."""
+    value = text(node, "`query`")
+    if not _DIGEST.fullmatch(value):
+        raise fail(
+            Code.OUT_OF_RANGE,
+            "the `query` of a release is the digest of one, sha256: and 64 digits",
+            node,
+            help="`modicum query lower` writes it; leave it out of other releases",
+        )
+    return value
 
 
 def read_date(node: Node, what: str) -> str:

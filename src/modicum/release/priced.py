@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+
 from modicum.accounting import Loss
 from modicum.release.memory import Once
 from modicum.release.model import Mechanism, Release
@@ -69,8 +71,7 @@ class PricedMechanism:
         return moved
 
 
-@dataclass(frozen=True, slots=True)
-class PricedRelease:
+class PricedRelease(msgspec.Struct, frozen=True):
     """A release whose every mechanism is priced for every unit.
 
     Attributes:

@@ -14,6 +14,8 @@ import re
 from collections.abc import Mapping
 from typing import TypeAlias, cast
 
+from msgspec.structs import replace
+
 from modicum.core.document import Entries, Items, Node, Scalar, from_python
 from modicum.core.errors import InputError
 from modicum.core.reading import Fields, Problems, release_id
@@ -156,7 +158,7 @@ def _heading(release: Mapping[str, object], vocabulary: Vocabulary) -> Heading:
     written = marshal.dumps(rest, _FORMAT)
     known = vocabulary.headings.get(written)
     if known is not None:
-        return known._replace(id=own)
+        return replace(known, id=own)
     found = Problems()
     whole: dict[str, object] = {"release": own}
     whole |= cast("dict[str, object]", _read(written))

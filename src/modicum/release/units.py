@@ -28,6 +28,7 @@ __all__ = [
     "SAME",
     "Period",
     "Reach",
+    "Reaches",
     "Relation",
     "Unit",
     "all_steps",
@@ -228,7 +229,7 @@ def all_steps(
 def _steps(
     units: Mapping[str, Unit], within: Within | None
 ) -> dict[tuple[str, str], int]:
-    reaches = _Reaches(units, within)
+    reaches = Reaches(units, within)
     found: dict[tuple[str, str], int] = {}
     for change_of, one in units.items():
         partial = within is not None and one.neighbors == "substitute"
@@ -266,8 +267,14 @@ def steps(
     return all_steps(units, within).get((change_of, in_terms_of))
 
 
-class _Reaches:
-    """What is known of every pair: by the declared order, group sizes, the calendar."""
+class Reaches:
+    """What is known of every pair: by the declared order, group sizes, the calendar.
+
+    Args:
+        units: The units by name, ordered without circles.
+        within: How the `kinds` of periods lie on each other on the days that are
+            read; None if all days may be read.
+    """
 
     def __init__(self, units: Mapping[str, Unit], within: Within | None) -> None:
         self._units = units
@@ -277,7 +284,14 @@ class _Reaches:
         self._parts = self._all_parts()
 
     def of(self, one: str, other: str) -> Iterator[Reach]:
-        """Yield the ways in which an instance of `one` lies on those of `other`."""
+        """Yield the ways in which an instance of `one` lies on those of `other`.
+
+        All of them are true at once.
+
+        Args:
+            one: A unit.
+            other: Another one, or the same.
+        """
         if other == one:
             yield SAME
             return

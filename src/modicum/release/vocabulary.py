@@ -30,6 +30,8 @@ _HEADINGS_MAX = 4096
 METADATA = ("purpose", "requester", "dataset", "audience")
 #: Open text besides, of releases that happened before; rules know nothing of it.
 PAST_METADATA = ("released_on", "evidence", "labeled_by")
+#: The digest of the private query that a release is; rules know nothing of it.
+QUERY = "query"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import overload
 
 from modicum.policy import CompiledPolicy
+from modicum.shell.adapters.adapting import Adapters
 from modicum.shell.clock import SystemClock
 from modicum.shell.files import load_policy
 from modicum.shell.storage.stores import open_store
@@ -73,6 +74,7 @@ def open_workspace(
         actor=printable_actor(actor or current_actor()),
         snapshots=store,
     )
+    workspace.adapters = Adapters()
     return workspace if as_of is None else workspace.as_of(as_of)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from modicum.core.canonical import digest
 from modicum.core.errors import (
@@ -62,7 +64,7 @@ class Book:
         self._resumable = snapshot
         self._followed: Followed | None = None
         self._awaits_policy = False
-        self._latest: dict[str, RecordedRelease] = {}
+        self._latest: OrderedDict[str, RecordedRelease] = OrderedDict()
         self._active: CompiledPolicy | None = None
 
     # --- following the log ---
@@ -262,7 +264,7 @@ class Book:
         """Keep a release for a while: who tries again mostly does so soon."""
         self._latest[release.id] = release
         if len(self._latest) > LATEST_MAX:
-            del self._latest[next(iter(self._latest))]
+            self._latest.popitem(last=False)
 
 
 def is_entry(record: Record | None, head: str) -> bool:

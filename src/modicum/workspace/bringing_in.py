@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+
+import msgspec
+from msgspec.structs import replace
 
 from modicum.core.errors import Code, InputError, Mark, ModicumError, Problem
 from modicum.ledger import Balances, RecordedRelease, decide
@@ -27,7 +30,6 @@ from modicum.workspace.answers import (
     price_release,
     refuse_other,
     repeated_answer,
-    standing_as,
 )
 from modicum.workspace.book import Entry
 from modicum.workspace.decision import Decision
@@ -42,8 +44,7 @@ RESERVATION_SECONDS = 24 * 60 * 60
 RESERVATION_SECONDS_MAX = 90 * RESERVATION_SECONDS
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(msgspec.Struct, frozen=True):
     """A release that was read and priced, ready to be decided.
 
     Attributes:
@@ -265,5 +266,5 @@ def _carried_out(entry: Entry, decision: Decision) -> Decision:
         entry.add(ReleaseStarted(decision.release))
     if decision.status in ("reserved", "started"):
         entry.add(ReleasePosted(decision.release))
-        return standing_as(decision, "posted")
+        return replace(decision, status="posted", expires_at="")
     return decision

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from modicum.core.errors import Code, ModicumError, Problem, UsageError
 from modicum.ledger import RuleLoss, Verdict
@@ -19,8 +20,7 @@ def approval_text(approval: Approval) -> str:
     return f"approval by {approval.need} of {roles}{own}"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """The answer to a release.
 
     Attributes:
@@ -53,7 +53,7 @@ class Decision:
     retry: bool = False
     notices: tuple[str, ...] = ()
     approvals: tuple[Approval, ...] = ()
-    again: Again | None = field(default=None, compare=False)
+    again: Again | None = None
 
     @property
     def allowed(self) -> bool:

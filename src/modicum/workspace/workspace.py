@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from modicum.core.errors import Code, ModicumError, Problem, UsageError
 from modicum.ledger import Standing, State
@@ -26,12 +26,19 @@ from modicum.workspace.past_descriptions import refuse_future
 from modicum.workspace.planning.verbs import Rounds
 from modicum.workspace.requests import attempt
 from modicum.workspace.steps import giving_up, step
+from modicum.workspace.using import Adapters, Use
+
+if TYPE_CHECKING:
+    from modicum.workspace.querying.running import Queries
 
 T = TypeVar("T")
 
 
 class Workspace(LedgerView):
     """One ledger under one policy: what may be asked of it, and what may be done."""
+
+    #: Other libraries that a reservation may be used with; None for none.
+    adapters: Adapters | None = None
 
     # --- deciding ---
 
@@ -205,6 +212,18 @@ class Workspace(LedgerView):
         """
         return self._step(giving_up(release, reason))
 
+    def use(self, release: str) -> Use:
+        """Return a reservation to be used: a `with` block that starts and posts it.
+
+        Args:
+            release: The id.
+
+        Raises:
+            InputError: If the ledger knows no such release.
+            ConflictError: If it is not reserved.
+        """
+        return Use(self, release, self.adapters)
+
     # --- the ledger ---
 
     @property
@@ -216,6 +235,13 @@ class Workspace(LedgerView):
     def rounds(self) -> Rounds:
         """What people do who plan rounds: open them, plan them, commit plans."""
         return Rounds(self, self._clock, self._actor)
+
+    @property
+    def queries(self) -> Queries:
+        """What people do who ask private queries: price them, and run them."""
+        from modicum.workspace.querying.running import Queries
+
+        return Queries(self)
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
         """Do some work in the turn of a ledger that exists; it is durable on return.

@@ -37,6 +37,7 @@ RELEASE: dict[str, Any] = {
     "released_on": "2026-03-01",
     "evidence": "ticket 7",
     "labeled_by": "officer",
+    "query": "sha256:" + 64 * "0",
     "mechanisms": [
         {
             "name": "noise",

@@ -110,6 +110,34 @@ def test_links_in_a_circle_and_to_nothing_are_told(folder: Path) -> None:
     assert [one.code for one in problems(folder)] == [Code.FILE_UNREADABLE] * 3
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_second_name_of_a_file_is_refused_unread(name: str, folder: Path) -> None:
+    outside = folder.parent / "secret"
+    outside.write_text(SECRET)
+    (folder / name).hardlink_to(outside)
+    (problem,) = problems(folder)
+    assert problem.code is Code.FILE_UNREADABLE
+    assert str(folder / name) in problem.message
+    assert "it has another name" in problem.message
+    assert "hunter2" not in repr(problem)
+
+
+def test_a_second_name_behind_a_link_is_refused_too(folder: Path) -> None:
+    outside = folder.parent / "secret"
+    outside.write_text(SECRET)
+    (folder / "kept").mkdir()
+    (folder / "kept" / "r").hardlink_to(outside)
+    (folder / "r.yaml").symlink_to(folder / "kept" / "r")
+    assert ["another name" in one.message for one in problems(folder)] == [True]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_that_is_named_may_have_other_names(name: str, folder: Path) -> None:
+    other = folder.parent / name
+    other.hardlink_to(request(folder, name))
+    assert [one.release.id for one in load(other, policy=COMPILED)] == ["a"]
+
+
 # --- what is no file ------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import modicum as mo
 from modicum.core.errors import Code, InputError, Problem
 from modicum.shell import json_lines, request_tables
 from modicum.shell.json_lines import LINE_BYTES_MAX, handed
-from modicum.shell.request_files import Request, load
+from modicum.shell.request_files import Request, load, unread
 from modicum.shell.yaml_pieces import Piece
 from modicum.workspace.planning import requests as planning
 from modicum.workspace.planning.requests import MISTAKES_MAX, read_request
@@ -438,3 +438,58 @@ def test_most_lines_are_read_quickly() -> None:
     line = text("r", utility=0.1, where=None, rho="0.25").encode()
     assert handed(Piece(line, "a.jsonl")).plain is not None
     assert handed(Piece(b'{"a": 0.1000000000000000055511}', "a")).plain is None
+
+
+# --- what is read, and what is not ----------------------------------------------------
+
+
+def test_what_is_not_read_is_named(tmp_path: Path) -> None:
+    as_folder(tmp_path, [text("a")])
+    written(tmp_path / "b.YML", text("b"))
+    written(tmp_path / "c.yaml.bak", text("c"))
+    assert [one.release.id for one in load(tmp_path, policy=COMPILED)] == ["a", "b"]
+    assert unread(tmp_path) == ("README.md", "c.yaml.bak", "inner/")
+    assert unread(str(tmp_path / "README.md")) == ()
+    assert unread(tmp_path / "nothing") == ()
+
+
+def test_where_there_is_no_request_it_is_said_what_was_not_read(tmp_path: Path) -> None:
+    for place in range(7):
+        written(tmp_path / f"{place}.txt", text("a"))
+    (problem,) = problems(tmp_path)
+    assert problem.code is Code.EMPTY_DOCUMENT
+    shown = "0.txt, 1.txt, 2.txt, 3.txt, 4.txt, ..."
+    assert problem.message == f"there is no request in {tmp_path} (not read: {shown})"
+
+
+def test_a_folder_that_cannot_be_listed_is_one_mistake_among_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(folder: Path) -> Iterator[Path]:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(InputError) as caught:
+        load(tmp_path / "nothing.yaml", tmp_path, policy=COMPILED)
+    first, second = caught.value.problems
+    assert "nothing.yaml" in first.message
+    assert second.message == f"cannot read {tmp_path}: permission denied"
+
+
+def test_files_and_folders_are_read_in_the_order_in_which_they_are_given(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    inner = as_folder(folder, [text("b"), text("a")])
+    last, first = (written(tmp_path / f"{n}.yaml", text(n)) for n in ("d", "c"))
+    found = load(last, str(inner), first, policy=COMPILED)
+    assert [one.release.id for one in found] == ["d", "b", "a", "c"]
+
+
+def test_mistakes_of_all_that_is_given_are_told(tmp_path: Path) -> None:
+    one = written(tmp_path / "one.yaml", text("a"))
+    with pytest.raises(InputError) as caught:
+        load(one, tmp_path / "nothing.yaml", one, policy=COMPILED)
+    codes = [problem.code for problem in caught.value.problems]
+    assert codes == [Code.FILE_UNREADABLE, Code.DUPLICATE_NAME]

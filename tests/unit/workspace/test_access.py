@@ -291,6 +291,12 @@ def test_only_what_is_reserved_or_started_gives_access(tmp_path: Path) -> None:
     assert "was denied" in refused(ws, "denied").render()
 
 
+def unstarted(access: Access) -> InputError:
+    with pytest.raises(InputError) as caught:
+        list(postgresql_policies(access, "visits"))
+    return caught.value
+
+
 def test_plans_and_rounds_name_their_releases(tmp_path: Path) -> None:
     ws = begun(tmp_path)
     for name in ("a", "b", "c", "d"):
@@ -315,7 +321,15 @@ def test_plans_and_rounds_name_their_releases(tmp_path: Path) -> None:
     whole = exported(ws, round="w-1")
     assert [one.release.id for one in whole.grants] == ["a", "c"]
     assert [one.id for one in whole.left_out] == ["b", "d"]
-    assert refused(ws, plan="p-3").code is Code.RELEASE_STATE
+    over = refused(ws, plan="p-3")
+    assert over.code is Code.RELEASE_STATE
+    assert "no release of `p-3` gives access any more" in over.render()
+    assert "`d` is voided" in over.render()
+    assert "in a new plan" in over.render()
+    assert [one.help for one in unstarted(whole).problems] == [
+        "modicum release start a",
+        "modicum release start c",
+    ]
     for wanted in (
         {"plan": "p-9"},
         {"round": "p-1"},
@@ -647,9 +661,11 @@ def test_the_command_writes_all_forms(
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ((), "give a PLAN-ID"),
-        (("p-1", "--release", "r-1"), "give a PLAN-ID"),
-        (("--round", "w-1", "--release", "r-1"), "give a PLAN-ID"),
+        ((), "Invalid value for PLAN-ID: say what to export"),
+        (("p-1", "--release", "r-1"), "--release does not go with PLAN-ID"),
+        (("p-1", "--plan", "p-1"), "--plan does not go with PLAN-ID"),
+        (("--plan", "p-1", "--round", "w-1"), "--round does not go with --plan"),
+        (("--round", "w-1", "--release", "r-1"), "--round does not go with --release"),
         (("p-1", "--format", "xml"), "is not one of json, sql, postgresql"),
         (("p-1", "--format", "postgresql"), "needs the name of the table"),
         (("p-1", "--format", "sql", "--table", "t"), "only --format postgresql"),
@@ -673,6 +689,18 @@ def test_a_mistake_has_its_exit_code(
     ws = begun(tmp_path)
     ws.submit(described("gone"))
     ws.void("gone", reason="called off")
-    error = json.loads(run("--release", "gone", code=4))["error"]
+    as_json = ("--format", "json")
+    error = json.loads(run("--release", "gone", *as_json, code=4))["error"]
     assert error["code"] == "MOD705"
-    assert json.loads(run("p-1", code=4))["error"]["code"] == "MOD804"
+    for named in (("p-1",), ("--plan", "p-1")):
+        told = json.loads(run(*named, *as_json, code=4))
+        assert told["error"]["code"] == "MOD804"
+        assert "`p-1`" in told["error"]["message"]
+
+
+def test_a_mistake_is_told_to_people_unless_json_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    begun(tmp_path).submit(described("r-1"))
+    assert run("--plan", "p-1", code=4).startswith("error[MOD804]: the ledger knows no")

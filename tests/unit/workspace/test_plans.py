@@ -151,10 +151,13 @@ def test_each_request_that_is_not_accepted_is_told_why(tmp_path: Path) -> None:
         "all (group 1 to 3): needs rho 0.4, of 0.4567 0.006667 are left; taken by"
         " other, small",
     )
-    assert plan.why_not("later")[-1] == "all (group 9): rho 0.1 together, limit 0"
+    assert plan.why_not("later")[1:] == (
+        "all (group 9): nothing is unlocked there: group 9 has not begun",
+        "wait, or name only groups that are open:  groups: {from: 1, to: 3}",
+    )
     assert plan.why_not("there") == ("it is reserved already",)
     assert plan.why_not("b") == (
-        "1 of officer must agree first: modicum release approve",
+        "1 of officer must agree first:  modicum release approve FILE",
     )
     assert (
         plan.why_not("rich")[1] == "cap (group 1 to 3): rho 0.02 together, limit 0.01"
@@ -172,11 +175,30 @@ def test_who_asks_cannot_agree_by_a_plan_of_others(tmp_path: Path) -> None:
     olga.governance.approve(silent, reason="mine")
     plan = ws.rounds.plan(requests(silent))
     assert plan.accepted == ()
-    assert "does not name its `requester`" in plan.why_not("b")[0]
+    assert "does not name its `requester`: add  requester: NAME" in plan.why_not("b")[0]
     own = described("c", "0.1", team="b", requester="olga")
     with pytest.raises(ModicumError):
         olga.governance.approve(own, reason="mine")
     assert ws.rounds.plan(requests(own)).accepted == ()
+
+
+def test_who_agreed_and_plans_is_told_why_that_does_not_count(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    wanted = described("b", "0.1", team="b", requester="ann")
+    olga = Workspace(ws._store, ws._clock, policy=None, actor="olga")
+    olga.governance.approve(wanted, reason="needed")
+    assert olga.rounds.plan(requests(wanted)).why_not("b") == (
+        "1 of officer must agree first:  modicum release approve FILE",
+        "`olga` agreed, but asks for it by planning it: let somebody else plan, or"
+        " agree",
+    )
+    pavel = Workspace(ws._store, ws._clock, policy=None, actor="pavel")
+    assert pavel.rounds.plan(requests(wanted)).accepted == ("b",)
+    # Who plans it did not agree by that.
+    other = described("c", "0.1", team="b", requester="ann")
+    assert pavel.rounds.plan(requests(other)).why_not("c") == (
+        "1 of officer must agree first:  modicum release approve FILE",
+    )
 
 
 def test_who_was_approved_is_planned_and_named(tmp_path: Path) -> None:
@@ -428,4 +450,7 @@ def test_an_empty_batch_makes_an_empty_plan(tmp_path: Path) -> None:
     ws = workspace(tmp_path)
     plan = ws.rounds.plan([])
     assert plan.accepted == ()
+    seq = ws.state().seq
     assert ws.rounds.commit(plan).releases == ()
+    assert ws.state().seq == seq
+    assert ws.rounds.committed() == ()

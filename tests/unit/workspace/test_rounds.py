@@ -95,16 +95,99 @@ def test_what_reads_several_groups_is_held_to_the_one_of_which_least_is_unlocked
     assert ws.check(asks("both", 0.8, [{"from": 1, "to": 2}])).allowed
     assert not ws.check(asks("all", 0.5, [{"from": 1, "to": 3}])).allowed
     told = ws.check(asks("far", 0.1, [{"from": 1, "to": 4}])).explain()
-    assert (
-        "nothing is unlocked there: it reaches to users of a group that is not active"
-        in told
-    )
+    assert "nothing is unlocked there: group 4 has not begun\n" in told
     everybody = asks("everybody", 0.1, [{"from": 1, "to": 3}])
     del everybody["groups"]
     assert not ws.check(everybody).allowed
     # Visits are divided into no groups: their rule is not unlocked step by step.
     shares = {one["rule"]: one["unlocked"] for one in losses_of(ws.check(everybody))}
     assert shares == {"all": 0, "visits": 1}
+
+
+def locked(ws: Workspace, *groups: object, rho: float = 0.001) -> list[str]:
+    """Return why nothing is unlocked, and what helps, in the words of a denial."""
+    release = asks("r", rho, list(groups))
+    if not groups:
+        del release["groups"]
+    lines = [one.strip() for one in ws.check(release).explain(deep=False).splitlines()]
+    (place,) = (n for n, one in enumerate(lines) if "nothing is unlocked" in one)
+    (loss,) = [one for one in ws.check(release).losses.values() if one.locked]
+    assert loss.share == 0
+    assert not loss.allowed
+    return [lines[place].removeprefix("nothing is unlocked there: "), lines[place + 1]]
+
+
+@pytest.mark.spec("DEC-11")
+def test_a_denial_says_of_which_group_nothing_is_unlocked_and_why(
+    tmp_path: Path,
+) -> None:
+    ws = workspace(tmp_path, "closed")
+    first = "the next group begins with the next round:  modicum plan open"
+    assert locked(ws, 1) == ["group 1 has not begun", first]
+    for _ in range(4):
+        ws.rounds.open()
+    named = "groups: {from: 2, to: 4}"
+    helps = f"name only groups that are open:  {named}"
+    assert locked(ws, 1) == ["group 1 has retired (retired: closed)", helps]
+    assert locked(ws, 0) == ["group 0 never begins", helps]
+    later = f"wait, or name only groups that are open:  {named}"
+    assert locked(ws, 3, 9) == ["group 9 has not begun", later]
+    assert locked(ws, {"from": 3, "to": 9}) == ["groups 5 to 9 have not begun", later]
+    assert locked(ws, {"from": 0, "to": 5}) == [
+        "group 1 has retired (retired: closed) and group 5 has not begun and"
+        " group 0 never begins",
+        later,
+    ]
+    assert locked(ws) == [
+        "the release names no `groups`, and so reads those, too, that have not begun",
+        f"name those that are open:  {named}",
+    ]
+    # What is named in the remedy is let pass.
+    assert ws.check(asks("r", 0.001, [{"from": 2, "to": 4}])).allowed
+    for _ in range(3):
+        ws.check(asks("cut", 0.001, [3]))
+        ws.submit(asks(f"cut-{ws.state().seq}", 0.001, [4]))
+    assert locked(ws)[1] == f"name those that are open:  {named}"
+
+
+def test_a_denial_says_that_the_round_unlocks_nothing_of_a_unit(tmp_path: Path) -> None:
+    plain = TURNS.replace("rotation: {active: 3, slack: 0.4, retired: RETIRED}\n", "")
+    ws = small.workspace(tmp_path, policy=plain)
+    ws.init()
+    ws.rounds.open(unlocked={"patient": Fraction(0)})
+    helps = "unlock some of it:  modicum plan open ID --unlock patient=SHARE"
+    why = ["the open round has `patient` at 0 % of every budget", helps]
+    assert locked(ws) == locked(ws, 1) == why
+    losses = ws.check(asks("r", 0.1, [1])).losses
+    assert [rule for rule, one in losses.items() if one.locked] == ["all"]
+    ws.rounds.open(unlocked={"patient": Fraction(1)})
+    assert ws.check(asks("r", 0.1, [1])).allowed
+
+
+@pytest.mark.spec("DEC-11")
+def test_the_cell_is_shown_that_is_over_its_own_limit_by_the_most(
+    tmp_path: Path,
+) -> None:
+    ws = workspace(tmp_path)
+    for _ in range(3):
+        ws.rounds.open()
+    assert ws.submit(asks("old", 0.9, [1])).allowed
+    assert ws.submit(asks("young", 0.4, [3])).allowed
+    shown = [
+        next(one for one in losses_of(decision) if one["rule"] == "all")
+        for decision in (
+            ws.check(asks("all", 0.15, [{"from": 1, "to": 3}])),
+            ws.check(asks("all", 0.05, [{"from": 1, "to": 3}])),
+            ws.check(asks("all", 0.12, [{"from": 1, "to": 3}])),
+        )
+    ]
+    assert [(one["cell"], one["cells_denying"]) for one in shown] == [
+        ("group 3", 2),  # 0.55 of 0.4667, and group 1 has 1.05 of 1.
+        ("group 3", 0),
+        ("group 3", 2),
+    ]
+    told = ws.check(asks("all", 0.15, [{"from": 1, "to": 3}])).explain()
+    assert "2 cells deny; this one is over its limit by the most rho\n" in told
 
 
 def test_what_retired_is_closed_if_the_policy_says_so(tmp_path: Path) -> None:

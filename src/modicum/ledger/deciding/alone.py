@@ -35,8 +35,14 @@ class Alone(NamedTuple):
     allowed: bool
 
 
+#: What is said where there are no such rules.
+_SILENT = Alone((), (), (), allowed=True)
+
+
 def remembered_alone(balances: Balances, release: RecordedRelease, day: int) -> Alone:
     """Return what the rules for single releases say; for equal ones it is known."""
+    if not balances.compiled.release_rules:
+        return _SILENT
     read = balances.reading_alone(release, day)
     key = tuple(map(id, read))
     found: tuple[object, Alone] | None = balances.alone.get(key)

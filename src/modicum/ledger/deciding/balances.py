@@ -15,7 +15,7 @@ from modicum.ledger.cells.dumps import dump, restore
 from modicum.ledger.cells.family import Cost, Family, Inquiry, Reading
 from modicum.ledger.cells.segments import SEGMENTS_MAX
 from modicum.ledger.deciding.charged import charged, moved
-from modicum.ledger.deciding.limits import Limits
+from modicum.ledger.deciding.limits import Limits, budget_of
 from modicum.ledger.deciding.matching import Matched, Matching, facts_of
 from modicum.ledger.deciding.unlocked import WHOLE, Unlocked
 from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
@@ -149,6 +149,16 @@ class Balances:
             restore(family, compiled.rules, dumped[unit])
         return balances
 
+    def copied(self, dumped: Mapping[str, bytes] | None = None) -> Balances:
+        """Return balances that may be changed, with the same rounds and groups.
+
+        Args:
+            dumped: What `dump` returned just now, if it was asked before.
+        """
+        found = Balances.restored(self.compiled, dumped or self.dump())
+        found.unlocked = self.unlocked
+        return found
+
     def family(self, unit: str) -> Family:
         """Return the cells of a unit."""
         return self._families[unit]
@@ -164,8 +174,7 @@ class Balances:
         key = numbers if share is WHOLE else (numbers, share)
         found = self._filters.get(key)
         if found is None:
-            rules, contexts = self.compiled.rules, len(self.compiled.rules.contexts)
-            budgets = (rules.budget(*divmod(one, contexts)) for one in numbers)
+            budgets = (budget_of(self.compiled, one) for one in numbers)
             places = [self.limits.place(budget, share) for budget in budgets]
             if len(self._filters) >= REMEMBERED_MAX:
                 self._filters.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
@@ -11,7 +11,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from modicum.accounting import Total
-from modicum.accounting.grid import INFINITE
 from modicum.ledger.cells.axes import Space
 from modicum.ledger.cells.cutting import Integers
 from modicum.ledger.cells.family import Charge, Family, Inquiry, Spent
@@ -20,6 +19,7 @@ from modicum.ledger.cells.sums import Amounts, saturated
 from modicum.ledger.deciding.alone import Alone, allows_alone, remembered_alone
 from modicum.ledger.deciding.balances import Balances
 from modicum.ledger.deciding.limits import Limits
+from modicum.ledger.deciding.locked import Locked
 from modicum.ledger.deciding.rule_loss import RuleLoss
 from modicum.ledger.deciding.unlocked import Shares
 from modicum.ledger.log.recorded import RecordedRelease
@@ -28,6 +28,8 @@ from modicum.policy import CompiledPolicy, Rule
 #: The sums of so many rules are compared as whole lines; those of more, column by
 #: column.
 _FEW = 64
+#: More than any cell has left.
+_ANYTHING = np.iinfo(np.int64).max
 
 
 class _Findings(NamedTuple):
@@ -43,6 +45,7 @@ class _Findings(NamedTuple):
         overlay: The regions of the release.
         segments: The segments as they were.
         unlocked: What part of its limits each cell may have used.
+        locked: By place of a cell that decides, why nothing of them may have been.
     """
 
     charge: Charge
@@ -54,6 +57,7 @@ class _Findings(NamedTuple):
     overlay: Overlay
     segments: SegmentsThen
     unlocked: Shares
+    locked: Mapping[int, Locked]
 
     def denied(self) -> Iterator[int]:
         """Yield the numbers of the rules that deny."""
@@ -79,6 +83,7 @@ class _Findings(NamedTuple):
                     cell=self.space.words(box),
                     denying=int(self.denying[place]),
                     share=share,
+                    locked=self.locked.get(worst) if self.denying[place] else None,
                 ),
             )
 
@@ -172,7 +177,15 @@ def _findings(
         said = _at_a_glance(limits, filters[0], spent, charge)
     if said is None:
         said = _closely(limits, filters, spent, charge, unlocked.of_piece)
-    return _Findings(charge, *said, family.space, overlay, then, unlocked)
+    allowed, _, worst, _ = said
+    locked = {
+        place: balances.unlocked.locked(
+            family.space, inquiry, then, int(charge.places[place])
+        )
+        for place in (() if allowed else np.unique(worst).tolist())
+        if not unlocked.at(place)
+    }
+    return _Findings(charge, *said, family.space, overlay, then, unlocked, locked)
 
 
 def _at_a_glance(
@@ -220,10 +233,10 @@ def _closely(
     none: Integers = np.zeros(len(charge.numbers), dtype=np.int64)
     worst = none
     if len(charge.places) > 1:
-        columns = limits.first_column(filters[0])
-        found = spent.sums.units(spent.lines, columns[:, None])
-        fullness = found // 2 + alone.T[columns] // 2
-        worst = np.where(admitted, fullness - INFINITE - 1, fullness).argmax(axis=1)
+        left = limits.left(filters, of_piece, spent, alone)
+        # A cell that denies goes before all that admit.
+        denies = np.any(~admitted, axis=1, keepdims=True)
+        worst = np.where(admitted & denies, _ANYTHING, left).argmin(axis=1)
     denying = none if allowed else (~admitted).sum(axis=1)
     return allowed, denying, worst, spent.at(worst)
 
@@ -270,9 +283,11 @@ def allows(balances: Balances, release: RecordedRelease, day: int = 0) -> bool:
     witness = balances.compiled.pruned.witness
     # Rules are pruned by what they admit in the end, not by how it is unlocked.
     pruned = balances.unlocked.whole
-    return allows_alone(balances, release, day) and all(
-        pruned and witness[number] >= 0
+    denied = (
+        number
         for family, inquiry in balances.asked(release, day)
         for charge in inquiry.charges
         for number in _findings(balances, family, inquiry, charge).denied()
     )
+    implied = (pruned and witness[number] >= 0 for number in denied)
+    return allows_alone(balances, release, day) and all(implied)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +19,17 @@ from modicum.policy import CompiledPolicy
 NEVER, ALWAYS = -1, INFINITE
 #: More than any column of a sum can be.
 _ANYTHING = np.iinfo(np.int64).max
+
+
+def budget_of(compiled: CompiledPolicy, number: int) -> Budget:
+    """Return the budget of a rule over history.
+
+    Args:
+        compiled: The policy.
+        number: The number of the rule.
+    """
+    rules = compiled.rules
+    return rules.budget(*divmod(number, len(rules.contexts)))
 
 
 class Limits:
@@ -75,6 +87,7 @@ class Limits:
         capped[:, DELTA] = True
         order = [*self._deciding, DELTA]
         self._first: Integers = np.array(order)[capped[:, order].argmax(axis=1)]
+        self._first_caps: Integers = caps[np.arange(len(caps)), self._first]
         self._tops = self._tops_of(caps)
 
     def _tops_of(self, caps: Integers) -> Integers:
@@ -108,9 +121,32 @@ class Limits:
         within = together <= self._tops.take(filters, axis=0)
         return bool(np.count_nonzero(within) == within.size)
 
-    def first_column(self, filters: Integers) -> Integers:
-        """Return, by filter, a coordinate that it caps: what cells are compared by."""
-        return self._first[filters]
+    def left(
+        self,
+        filters: Sequence[Integers],
+        of_piece: Integers | None,
+        spent: Spent,
+        alone: Integers,
+    ) -> Integers:
+        """Return, by rule and cell, what is left after a loss; below 0 if it is over.
+
+        That is said of one coordinate, the first that the rule caps. What was charged
+        everywhere is left out: it is the same in all cells of a rule.
+
+        Args:
+            filters: By part of the limits, numbers of filters, of a rule each. Those of
+                one rule cap the same coordinates, whatever part of it is unlocked.
+            of_piece: Which part each cell has; the first if None.
+            spent: What the cells were charged before.
+            alone: By cell and coordinate, the loss.
+        """
+        columns = self._first[filters[0]]
+        by_part = np.stack([self._first_caps[one] for one in filters], axis=1)
+        caps = by_part[:, :1] if of_piece is None else by_part[:, of_piece]
+        found = spent.sums.units(spent.lines, columns[:, None])
+        # No difference leaves 64 bits: a loss and a sum are at most 2**62 each.
+        left: Integers = caps - found - alone.T[columns]
+        return left
 
     def admit(self, filters: Integers, spent: Spent, alone: Integers) -> Booleans:
         """Return, by filter and cell, whether a filter admits a loss.

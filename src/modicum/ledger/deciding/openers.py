@@ -13,7 +13,18 @@ def may_open_rounds(person: str, policy: Policy) -> bool:
         person: The actor, spelled as the roles spell them.
         policy: The policy that is active before the round.
     """
+    return roles_missing(person, policy) is None
+
+
+def roles_missing(person: str, policy: Policy) -> tuple[str, ...] | None:
+    """Return the roles of which somebody lacks one to open rounds; None if they may.
+
+    Args:
+        person: The actor, spelled as the roles spell them.
+        policy: The policy that is active before the round.
+    """
     rotation = policy.rotation
-    if rotation is None or rotation.opened_by is None:
-        return True
-    return not {*rotation.opened_by}.isdisjoint(roles_of(person, policy))
+    wanted = None if rotation is None else rotation.opened_by
+    if wanted is None or not {*wanted}.isdisjoint(roles_of(person, policy)):
+        return None
+    return wanted

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from modicum.accounting import Filter, Total
+from modicum.accounting.grid import RHO
+from modicum.ledger.deciding.locked import Locked
 from modicum.policy import Rule
 
 
@@ -13,8 +15,8 @@ from modicum.policy import Rule
 class RuleLoss:
     """What one rule says to a release; the module `amounts` puts it in numbers.
 
-    Of all cells that the release touches, it is the fullest: one that denies, if any
-    does.
+    Of all cells that the release touches, it is the one that has the least left of its
+    limit: the one that is over it by the most, if any denies.
 
     Attributes:
         rule: The rule.
@@ -30,6 +32,7 @@ class RuleLoss:
         cell: The cell in words; empty if the rule has one cell only.
         denying: How many cells deny.
         share: What part of the rule's budget is unlocked in the cell.
+        locked: Why nothing of it is; None if something is, or the rule allows it.
     """
 
     rule: Rule
@@ -42,8 +45,15 @@ class RuleLoss:
     cell: str = ""
     denying: int = 0
     share: Fraction = Fraction(1)
+    locked: Locked | None = None
 
     @property
     def together(self) -> Total:
         """What the cell would be charged in all."""
         return self.before.joined(self.alone)
+
+    @property
+    def compared(self) -> int | None:
+        """The coordinate by which its cells were compared; None if none is capped."""
+        columns = [index for index, _ in self.own_filter.caps]
+        return RHO if RHO in columns else min(columns, default=None)

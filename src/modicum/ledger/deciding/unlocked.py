@@ -13,6 +13,7 @@ from modicum.ledger.cells.axes import FAR, Space
 from modicum.ledger.cells.cutting import Integers
 from modicum.ledger.cells.family import Inquiry
 from modicum.ledger.cells.segments import SegmentsThen
+from modicum.ledger.deciding.locked import Groups, Locked
 from modicum.ledger.state.planning import Planning
 from modicum.policy.model import Retired, RotationRule
 from modicum.release import Span
@@ -20,7 +21,7 @@ from modicum.release.memory import Memory
 from modicum.release.parts import merged
 
 #: In the events of rounds, shares are told in millionths.
-_MILLION = 1_000_000
+MILLION = 1_000_000
 #: The shares of so many spans of groups are remembered.
 _SPANS_MAX = 10_000
 WHOLE = Fraction(1)
@@ -65,6 +66,7 @@ class Unlocked:
         self._planning = planning
         self._revision = -1
         self._by_group: Mapping[int, Fraction] = MappingProxyType({})
+        self._groups = Groups(self._by_group, 0)
         self._of_spans: Memory[Span, Fraction] = Memory(_SPANS_MAX)
 
     @property
@@ -105,6 +107,24 @@ class Unlocked:
         place_of = {one: place for place, one in enumerate(different)}
         return Shares(shares, np.array([place_of[one] for one in found], np.int64))
 
+    def locked(
+        self, space: Space, inquiry: Inquiry, then: SegmentsThen, place: int
+    ) -> Locked:
+        """Return why nothing is unlocked in a piece of a release.
+
+        Args:
+            space: Where the instances of a unit lie.
+            inquiry: The release.
+            then: The segments that its regions are laid over.
+            place: A piece whose part is 0.
+        """
+        if not self.of_unit(space.unit):
+            return Locked(unit=True)
+        self._look_again()
+        boxes = then.all_boxes(inquiry.overlay, place)
+        found = self._groups.locked([box[-1] for box in boxes], _groups_read(inquiry))
+        return found._replace(unnamed=_reads_all_groups(inquiry, place))
+
     def _of_segments(
         self, then: SegmentsThen, segments: Integers, read: Sequence[Span]
     ) -> dict[int, Fraction]:
@@ -141,7 +161,7 @@ class Unlocked:
         """Return the part that everybody may have used of a unit's limits."""
         opened = self._planning.present_round
         millionths = opened.unlocked.get(unit) if opened else None
-        return WHOLE if millionths is None else Fraction(millionths, _MILLION)
+        return WHOLE if millionths is None else Fraction(millionths, MILLION)
 
     def _look_again(self) -> None:
         """Find the part of each group, if rounds or groups changed."""
@@ -156,6 +176,7 @@ class Unlocked:
             if age <= schedule.rounds  # Another policy may have let it stay longer.
         }
         self._by_group = {**retired, **active}
+        self._groups = Groups(self._by_group, len(self._planning.rounds))
         self._of_spans = Memory(_SPANS_MAX)
         self._revision = self._planning.revision
 
@@ -165,3 +186,13 @@ def _groups_read(inquiry: Inquiry) -> Sequence[Span]:
     if not inquiry.regions or None in inquiry.regions:
         return ((-FAR, FAR),)
     return merged([box[-1] for region in inquiry.regions for box in region or ()])
+
+
+def _reads_all_groups(inquiry: Inquiry, place: int) -> bool:
+    """Return whether something that covers a piece names no groups."""
+    inside = inquiry.overlay.inside[place].tolist()
+    return any(
+        region is None or any(box[-1][1] == FAR for box in region)
+        for region, covers in zip(inquiry.regions, inside, strict=True)
+        if covers
+    )

@@ -16,9 +16,9 @@ from functools import cache
 from typing import Any
 
 from modicum.accounting import GRID_VERSION
-from modicum.core.canonical import Plain, encode
+from modicum.core.canonical import Joined, Plain, join
 from modicum.ledger.log.events import EVENT_VERSION, PlanCommitted, RoundOpened
-from modicum.ledger.log.release_format import release_from_plain, release_to_plain
+from modicum.ledger.log.release_format import release_from_plain, release_joined
 from modicum.ledger.state.planning import Group, Planning
 from modicum.ledger.state.standings import Standings
 from modicum.ledger.state.state import ActivePolicy, Agreement, State
@@ -50,16 +50,16 @@ def write_snapshot(snapshot: Snapshot) -> bytes:
     """Return a snapshot as bytes."""
     state, blocks = snapshot.state, snapshot.balances or {}
     standings, columns = state.releases.to_columns()
-    header: dict[str, Plain] = {
+    header: dict[str, Joined] = {
         **_made_by(),
         "state": state.small_to_plain(),
-        "open": [release_to_plain(one) for one in state.open.values()],
+        "open": [release_joined(one) for one in state.open.values()],
         "standings": standings,
         "policy": snapshot.policy,
         "columns": len(columns),
         "blocks": [[name, len(block)] for name, block in blocks.items()],
     }
-    written = encode(header)
+    written = join(header)
     found = b"".join(
         (
             _MAGIC,

@@ -30,10 +30,10 @@ from modicum.ledger.state.state import State
 from modicum.policy import Policy
 from modicum.release import EVERYTHING, Vocabulary
 from modicum.release.parts import part_to_plain
-from modicum.release.vocabulary import METADATA, PAST_METADATA
+from modicum.release.vocabulary import METADATA, PAST_METADATA, QUERY
 
 #: What releases carry besides labels.
-_OPEN_TEXT = frozenset({*METADATA, *PAST_METADATA})
+_OPEN_TEXT = frozenset({*METADATA, *PAST_METADATA, QUERY})
 #: No reservation is written for longer.
 RESERVATION_MAX = timedelta(days=90)
 

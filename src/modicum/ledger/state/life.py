@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
+
+import msgspec
 
 from modicum.core.errors import Code, ConflictError, InputError, Mark, Problem
 from modicum.ledger.log.events import (
@@ -34,8 +35,7 @@ class ReleaseStatus(Enum):
         return self not in (ReleaseStatus.VOIDED, ReleaseStatus.EXPIRED)
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """A release that was once allowed, or recorded. What it costs is in its entry.
 
     Attributes:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from modicum.core.canonical import Plain, digest, encode
 from modicum.core.errors import Code, ConflictError, Problem
 from modicum.ledger.log.chain import GENESIS
@@ -81,8 +83,7 @@ class Agreement:
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class LossChange:
+class LossChange(msgspec.Struct, frozen=True):
     """A loss that came in with an event, or was taken back by one.
 
     Attributes:

@@ -59,6 +59,13 @@ class Optimum:
         """By which part of its weight a better choice can be better, at most."""
         return Fraction(self.bound - self.weight, max(self.weight, 1))
 
+    @property
+    def remark(self) -> str:
+        """What is known of better choices, in words."""
+        tenths = -(-self.gap.numerator * 1000 // self.gap.denominator)
+        within = f"no choice is worth {max(tenths, 1) / 10:g} % more"
+        return ("proven: " if self.proven else "not proven to be best: ") + within
+
 
 def optimal(
     problem: Problem,
@@ -111,6 +118,11 @@ class BestEachRound:
     seconds: float = 10.0
     gap: float = 0.001
     found: list[Optimum] = field(default_factory=list)
+
+    @property
+    def remark(self) -> str:
+        """What is known of better choices in the last round; empty before the first."""
+        return self.found[-1].remark if self.found else ""
 
     def __call__(self, problem: Problem, engine: Engine) -> Booleans:
         """Return which requests of the next round are accepted.

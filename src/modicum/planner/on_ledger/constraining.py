@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from modicum.accounting import Filter
 from modicum.ledger import Balances
+from modicum.ledger.deciding.limits import budget_of
 from modicum.policy import CompiledPolicy
 
 
@@ -14,8 +15,7 @@ def filter_of(compiled: CompiledPolicy, number: int) -> Filter:
         compiled: The policy.
         number: The number of the rule.
     """
-    rules = compiled.rules
-    return compiled.filter_of(rules.budget(*divmod(number, len(rules.contexts))))
+    return compiled.filter_of(budget_of(compiled, number))
 
 
 class Constraining:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -37,21 +37,11 @@ class Planned:
         requests: All requests of the round.
         accepted: The numbers of those that are accepted, in the order in which they
             were decided. In this order the ledger allows them all.
-        added: Those of them that the allocator left over and that fitted nonetheless.
-        dropped: Those that the allocator accepted and the ledger would deny.
-        denied: By number of a request that was tried and denied, the rules that denied
-            it, after those before it were accepted.
-        order: The requests of the problem, those worth most for what they take first:
-            what was left over was tried in this order.
         round: The problem of the round, and who was left out of it.
     """
 
     requests: tuple[RecordedRelease, ...]
     accepted: tuple[int, ...]
-    added: tuple[int, ...]
-    dropped: tuple[int, ...]
-    denied: Mapping[int, tuple[str, ...]]
-    order: tuple[int, ...]
     round: RoundProblem
 
     @property
@@ -92,31 +82,29 @@ def plan_round(
             or a solver is asked for that is not installed.
     """
     dumped = balances.dump()
-    found = problem_of(_copy(balances, dumped), requests, weights, day)
+    found = problem_of(balances.copied(dumped), requests, weights, day)
     engine = open_engine(found.problem, engine_of)
     chosen = _chosen(found.problem, allocate, engine)
     order = found.numbers[_by_worth(found.problem, engine)].tolist()
     batch = found.numbers[chosen].tolist()
-    trial = _Trial(_copy(balances, dumped), requests, day)
-    accepted = trial.accepted(batch)
-    tried = frozenset(batch)
-    added = trial.accepted(one for one in order if one not in tried)
-    return Planned(
-        requests=tuple(requests),
-        accepted=(*accepted, *added),
-        added=added,
-        dropped=tuple(one for one in batch if one in trial.denied),
-        denied=MappingProxyType(trial.denied),
-        order=tuple(order),
-        round=found,
-    )
+    # Each once: what is tried again fits no better.
+    tried = dict.fromkeys([*batch, *order])
+    accepted = _accepted(balances.copied(dumped), requests, tried, day)
+    return Planned(tuple(requests), tuple(accepted), found)
 
 
-def _copy(balances: Balances, dumped: Mapping[str, bytes]) -> Balances:
-    """Return balances that may be changed, with the same rounds and groups."""
-    copy = Balances.restored(balances.compiled, dumped)
-    copy.unlocked = balances.unlocked
-    return copy
+def _accepted(
+    balances: Balances,
+    requests: Sequence[RecordedRelease],
+    numbers: Iterable[int],
+    day: int,
+) -> Iterator[int]:
+    """Yield the requests that are allowed, one after the other, and charge them."""
+    for number in numbers:
+        request = requests[number]
+        if decide(balances, request, day).allowed:
+            balances.charge(request, day)
+            yield number
 
 
 def _chosen(problem: Problem, allocate: Allocate, engine: OpenEngine) -> Booleans:
@@ -136,32 +124,3 @@ def _by_worth(problem: Problem, engine: OpenEngine) -> np.ndarray:
         return np.arange(problem.requests)
     contests = engine.contests(everybody)
     return dpk_order(problem, engine, everybody, contests)
-
-
-class _Trial:
-    """Decides requests one after the other, and charges those that are allowed.
-
-    Attributes:
-        denied: The rules that denied each of the others.
-    """
-
-    def __init__(
-        self, balances: Balances, requests: Sequence[RecordedRelease], day: int
-    ) -> None:
-        self._balances = balances
-        self._requests = requests
-        self._day = day
-        self.denied: dict[int, tuple[str, ...]] = {}
-
-    def accepted(self, numbers: Iterable[int]) -> tuple[int, ...]:
-        """Return those of some requests that are allowed, in this order."""
-        found = []
-        for number in numbers:
-            request = self._requests[number]
-            verdict = decide(self._balances, request, self._day)
-            if verdict.allowed:
-                self._balances.charge(request, self._day)
-                found.append(number)
-            else:
-                self.denied[number] = verdict.blocking
-        return tuple(found)

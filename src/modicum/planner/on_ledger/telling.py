@@ -11,7 +11,6 @@ from modicum.accounting.grid import INFINITE, coordinate_name
 from modicum.core.errors import Code, UsageError
 from modicum.core.errors import Problem as Mistake
 from modicum.planner import explaining
-from modicum.planner.on_ledger.beforehand import LeftOut
 from modicum.planner.on_ledger.planned import Planned
 
 
@@ -24,7 +23,6 @@ class Obstacle:
 
     Attributes:
         rule: The id of the rule.
-        unit: Its unit.
         cell: The cell, in words; empty if it is everything.
         coordinate: The name of the coordinate.
         before: What was left before the round.
@@ -36,7 +34,6 @@ class Obstacle:
     """
 
     rule: str
-    unit: str
     cell: str
     coordinate: str
     before: int
@@ -45,56 +42,28 @@ class Obstacle:
     rivals: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WhyNot:
-    """Why a request was not accepted.
+def obstacles(
+    planned: Planned, request: int, *, most: int = 10
+) -> tuple[Obstacle, ...]:
+    """Return where too little was left for a request, the nearest misses last.
 
-    Attributes:
-        request: Its id.
-        fits_alone: Whether it would have passed if no other had been accepted.
-        left_out: Why it was not planned; None if it was.
-        blocking: The ids of the rules that denied it when it was tried at last.
-        obstacles: Where too little was left for it, the nearest misses last.
-    """
-
-    request: str
-    fits_alone: bool
-    left_out: LeftOut | None
-    blocking: tuple[str, ...]
-    obstacles: tuple[Obstacle, ...]
-
-
-def why_not(planned: Planned, request: int, *, most: int = 10) -> WhyNot:
-    """Return why a request was not accepted.
+    There is at least one: what fits beside all that is accepted was accepted, and the
+    problem of a round is never looser than the ledger.
 
     Args:
         planned: The plan.
-        request: The number of the request.
-        most: So many obstacles are told at most.
+        request: The number of a request that was planned, and not accepted.
+        most: So many are told at most.
 
     Raises:
-        UsageError: If it was accepted, or there is no such request.
+        UsageError: If there is no such request.
     """
-    if request in planned.accepted or not 0 <= request < len(planned.requests):
-        raise _not_rejected(request)
-    identifier = planned.requests[request].id
-    for one in planned.left_out:
-        if one.request == request:
-            alone = one.verdict.allowed
-            return WhyNot(identifier, alone, one, one.verdict.blocking, ())
-    return WhyNot(
-        request=identifier,
-        fits_alone=True,
-        left_out=None,
-        blocking=planned.denied.get(request, ()),
-        obstacles=_obstacles(planned, request, most),
-    )
-
-
-def _obstacles(planned: Planned, request: int, most: int) -> tuple[Obstacle, ...]:
     numbers = planned.round.numbers
-    accepted = np.isin(numbers, planned.accepted)
     own = int(np.searchsorted(numbers, request))
+    known = own < len(numbers) and numbers[own] == request
+    if not known or request in planned.accepted:
+        raise _not_rejected(request)
+    accepted = np.isin(numbers, planned.accepted)
     found = explaining.why_not(planned.problem, accepted, own, most=most)
     return tuple(_told(planned, one) for one in found)
 
@@ -102,10 +71,9 @@ def _obstacles(planned: Planned, request: int, most: int) -> tuple[Obstacle, ...
 def _told(planned: Planned, one: explaining.Obstacle) -> Obstacle:
     found, compiled = planned.round, planned.round.compiled
     a = _decisive(one)
-    unit, index = found.coordinates[a]
+    _, index = found.coordinates[a]
     return Obstacle(
         rule=compiled.rules.rule_id(one.line),
-        unit=unit,
         cell=found.cell_words(one.place),
         coordinate=coordinate_name(index),
         before=one.before[a],
@@ -130,7 +98,7 @@ def _not_rejected(request: int) -> UsageError:
     return UsageError(
         Mistake(
             Code.OUT_OF_RANGE,
-            f"{request} is not the number of a request that was not accepted",
+            f"{request} is not the number of a request that was planned in vain",
             help="requests are numbered from 0",
         )
     )

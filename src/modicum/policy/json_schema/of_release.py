@@ -57,6 +57,11 @@ def release_schema(vocabulary: Vocabulary | None = None) -> Schema:
         },
         "evidence": line("where a past release can be seen"),
         "labeled_by": line("who described a past release"),
+        "query": {
+            "type": "string",
+            "pattern": "^sha256:[0-9a-f]{64}$",
+            "description": "which private query it is; `modicum query` writes it",
+        },
         "utility": utility(),
         **labels,
         **part_properties(vocabulary),

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from modicum.accounting import INFINITE, ApproxBudget, Epsilon
 from modicum.accounting.budgets import budget_text
+from modicum.accounting.grid import coordinate_name
 from modicum.core.exact import LOSS_UNIT, brief, unpadded
 from modicum.ledger import RuleLoss, Verdict
 from modicum.ledger.deciding.amounts import (
@@ -19,6 +20,7 @@ from modicum.ledger.deciding.amounts import (
     sums,
 )
 from modicum.policy.rules import Stage
+from modicum.workspace.explaining.locked_words import locked_remedy, locked_text
 
 #: Where lines about a rule begin.
 _INDENT = " " * 9
@@ -69,13 +71,11 @@ def _rule_lines(loss: RuleLoss, width: int) -> Iterator[str]:
 def _denial_lines(loss: RuleLoss, found: Amounts) -> Iterator[str]:
     indent = _INDENT
     if loss.denying > 1:
-        yield f"{indent}{loss.denying} cells deny; of these, most is spent in this one"
+        yield f"{indent}{loss.denying} cells deny; {_of_these(loss)}"
     near, summed = approximation(loss), sums(loss)
-    if loss.share == 0:
-        yield (
-            f"{indent}nothing is unlocked there: it reaches to users of a group that is"
-            " not active; modicum plan show  tells which are"
-        )
+    if loss.locked is not None:
+        yield f"{indent}{locked_text(loss.locked, loss.rule.unit)}"
+        yield f"{indent}{locked_remedy(loss.locked, loss.rule.unit)}"
     elif loss.share < 1:
         yield (
             f"{indent}{_percent(loss.share)} of the budget is unlocked by now; the"
@@ -103,6 +103,16 @@ def _denial_lines(loss: RuleLoss, found: Amounts) -> Iterator[str]:
     places = [str(mark) for mark in loss.rule.marks if mark is not None]
     if places:
         yield f"{indent}from {' x '.join(places)}"
+
+
+def _of_these(loss: RuleLoss) -> str:
+    """Return how a cell was chosen of those that deny."""
+    compared = loss.compared
+    cap = dict(loss.own_filter.caps).get(compared) if compared is not None else None
+    if compared is None or cap is None or loss.together.units(compared) <= cap:
+        return "this is one of them"  # Another coordinate denies, or delta.
+    name = coordinate_name(compared)
+    return f"this one is over its limit by the most {name}"
 
 
 def _delta_text(loss: RuleLoss) -> str:

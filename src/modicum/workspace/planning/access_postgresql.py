@@ -45,6 +45,7 @@ def postgresql_policies(access: Access, table: str) -> Iterator[str]:
     Raises:
         InputError: If PostgreSQL cannot hold somebody to a grant.
     """
+    _refuse_unstarted(access)
     target = ".".join(map(_named, table.split(".")))
     yield from heading(access)
     yield "BEGIN;"
@@ -84,14 +85,27 @@ def _policies(grant: Grant, target: str) -> Iterator[str]:
         yield f"  USING ({predicate});"
 
 
+def _refuse_unstarted(access: Access) -> None:
+    """Refuse all releases that were not started, at once."""
+    waiting = [
+        one.release.id
+        for one in access.grants
+        if one.standing.status is not ReleaseStatus.STARTED
+    ]
+    problems = [
+        Problem(
+            Code.NOT_SUPPORTED,
+            f"release `{one}` was not started, and a role may read from the beginning",
+            help=f"modicum release start {one}",
+        )
+        for one in dict.fromkeys(waiting)
+    ]
+    if problems:
+        raise InputError(*problems)
+
+
 def _refuse_unheld(grant: Grant) -> None:
     """Refuse a grant to which the server cannot hold whoever has the role."""
-    if grant.standing.status is not ReleaseStatus.STARTED:
-        raise _refused(
-            grant,
-            "is of a release that was not started",
-            f"modicum release start {grant.release.id}",
-        )
     if not grant.columns:
         raise _refused(
             grant, "names no column, and PostgreSQL grants reading by columns", ""

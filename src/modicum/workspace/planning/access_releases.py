@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from modicum.core.errors import Code, InputError, Problem, UsageError
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    InputError,
+    Problem,
+    UsageError,
+)
+from modicum.ledger import Standing
 from modicum.ledger.state.planning import Planning
 from modicum.release import Vocabulary
 from modicum.workspace.ledger_view import LedgerView
@@ -13,6 +20,9 @@ from modicum.workspace.planning.access import READING, Granting, no_access
 from modicum.workspace.planning.access_document import Access
 from modicum.workspace.planning.access_rows import Columns
 from modicum.workspace.release_story import denied_release
+
+#: So many releases of a plan that is over are named.
+_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +68,10 @@ def exported_access(view: LedgerView, wanted: Wanted, columns: Columns) -> Acces
         standings.append(standing)
     reading = tuple(one for one in standings if one.status in READING)
     others = tuple(one for one in standings if one.status not in READING)
-    if others and (wanted.releases or not reading):
+    if others and wanted.releases:
         raise no_access(others[0])
+    if not reading:
+        raise _all_over(wanted.plan or wanted.round, others)
     granting = Granting(vocabulary, book.state.policies, columns)
     return Access(
         seq=book.state.seq,
@@ -98,6 +110,21 @@ def _identifiers(planning: Planning, wanted: Wanted) -> Iterable[str]:
         message = f"`{named}` took no release: there is nothing to read"
         raise InputError(Problem(Code.PLAN_UNKNOWN, message))
     return dict.fromkeys(found)
+
+
+def _all_over(named: str, others: Sequence[Standing]) -> ConflictError:
+    """Return the mistake of a plan or round of which nothing may be read any more."""
+    shown = [f"`{one.id}` is {one.status.value}" for one in others[:_NAMED]]
+    if len(others) > _NAMED:
+        shown.append(f"{len(others) - _NAMED} more are over")
+    return ConflictError(
+        Problem(
+            Code.RELEASE_STATE,
+            f"no release of `{named}` gives access any more",
+            notes=(", ".join(shown),),
+            help="what is still needed must be asked for again, in a new plan",
+        )
+    )
 
 
 def _refuse_unknown(columns: Columns, vocabulary: Vocabulary) -> None:

@@ -25,7 +25,7 @@ from modicum.workspace.bringing_in import (
     refuse_odd_length,
 )
 from modicum.workspace.governing.governance import active_policy
-from modicum.workspace.planning.consent import missing_consent
+from modicum.workspace.planning.consent import in_the_way
 from modicum.workspace.planning.plan import Asked, Plan
 from modicum.workspace.planning.rounds import must_be_open, present_round
 from modicum.workspace.ports import Clock
@@ -114,6 +114,17 @@ def committed_before(book: Book, plan: Plan) -> Committed | None:
     return None
 
 
+def nothing_reserved(book: Book, plan: Plan) -> Committed:
+    """Return what a plan reserves that accepts nothing. It leaves no entry.
+
+    Args:
+        book: The book, read up to the head.
+        plan: The plan.
+    """
+    state = book.state
+    return Committed(plan.id, plan.round, (), "", state.seq, state.head)
+
+
 def refuse_stale(book: Book, plan: Plan, last: tuple[int, str]) -> None:
     """Refuse a plan that was made on another ledger than the one that is there.
 
@@ -184,13 +195,11 @@ def _in_the_way(
     entry: Entry, compiled: CompiledPolicy, release: RecordedRelease
 ) -> Iterator[str]:
     state = entry.book.state
-    if release.id in state.releases:
-        yield f"it is {state.releases[release.id].status.value} already"
-        return
-    verdict = decide(entry.followed(compiled).balances, release, entry.day)
-    if not verdict.allowed:
-        yield f"denied by {', '.join(verdict.blocking)}"
-    yield from missing_consent(release, compiled.policy, state, entry.actor)
+    yield from in_the_way(release, compiled.policy, state, entry.actor)
+    if release.id not in state.releases:
+        verdict = decide(entry.followed(compiled).balances, release, entry.day)
+        if not verdict.allowed:
+            yield f"denied by {', '.join(verdict.blocking)}"
 
 
 def _stale(plan: Plan, seq: int, why: str) -> StaleError:

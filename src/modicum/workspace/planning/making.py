@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger import Balances, RecordedRelease, State
-from modicum.planner.allocating.allocators import Allocate
 from modicum.planner.allocating.engines import EngineOf
 from modicum.planner.allocating.optimal import BestEachRound
 from modicum.planner.allocating.with_numpy import NumpyEngine
 from modicum.planner.on_ledger.planned import ON_LEDGER, Planned, plan_round
-from modicum.workspace.planning.consent import missing_consent
+from modicum.workspace.planning.consent import in_the_way
 from modicum.workspace.planning.plan import Asked, Outcome, Plan
 from modicum.workspace.planning.requests import Request
 from modicum.workspace.planning.why_not import left_out_lines, rejected_lines
@@ -78,13 +77,9 @@ def make_plan(
         situation.day,
         engine_of,
     )
-    said = {
-        tried[place]: one for place, one in enumerate(_outcomes(planned, len(tried)))
-    }
-    asked = (
-        _asked(one, *said.get(number, (Outcome.LEFT_OUT, barred.get(number, ()))))
-        for number, one in enumerate(requests)
-    )
+    said = {number: (Outcome.LEFT_OUT, why) for number, why in barred.items()}
+    said |= zip(tried, _outcomes(planned, len(tried)), strict=True)
+    asked = (_asked(one, *said[number]) for number, one in enumerate(requests))
     state = situation.state
     return Plan(
         round=situation.round,
@@ -92,7 +87,7 @@ def make_plan(
         seq=state.seq,
         head=state.head,
         solver=solver,
-        remark=_known_of_better(allocate),
+        remark=allocate.remark if isinstance(allocate, BestEachRound) else "",
         accepted=tuple(planned.requests[place].id for place in planned.accepted),
         asked=tuple(asked),
     )
@@ -125,25 +120,9 @@ def _outcomes(
 
 
 def _in_the_way(situation: Situation, release: RecordedRelease) -> Iterator[str]:
-    """Yield why a release cannot be planned, whatever is left."""
-    known = situation.state.releases.get(release.id)
-    if known is not None:
-        same = known.content == release.content
-        yield f"it is {known.status.value} already" + (
-            "" if same else " as another one"
-        )
+    """Return why a release cannot be planned, whatever is left."""
     policy = situation.balances.compiled.policy
-    yield from missing_consent(release, policy, situation.state, situation.actor)
-
-
-def _known_of_better(allocate: Allocate) -> str:
-    """Return what an allocator knows of better choices; empty if nothing."""
-    if not isinstance(allocate, BestEachRound) or not allocate.found:
-        return ""
-    best = allocate.found[-1]
-    tenths = -(-best.gap.numerator * 1000 // best.gap.denominator)
-    within = f"no choice is worth {max(tenths, 1) / 10:g} % more"
-    return f"proven: {within}" if best.proven else f"not proven to be best: {within}"
+    return in_the_way(release, policy, situation.state, situation.actor)
 
 
 def _weights(worth: Sequence[Fraction]) -> list[int]:
@@ -166,11 +145,3 @@ def _unknown(solver: str) -> InputError:
             help="choose one of " + ", ".join(ON_LEDGER),
         )
     )
-
-
-def by_outcome(plan: Plan) -> Mapping[Outcome, tuple[Asked, ...]]:
-    """Return the requests of a plan by what becomes of them."""
-    return {
-        outcome: tuple(one for one in plan.asked if one.outcome is outcome)
-        for outcome in Outcome
-    }

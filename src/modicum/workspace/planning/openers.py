@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from modicum.core.errors import ApprovalError, Code, Problem
-from modicum.ledger.deciding.openers import may_open_rounds
+from modicum.ledger.deciding.openers import roles_missing
 from modicum.policy import Policy
 from modicum.workspace.governing.governance import written_otherwise
 
@@ -18,12 +18,10 @@ def refuse_others(person: str, policy: Policy) -> None:
     Raises:
         ApprovalError: If `opened_by` names roles and they have none of them.
     """
-    if may_open_rounds(person, policy):
+    missing = roles_missing(person, policy)
+    if missing is None:
         return
-    rotation = policy.rotation
-    assert rotation is not None
-    assert rotation.opened_by is not None
-    wanted = " or ".join(rotation.opened_by)
+    wanted = " or ".join(missing)
     raise ApprovalError(
         Problem(
             Code.NEEDS_APPROVAL,

@@ -91,6 +91,14 @@ class Plan:
         return tuple(by_id[release] for release in self.accepted)
 
     @property
+    def by_outcome(self) -> Mapping[Outcome, tuple[Asked, ...]]:
+        """The requests by what becomes of them, each in their order."""
+        return {
+            outcome: tuple(one for one in self.asked if one.outcome is outcome)
+            for outcome in Outcome
+        }
+
+    @property
     def utility(self) -> Fraction:
         """What the accepted requests are worth together."""
         return sum((one.utility for one in self.to_reserve), Fraction(0))
@@ -129,7 +137,7 @@ class Plan:
             Problem(
                 Code.PLAN_UNKNOWN,
                 f"the plan knows no request `{release[:200]}`",
-                help="list them with  modicum plan show FILE",
+                help="list them with  modicum plan show PLAN",
             )
         )
 

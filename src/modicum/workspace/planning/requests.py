@@ -43,6 +43,11 @@ class Request:
     source: str
     tree: Callable[[], Node] = field(repr=False, compare=False)
 
+    @property
+    def names_groups(self) -> bool:
+        """Whether each of its mechanisms names the user groups that it reads."""
+        return all(one.part.groups is not None for one in self.release.mechanisms)
+
     def text(self) -> str:
         """Return the release as it would stand in a file."""
         return formatted(self.tree()).lstrip("\n")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from modicum.core.document import from_python
-from modicum.core.errors import Code, InputError, Problem, UsageError
-from modicum.core.exact import brief
+from modicum.core.errors import Code, ConflictError, InputError, Problem, UsageError
+from modicum.core.exact import brief, number_text
 from modicum.core.reading import release_id
+from modicum.ledger.deciding.unlocked import MILLION
 from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
 from modicum.ledger.state.planning import Planning
 from modicum.policy import CompiledPolicy
@@ -17,9 +18,6 @@ from modicum.policy.model import RotationRule
 from modicum.workspace.book import Book, Entry
 from modicum.workspace.governing.governance import active_policy
 from modicum.workspace.planning.openers import refuse_others
-
-#: Shares are kept in millionths.
-_MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +47,7 @@ class Round:
         active: The groups that are active, the oldest first.
         retired: The groups that are active no more.
         plans: The ids of the plans that were committed in it.
+        again: Whether it was open before somebody asked to open it.
     """
 
     id: str
@@ -57,6 +56,7 @@ class Round:
     active: tuple[Turn, ...]
     retired: tuple[int, ...]
     plans: tuple[str, ...]
+    again: bool = field(default=False, compare=False)
 
 
 def open_round(
@@ -88,16 +88,46 @@ def open_round(
     opened = planning.present_round
     if opened and opened.id == identifier and shares.items() <= opened.unlocked.items():
         # Whoever is not sure that it was opened may try again.
-        return must_be_open(present_round(entry.book, compiled))
+        return replace(must_be_open(present_round(entry.book, compiled)), again=True)
     number = len(planning.rounds) + 1
     name = identifier or f"round-{number}"
     release_id(from_python(name), "the id of a round")
     before = opened.unlocked if opened else {}
+    _refuse_conflict(name, shares, planning, before)
     entry.add(RoundOpened(name, {**before, **shares}))
     rotation = compiled.policy.rotation
     if rotation is not None:
         _turn_over(entry, planning, rotation, name, number)
     return must_be_open(present_round(entry.book, compiled))
+
+
+def _refuse_conflict(
+    name: str, shares: Mapping[str, int], planning: Planning, before: Mapping[str, int]
+) -> None:
+    """Refuse an id that is taken, or shares that fall.
+
+    Raises:
+        ConflictError: If that is so.
+    """
+    if name in planning.rounds:
+        opened = planning.present_round
+        others = " with other shares" if opened and opened.id == name else ""
+        raise _conflict(
+            f"the round `{name}` was opened before{others}",
+            "give the next round an id of its own",
+        )
+    for unit, least in sorted(before.items()):
+        if shares.get(unit, least) < least:
+            written = number_text(Fraction(least, MILLION))
+            raise _conflict(
+                f"the round `{name}` unlocks less for `{unit}` than the one before",
+                f"a share never falls: unlock {unit}={written} or more, or leave it"
+                " out",
+            )
+
+
+def _conflict(message: str, remedy: str) -> ConflictError:
+    return ConflictError(Problem(Code.RELEASE_CONFLICT, message, help=remedy))
 
 
 def _turn_over(
@@ -134,7 +164,7 @@ def present_round(book: Book, compiled: CompiledPolicy) -> Round | None:
         id=opened.id,
         number=len(planning.rounds),
         unlocked={
-            unit: Fraction(one, _MILLION)
+            unit: Fraction(one, MILLION)
             for unit, one in sorted(opened.unlocked.items())
         },
         active=tuple(turns),
@@ -183,4 +213,4 @@ def _millionths(
                     help="it is a number from 0 to 1",
                 )
             )
-        yield unit, share.numerator * _MILLION // share.denominator
+        yield unit, share.numerator * MILLION // share.denominator

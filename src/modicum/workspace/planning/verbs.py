@@ -18,6 +18,7 @@ from modicum.workspace.planning.committing import (
     accepted_again,
     commit,
     committed_before,
+    nothing_reserved,
     refuse_stale,
 )
 from modicum.workspace.planning.making import SOLVER, Situation, make_plan
@@ -152,7 +153,7 @@ class Rounds:
         """Reserve everything that a plan accepts, or nothing.
 
         A plan that was committed before is not committed again; what it reserved then
-        is returned.
+        is returned. Of a plan that accepts nothing, nothing is written.
 
         Args:
             plan: The plan; each release is read, priced and decided once more.
@@ -170,6 +171,8 @@ class Rounds:
             return done
         refuse_stale(book, plan, (book.state.seq, book.state.head))
         accepted = accepted_again(plan, active_policy(book), reserve_seconds)
+        if not accepted:
+            return nothing_reserved(book, plan)
         return self._ledger.turn(
             lambda entry: commit(entry, plan, accepted, self._clock), deciding=True
         )

@@ -9,8 +9,9 @@ from modicum.ledger import RuleLoss
 from modicum.ledger.deciding.amounts import amounts
 from modicum.planner.on_ledger.beforehand import LeftOut, Reason
 from modicum.planner.on_ledger.planned import Planned
-from modicum.planner.on_ledger.telling import Obstacle, why_not
+from modicum.planner.on_ledger.telling import Obstacle, obstacles
 from modicum.workspace.explaining.explain import amount_text
+from modicum.workspace.explaining.locked_words import locked_remedy, locked_text
 
 #: So many obstacles, and so many rivals of each, are told.
 _OBSTACLES = 3
@@ -26,7 +27,10 @@ def left_out_lines(one: LeftOut) -> Iterator[str]:
     yield one.reason.value
     if one.reason is Reason.UNCOVERED:
         yield "submit it by itself:  modicum release submit"
-    yield from (_denial(loss) for loss in one.verdict.losses if not loss.allowed)
+    denying = [loss for loss in one.verdict.losses if not loss.allowed]
+    yield from (_denial(loss) for loss in denying)
+    locked = ((loss.locked, loss.rule.unit) for loss in denying)
+    yield from dict.fromkeys(locked_remedy(why, unit) for why, unit in locked if why)
 
 
 def rejected_lines(planned: Planned, request: int) -> Iterator[str]:
@@ -36,15 +40,14 @@ def rejected_lines(planned: Planned, request: int) -> Iterator[str]:
         planned: The plan.
         request: The number of the request.
     """
-    found = why_not(planned, request, most=_OBSTACLES)
-    yield from (_obstacle(one) for one in found.obstacles)
-    if not found.obstacles:
-        yield f"denied by {', '.join(found.blocking)} once others were accepted"
+    yield from map(_obstacle, obstacles(planned, request, most=_OBSTACLES))
 
 
 def _denial(loss: RuleLoss) -> str:
     found = amounts(loss)
     where = f" ({loss.cell})" if loss.cell else ""
+    if loss.locked is not None:
+        return f"{loss.rule.id}{where}: {locked_text(loss.locked, loss.rule.unit)}"
     together = amount_text(found.together, found.scale)
     return (
         f"{loss.rule.id}{where}: {found.measure} {together} together, limit"

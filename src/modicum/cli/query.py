@@ -1,0 +1,169 @@
+"""`modicum query`: private SQL, planned and run under a reservation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.exits import Exit, exit_for
+from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, Policy
+from modicum.cli.output import note, print_decision, print_json, reporting
+from modicum.core.errors import ModicumError
+
+if TYPE_CHECKING:
+    from modicum.query.document import QueryFile
+    from modicum.workspace.ledger_view import LedgerView
+
+app = typer.Typer(
+    help="Ask private SQL: see what it costs, and run it under a reservation.",
+    no_args_is_help=True,
+)
+
+QueryPath = Annotated[
+    Path, typer.Argument(help="The query file.", metavar="QUERY", show_default=False)
+]
+Data = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--data",
+        help="Where a table is: a Parquet or CSV file, a folder or pattern of Parquet"
+        " files, or FILE.duckdb::TABLE; repeatable.",
+        metavar="TABLE=PLACE",
+    ),
+]
+
+
+@app.command()
+def plan(
+    query: QueryPath,
+    policy: Policy = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    as_json: Json = False,
+) -> None:
+    """Show what a query would cost each privacy unit, and if it would be allowed.
+
+    Reads no table and writes nothing. Exits 0 or 3, as `release check`.
+    """
+    from modicum.cli.opening import open_view
+    from modicum.cli.query_text import plan_to_dict, print_plan
+    from modicum.workspace.querying.running import planned
+
+    with reporting(as_json=as_json):
+        view = open_view(ledger, policy=policy)
+        found = _loaded(query, view)
+        decision = planned(view, found)
+        if as_json:
+            print_json(plan_to_dict(found, decision))
+        else:
+            print_plan(found, decision)
+        if not decision.allowed:
+            raise typer.Exit(Exit.DENIED)
+
+
+@app.command()
+def lower(
+    query: QueryPath,
+    policy: Policy = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+) -> None:
+    """Print the release that a query is, as JSON that `release check` reads."""
+    from modicum.cli.opening import open_view
+    from modicum.cli.query_text import release_text
+
+    with reporting(as_json=False):
+        found = _loaded(query, open_view(ledger, policy=policy))
+        print(release_text(found.described))
+
+
+@app.command()
+def run(
+    query: QueryPath,
+    data: Data = None,
+    engine: Annotated[
+        str, typer.Option("--engine", help="Where it is computed: duckdb or spark.")
+    ] = "duckdb",
+    spark_master: Annotated[
+        str, typer.Option("--spark-master", help="The cluster that spark runs on.")
+    ] = "local[*]",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write the answer here: .csv, .json."),
+    ] = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Reserve what a query costs, start, run it with noise, and post the answer.
+
+    Everything that can be refused is refused before anything is spent; from the start
+    on the loss is spent, whatever happens. A query is answered once: keep its answer.
+    Exits 0 or 3.
+    """
+    from modicum.cli.opening import open_workspace
+    from modicum.cli.query_text import Telling
+    from modicum.shell.answer_files import writing_to
+    from modicum.shell.engines.noise import OpenDpSampler
+    from modicum.shell.engines.opening import SystemLots, open_engine
+
+    with reporting(as_json=as_json):
+        workspace = open_workspace(ledger, actor=actor)
+        found = _loaded(query, workspace)
+        sources = _sources(data or (), found.asked.query.tables)
+        with (
+            writing_to(out) as write,
+            open_engine(engine, sources, master=spark_master) as opened,
+        ):
+            telling = Telling(found.heading.id, out, write, as_json=as_json)
+            try:
+                ran = workspace.queries.run(
+                    found,
+                    opened,
+                    OpenDpSampler(),
+                    SystemLots(),
+                    begun=lambda one: note(
+                        f"{one.release}: started; its loss is spent"
+                    ),
+                    complete=telling.complete,
+                )
+            except ModicumError as error:
+                if telling.saved(error):
+                    raise typer.Exit(exit_for(error)) from error
+                raise
+        if ran.answers is None:
+            print_decision(ran.decision, as_json=as_json)
+        telling.told()
+
+
+def _loaded(query: Path, view: LedgerView) -> QueryFile:
+    from modicum.shell.query_files import load_query
+
+    return load_query(query, view.policy())
+
+
+def _sources(given: Iterable[str], tables: Sequence[str]) -> dict[str, str]:
+    """Return where the tables of a query are, each once and no others."""
+    found: dict[str, str] = {}
+    for one in given:
+        table, equals, place = one.partition("=")
+        if not (table and equals and place):
+            raise typer.BadParameter(
+                f"write TABLE=PLACE, such as views=views.parquet, not `{one}`",
+                param_hint="--data",
+            )
+        if table in found:
+            raise typer.BadParameter(f"`{table}` is given twice", param_hint="--data")
+        if table not in tables:
+            read = ", ".join(f"`{one}`" for one in tables)
+            raise typer.BadParameter(
+                f"the query reads no table `{table}`, but {read}", param_hint="--data"
+            )
+        found[table] = place
+    for table in tables:
+        if table not in found:
+            raise typer.BadParameter(
+                f"say where `{table}` is: --data {table}=PLACE", param_hint="--data"
+            )
+    return found

@@ -1,0 +1,271 @@
+"""What `modicum query` prints: plans of queries, and answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from modicum.cli.output import error_to_dict, note, print_json, print_table
+from modicum.core.document import Entries, Items, Kind, Node, Scalar
+from modicum.core.errors import ModicumError, printable
+from modicum.core.exact import brief, number_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from modicum.query.answers import Answers
+    from modicum.query.document import QueryFile
+    from modicum.query.lowering import Line
+    from modicum.workspace import Decision
+
+#: So many rows of an answer are shown as a table; more of them as CSV.
+_ROWS_AS_TABLE = 1000
+
+
+def print_plan(query: QueryFile, decision: Decision) -> None:
+    """Print what a query costs, how far its answers stray, and why.
+
+    Args:
+        query: The query.
+        decision: What the ledger would say.
+    """
+    from rich.table import Table
+
+    from modicum.query.bounding import UNBOUNDED
+    from modicum.query.expected import errors_of
+    from modicum.query.telling import computed, derivation
+
+    lowered = query.lowered
+    print("\n".join(map(printable, decision.explain().split("\n"))))
+    print()
+    measure = "eps" if lowered.asked.noise == "laplace" else "rho"
+    table = Table(box=None, pad_edge=False)
+    for header in ("MECHANISM", "NOISE", "SCALE", *_units(query, measure)):
+        table.add_column(header, no_wrap=True)
+    for line in lowered.lines:
+        losses = computed(lowered, line)
+        table.add_row(
+            printable(line.statistic.name),
+            lowered.asked.noise,
+            _in_answers(query, line),
+            *(_brief(losses.get(unit)) for unit in lowered.moves),
+        )
+    selection = lowered.selection
+    if selection is not None:  # Its cost has a measure of its own.
+        cells = [
+            f"eps {brief(selection.eps[unit])}, delta {brief(selection.delta[unit])}"
+            if unit in selection.eps
+            else "-"
+            for unit in lowered.moves
+        ]
+        table.add_row(selection.name, "laplace", brief(selection.scale), *cells)
+    print_table(table)
+    if lowered.asked.sampling is not None:
+        print("\nlosses of mechanisms are without the sample; rules charge with it")
+    groups = "found by noise" if lowered.groups == UNBOUNDED else str(lowered.groups)
+    print(f"\ngroups of the answer: {groups}")
+    sure = brief(100 * query.confidence)
+    for one in errors_of(lowered, query.confidence):
+        words = f"{one.aggregate}: {one.in_words()} with {sure} % confidence"
+        print(printable(words))
+    print("\nwhy:")
+    for words in derivation(lowered):
+        print(printable(f"  {words}"))
+
+
+def plan_to_dict(query: QueryFile, decision: Decision) -> dict[str, object]:
+    """Return the documented JSON form (docs/reference/json.md).
+
+    Args:
+        query: The query.
+        decision: What the ledger would say.
+    """
+    from modicum.query.expected import errors_of
+    from modicum.query.telling import computed, derivation
+
+    lowered = query.lowered
+    return {
+        "release": query.heading.id,
+        "allowed": decision.allowed,
+        "noise": lowered.asked.noise,
+        "mechanisms": [
+            {
+                "name": line.statistic.name,
+                "serves": list(line.serves),
+                "scale": number_text(line.scale),
+                "losses": _texts(computed(lowered, line)),
+            }
+            for line in lowered.lines
+        ],
+        "expected": [
+            {
+                "aggregate": one.aggregate,
+                "half_width": number_text(one.half_width),
+                "per": one.per,
+            }
+            for one in errors_of(lowered, query.confidence)
+        ],
+        "derivation": derivation(lowered),
+        "decision": decision.to_dict(deep=True),
+    }
+
+
+def print_answers(answers: Answers) -> None:
+    """Print answers as a table, all of their rows: they are told once.
+
+    Args:
+        answers: The answers.
+    """
+    if len(answers.rows) <= _ROWS_AS_TABLE:
+        _print_rows(answers)
+    else:
+        from modicum.shell.answer_files import to_csv
+
+        print("\n".join(map(printable, to_csv(answers).splitlines())))
+    for words in answers.notes:
+        print(printable(f"note: {words}"))
+
+
+def _print_rows(answers: Answers) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for key in answers.keys:
+        table.add_column(printable(key.upper()), no_wrap=True)
+    for name in answers.aggregates:
+        table.add_column(printable(name.upper()), no_wrap=True, justify="right")
+        table.add_column("FROM … TO", no_wrap=True)
+    for row in answers.rows:
+        cells = [printable(str(key)) for key in row.keys]
+        for one in row.estimates:
+            cells += [_brief(one.value), f"{_brief(one.low)} … {_brief(one.high)}"]
+        table.add_row(*cells)
+    print_table(table)
+
+
+class Telling:
+    """Hands an answer over, to a file or as it is printed, and never loses one.
+
+    Args:
+        release: The id of the query.
+        out: The file; None for none.
+        write: Writes it.
+        as_json: Whether JSON is printed (docs/reference/json.md).
+    """
+
+    def __init__(
+        self,
+        release: str,
+        out: Path | None,
+        write: Callable[[Answers], None],
+        *,
+        as_json: bool,
+    ) -> None:
+        self._release, self._out, self._write = release, out, write
+        self._as_json = as_json
+        self._answers: Answers | None = None
+        self._written = False
+
+    def complete(self, answers: Answers) -> None:
+        """Take the answers, before they are posted.
+
+        Args:
+            answers: The answers.
+
+        Raises:
+            UnavailableError: If the file cannot be written.
+        """
+        self._answers = answers
+        self._write(answers)
+        self._written = self._out is not None
+
+    def told(self) -> None:
+        """Print the answers, or where they are, once they are posted."""
+        if self._answers is None:
+            return
+        if self._as_json:
+            print_json(self._document("posted"))
+        elif self._written:
+            rows = len(self._answers.rows)
+            print(f"{self._release}: posted; {rows} rows in {self._out}")
+        else:
+            print_answers(self._answers)
+
+    def saved(self, error: ModicumError) -> bool:
+        """Print answers that were complete when something failed, with the error.
+
+        Args:
+            error: What failed.
+
+        Returns:
+            Whether there were any, so that all is said.
+        """
+        if self._answers is None:
+            return False
+        if self._as_json:
+            print_json({**self._document("started"), **error_to_dict(error)})
+            return True
+        if self._written:
+            print(f"{self._release}: the answer is in {self._out}")
+        else:
+            print_answers(self._answers)
+        note(error.render())
+        note(
+            f"{self._release}: its loss is spent and its answer is out, but it is not"
+            f" posted; say so with  modicum release post {self._release}"
+        )
+        return True
+
+    def _document(self, status: str) -> dict[str, object]:
+        assert self._answers is not None  # The callers looked.
+        return {
+            "release": self._release,
+            "status": status,
+            "answers": self._answers.to_dict(),
+        }
+
+
+def release_text(node: Node) -> str:
+    """Return a release as JSON with exact numbers.
+
+    Args:
+        node: The release.
+    """
+    match node:
+        case Entries(entries=entries):
+            pairs = (
+                f"{json.dumps(key.text, ensure_ascii=False)}: {release_text(value)}"
+                for key, value in entries
+            )
+            return "{" + ", ".join(pairs) + "}"
+        case Items(items=items):
+            return "[" + ", ".join(map(release_text, items)) + "]"
+        case Scalar(kind=Kind.NUMBER | Kind.BOOLEAN | Kind.NULL, text=text):
+            return text
+        case Scalar(text=text):
+            return json.dumps(text, ensure_ascii=False)
+
+
+def _units(query: QueryFile, measure: str) -> list[str]:
+    return [printable(f"{measure.upper()} / {one}") for one in query.lowered.moves]
+
+
+def _in_answers(query: QueryFile, line: Line) -> str:
+    """Return the scale of noise in the units of the answer."""
+    from modicum.query.aggregates import column_of
+
+    statistic, factor = line.statistic, Fraction(1)
+    if statistic.column is not None and statistic.kind in ("total", "squares"):
+        step = column_of(statistic.column, query.asked.tables).step
+        factor = step if statistic.kind == "total" else step * step
+    return brief(line.scale * factor)
+
+
+def _brief(value: Fraction | None) -> str:
+    return "-" if value is None else brief(value)
+
+
+def _texts(losses: Mapping[str, Fraction]) -> dict[str, str]:
+    return {unit: brief(loss) for unit, loss in losses.items()}

@@ -1,0 +1,118 @@
+"""Which exact statistics an aggregate is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Final
+
+from modicum.query.model import Aggregate, ColumnRef, Function
+from modicum.query.statistics import Statistic
+from modicum.query.tables import Column, Tables
+
+#: Names of mechanisms are hardly longer; a few characters are left.
+_NAME_MAX: Final = 120
+#: What is needed besides the number of rows.
+_SUMMED: dict[Function, tuple[str, ...]] = {
+    "avg": ("rows", "total"),
+    "variance": ("rows", "total", "squares"),
+    "stddev": ("rows", "total", "squares"),
+}
+
+
+def column_of(reference: ColumnRef, tables: Tables) -> Column:
+    """Return what is declared about a column.
+
+    Args:
+        reference: The column.
+        tables: The tables.
+    """
+    return tables.by_name[reference.table].columns[reference.column]
+
+
+def bounds_in_steps(column: Column) -> tuple[int, int]:
+    """Return the bounds of a column, in steps; both are whole.
+
+    Args:
+        column: A column with bounds.
+    """
+    assert column.low is not None  # A query that needs them was refused.
+    assert column.high is not None
+    return int(column.low / column.step), int(column.high / column.step)
+
+
+def center_of(column: Column) -> int:
+    """Return the middle of a column's bounds, in steps: sums are taken around it.
+
+    Args:
+        column: A column with bounds.
+    """
+    low, high = bounds_in_steps(column)
+    return (low + high) // 2
+
+
+def statistics_of(
+    aggregates: Sequence[Aggregate], tables: Tables, bins: int
+) -> dict[Statistic, tuple[str, ...]]:
+    """Return the statistics of some aggregates, and which of these need each.
+
+    Aggregates of one column share what they have in common, so that it is told, and
+    charged, once.
+
+    Args:
+        aggregates: What is computed.
+        tables: The tables.
+        bins: The bins of a quantile.
+    """
+    named: dict[Statistic, Statistic] = {}
+    needed: dict[Statistic, tuple[str, ...]] = {}
+    taken = {aggregate.name for aggregate in aggregates}
+    for aggregate in aggregates:
+        for one in _statistics(aggregate, tables, bins):
+            nameless = replace(one, name="")
+            if nameless not in named:
+                if one.name != aggregate.name:
+                    one = replace(one, name=free_name(one.name, taken))  # noqa: PLW2901
+                    taken.add(one.name)
+                named[nameless] = one
+            statistic = named[nameless]
+            needed[statistic] = (*needed.get(statistic, ()), aggregate.name)
+    return needed
+
+
+def free_name(wanted: str, taken: Collection[str]) -> str:
+    """Return a name that a mechanism may have, and that no other one has.
+
+    Args:
+        wanted: What it would be called best.
+        taken: The names of others.
+    """
+    if len(wanted) > _NAME_MAX:
+        wanted = wanted[-_NAME_MAX:].lstrip(".+-")
+    while wanted in taken:
+        wanted += "+"
+    return wanted
+
+
+def _statistics(aggregate: Aggregate, tables: Tables, bins: int) -> list[Statistic]:
+    reference, name = aggregate.column, aggregate.name
+    if aggregate.function == "count" or reference is None:
+        return [Statistic(name, "rows", reference)]
+    if aggregate.function == "count-distinct":
+        return [Statistic(name, "distinct", reference)]
+    column = column_of(reference, tables)
+    low, high = bounds_in_steps(column)
+    if aggregate.function == "sum":
+        return [Statistic(name, "total", reference, low, high)]
+    if aggregate.function == "quantile":
+        width = -(-(high - low + 1) // bins)
+        return [Statistic(name, "histogram", reference, low, high, 0, width)]
+    center = center_of(column)
+    found = {
+        "rows": Statistic(f"{name}.rows", "rows", reference),
+        "total": Statistic(f"{name}.total", "total", reference, low, high, center),
+        "squares": Statistic(
+            f"{name}.squares", "squares", reference, low, high, center
+        ),
+    }
+    return [found[kind] for kind in _SUMMED[aggregate.function]]

@@ -1,0 +1,155 @@
+"""Answers: what noisy statistics say about each aggregate, and how sure that is.
+
+Each interval holds the answer that there would be without noise, with the confidence
+that is asked for: for one aggregate of one group, not for all of them together. What an
+aggregate is made of shares its risk of being wrong evenly.
+
+Counts and sums are told as they are drawn. They may be negative: if these were raised
+to 0, sums over many groups would come out too large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from modicum.core.exact import brief, number_text
+from modicum.query.averages import Range
+from modicum.query.estimates import Group, Noisy, reader_of
+from modicum.query.lowering import Lowered
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An answer about one group, in the units of the column.
+
+    All three are None where there may be no row that it could be computed of.
+
+    Attributes:
+        value: The answer.
+        low: Without noise, it would hardly be less.
+        high: Nor more.
+    """
+
+    value: Fraction | None
+    low: Fraction | None
+    high: Fraction | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The answers about one group.
+
+    Attributes:
+        keys: The values of the keys.
+        estimates: The answers, in the order of the aggregates.
+    """
+
+    keys: Group
+    estimates: tuple[Estimate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers to a query.
+
+    Attributes:
+        keys: The names of the keys.
+        aggregates: The names of the aggregates.
+        rows: One for each group.
+        confidence: How sure each interval is.
+        notes: What the intervals do not say, in words.
+    """
+
+    keys: tuple[str, ...]
+    aggregates: tuple[str, ...]
+    rows: tuple[Row, ...]
+    confidence: Fraction
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the documented JSON form (docs/reference/json.md)."""
+        return {
+            "keys": list(self.keys),
+            "aggregates": list(self.aggregates),
+            "confidence": number_text(self.confidence),
+            "rows": [
+                {
+                    "keys": list(row.keys),
+                    "answers": [_estimate_to_dict(one) for one in row.estimates],
+                }
+                for row in self.rows
+            ],
+            "notes": list(self.notes),
+        }
+
+
+def _estimate_to_dict(one: Estimate) -> dict[str, str | None]:
+    return {"value": _text(one.value), "low": _text(one.low), "high": _text(one.high)}
+
+
+def _text(value: Fraction | None) -> str | None:
+    return None if value is None else number_text(value)
+
+
+def answers_of(lowered: Lowered, noisy: Noisy, confidence: Fraction) -> Answers:
+    """Return the answers that noisy statistics give.
+
+    Args:
+        lowered: The query.
+        noisy: The statistics, each with noise, of the same groups in the same order.
+        confidence: How sure each interval is, above 0 and below 1.
+    """
+    query = lowered.asked.query
+    readers = [reader_of(one, lowered, 1 - confidence) for one in query.aggregates]
+    rows = (
+        Row(group, tuple(_estimate(reader(noisy, group)) for reader in readers))
+        for group in _groups(lowered, noisy)
+    )
+    return Answers(
+        tuple(key.name for key in query.keys),
+        tuple(one.name for one in query.aggregates),
+        tuple(rows),
+        confidence,
+        notes_of(lowered),
+    )
+
+
+def notes_of(lowered: Lowered) -> tuple[str, ...]:
+    """Return what the intervals of answers do not say.
+
+    Args:
+        lowered: The query.
+    """
+    found = [
+        "Each interval is about noise only: the answer without noise lies in it. What"
+        " is lost by bounds on rows and on values, and by rounding values to steps, is"
+        " not in it.",
+        "The confidence is that of one interval, not of all of them together.",
+    ]
+    sampling = lowered.asked.sampling
+    if sampling is not None:
+        found.append(
+            f"Counts and sums are of a sample of {brief(sampling.rate)} of all, a new"
+            " one for each mechanism; the chance of who is drawn is not in the"
+            " intervals."
+        )
+    if lowered.selection is not None:
+        found.append("Groups that few have rows in are left out.")
+    return tuple(found)
+
+
+def _groups(lowered: Lowered, noisy: Noisy) -> Sequence[Group]:
+    """Return the groups, in the order of the first statistic."""
+    first = lowered.lines[0].statistic
+    cells = noisy[first.name]
+    if first.kind != "histogram":
+        return list(cells)
+    return list(dict.fromkeys(cell[:-2] for cell in cells))
+
+
+def _estimate(found: Range | None) -> Estimate:
+    if found is None:
+        return Estimate(None, None, None)
+    return Estimate(found.value, found.low, found.high)

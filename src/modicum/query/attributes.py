@@ -1,0 +1,62 @@
+"""Which attributes of the data a query reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from modicum.query.aggregates import column_of
+from modicum.query.asking import Asked
+from modicum.query.model import (
+    AllOf,
+    AnyOf,
+    ColumnRef,
+    Compare,
+    Condition,
+    IsIn,
+    IsNull,
+    Not,
+)
+from modicum.release.vocabulary import Vocabulary
+
+
+def attributes_read(asked: Asked, vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Return the attributes that an answer depends on, by name.
+
+    Args:
+        asked: The query.
+        vocabulary: The attributes of the policy; a part of the data may name some.
+    """
+    read = {column_of(one, asked.tables).attribute for one in references(asked)}
+    boxes = asked.part.where or ()
+    read |= {name for box in boxes for name, _ in box if name in vocabulary.attributes}
+    return tuple(sorted(name for name in read if name is not None))
+
+
+def references(asked: Asked) -> list[ColumnRef]:
+    """Return the columns that a query names, in any order, maybe several times.
+
+    Args:
+        asked: The query.
+    """
+    query = asked.query
+    return [
+        *(key.column for key in query.keys),
+        *(one.column for one in query.aggregates if one.column is not None),
+        *(() if query.where is None else columns_in(query.where)),
+    ]
+
+
+def columns_in(condition: Condition) -> Iterator[ColumnRef]:
+    """Yield the columns that a condition looks at.
+
+    Args:
+        condition: The condition.
+    """
+    match condition:
+        case Compare(column=column) | IsIn(column=column) | IsNull(column=column):
+            yield column
+        case Not(inner=inner):
+            yield from columns_in(inner)
+        case AllOf(parts=parts) | AnyOf(parts=parts):
+            for part in parts:
+                yield from columns_in(part)

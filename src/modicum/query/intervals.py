@@ -1,0 +1,174 @@
+"""How far discrete noise strays: widths that it exceeds as rarely as is asked.
+
+All of it is public: it depends on the noise, never on what the noise was added to. The
+widths are of the discrete laws that are drawn, in whole steps, and never too small.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+from modicum.accounting.decimals import lowest, normal_tail, precise, to_decimal
+from modicum.query.asking import Noise
+
+# Every formula here has terms of one sign, so that its relative error is below this.
+_ERROR: Final = 1 + Decimal("1e-30")
+
+# Up to this σ the law is summed term by term; beyond it, a normal tail bounds it.
+_SUMMED_MAX: Final = 8
+
+# What is left of a sum when its terms are so small is less than its error.
+_NOTHING: Final = Decimal("1e-50")
+
+
+@lru_cache(maxsize=1024)
+@precise
+def width(noise: Noise, scale: Fraction, error: Fraction) -> int:
+    """Return the least w for which noise lies outside -w to w as rarely as is asked.
+
+    Args:
+        noise: The kind of noise.
+        scale: Of the noise, in steps.
+        error: How probable it may be at most, above 0.
+
+    Returns:
+        A whole number of steps. For Gaussian noise of a large σ it may be 1 more than
+        the least.
+
+    Examples:
+        >>> width("gaussian", Fraction(100), Fraction(1, 20))
+        196
+        >>> width("laplace", Fraction(100), Fraction(1, 20))
+        300
+    """
+    most = to_decimal(error)
+    below, reaches = -1, 1
+    while beyond(noise, scale, reaches) > most:
+        below, reaches = reaches, 2 * reaches
+    while reaches - below > 1:
+        middle = (below + reaches) // 2
+        if beyond(noise, scale, middle) > most:
+            below = middle
+        else:
+            reaches = middle
+    return reaches
+
+
+@precise
+def beyond(noise: Noise, scale: Fraction, within: int) -> Decimal:
+    """Return how probable it is, at most, that noise lies outside -within to within.
+
+    Args:
+        noise: The kind of noise.
+        scale: Of the noise, in steps.
+        within: A whole number of steps, at least 0.
+    """
+    if noise == "laplace":
+        # Each tail is a geometric series: step**(within + 1) / (1 + step).
+        step = (-1 / to_decimal(scale)).exp()
+        tail = (-(within + 1) / to_decimal(scale)).exp() / (1 + step)
+    elif scale <= _SUMMED_MAX:
+        tail = _summed_tail(to_decimal(scale), within)
+    else:
+        tail = _normal_tail(to_decimal(scale), within)
+    return min(Decimal(1), 2 * tail * _ERROR)
+
+
+def _summed_tail(sigma: Decimal, within: int) -> Decimal:
+    """Return the upper tail of the discrete Gaussian law, by its terms.
+
+    Terms are left out once they fall by a constant factor each and are far below the
+    error that is allowed for.
+    """
+    every = 2 * _sum_from(sigma, 1) + 1
+    return _sum_from(sigma, within + 1) / every
+
+
+@lru_cache(maxsize=1024)
+def _sum_from(sigma: Decimal, place: int) -> Decimal:
+    total = last = _density(sigma, place)
+    while last > total * _NOTHING:
+        place += 1
+        last = _density(sigma, place)
+        total += last
+    return total
+
+
+def _normal_tail(sigma: Decimal, within: int) -> Decimal:
+    """Return a bound of the upper tail of the discrete Gaussian law.
+
+    By Poisson's summation, its terms sum to at least σ·sqrt(2π). Beyond σ the density
+    is convex, so that each term is at most the integral from half a step before to half
+    a step after it; and anywhere it falls, at most that over the step before it.
+    """
+    half = Decimal("0.5") if within + Decimal("0.5") >= sigma else Decimal(0)
+    return normal_tail((within + half) / sigma)
+
+
+def _density(sigma: Decimal, place: int) -> Decimal:
+    return (-Decimal(place * place) / (2 * sigma * sigma)).exp()
+
+
+# --- sums of several draws ------------------------------------------------------------
+
+
+@lru_cache(maxsize=65536)
+@precise
+def width_of_sum(
+    noise: Noise,
+    scale: Fraction,
+    parts: tuple[tuple[Fraction, int], ...],
+    error: Fraction,
+) -> Fraction:
+    """Return how far a weighted sum of independent draws strays to one side.
+
+    By Chernoff's bound: for every t > 0, a sum of log-moments k(t) reaches x with a
+    probability of at most exp(k(t) - t x). That holds at any t; a good one is sought.
+
+    Args:
+        noise: The kind of noise.
+        scale: Of each draw, in steps.
+        parts: Weights, at least 0, and how many draws have each.
+        error: How probable it may be at most that the sum is larger, above 0.
+
+    Returns:
+        The width, in steps.
+
+    Examples:
+        >>> parts = ((Fraction(1, 2), 8),)
+        >>> strays = width_of_sum("gaussian", Fraction(100), parts, Fraction(1, 40))
+        >>> round(float(strays), 3)
+        384.129
+    """
+    weighted = [(to_decimal(weight), n) for weight, n in parts if weight and n]
+    if not weighted or error >= 1:
+        return Fraction(0)
+    sigma, rare = to_decimal(scale), -to_decimal(error).ln()
+    if noise == "gaussian":
+        # Discrete Gaussian noise has no larger moments than continuous noise.
+        squares = sum(n * weight * weight for weight, n in weighted)
+        return _up(sigma * (2 * squares * rare).sqrt())
+
+    def reached(share: Decimal) -> Decimal:
+        t = share / (sigma * max(weight for weight, _ in weighted))
+        moments = sum(n * _log_moment(sigma, weight * t) for weight, n in weighted)
+        return (moments + rare) / t
+
+    tiny = Decimal("1e-6")
+    return _up(reached(lowest(reached, tiny, 1 - tiny, within=Decimal("1e-4"))))
+
+
+def _log_moment(scale: Decimal, t: Decimal) -> Decimal:
+    """Return ln E exp(t Z) of discrete Laplace noise, for t below 1 / scale."""
+    step = (-1 / scale).exp()
+    up, down = 1 - (t - 1 / scale).exp(), 1 - (-t - 1 / scale).exp()
+    return 2 * (1 - step).ln() - up.ln() - down.ln()
+
+
+def _up(value: Decimal) -> Fraction:
+    """Return a width, rounded up to whole millionths of a step."""
+    millionths = (value * _ERROR * 10**6).to_integral_value(rounding=ROUND_CEILING)
+    return Fraction(int(millionths), 10**6)

@@ -1,0 +1,139 @@
+"""Joins that are refused, because nothing proven bounds what a change does to them.
+
+A row of a joined table belongs to whoever has its id, and to all of their rows. What
+else stands in it, such as the id of another unit, ties rows of many together: if that
+one goes, all go. And it has no time, so that it belongs to no day in particular.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from modicum.core.errors import Code
+from modicum.query.asking import Asked
+from modicum.query.attributes import references
+from modicum.query.bounding import Moves
+from modicum.query.mistakes import refused
+from modicum.query.tables import Table
+from modicum.release.units import Unit, all_steps
+from modicum.release.vocabulary import Vocabulary
+
+
+def joined_tables(asked: Asked) -> tuple[Table, ...]:
+    """Return the tables of which a row joins at most one row of each id.
+
+    Args:
+        asked: The query.
+    """
+    query = asked.query
+    tables = [asked.tables.by_name[name] for name in query.tables]
+    many = [one for one in tables if one.one_per != query.joined_on]
+    main = (many or tables)[0]
+    return tuple(one for one in tables if one is not main)
+
+
+def refuse_unproven_joins(asked: Asked, vocabulary: Vocabulary) -> None:
+    """Refuse joins of which nothing can be proven, whatever is bounded.
+
+    Args:
+        asked: The query.
+        vocabulary: The units and attributes of the policy.
+
+    Raises:
+        InputError: If a joined table has the id of another unit; if a sample is drawn
+            of a unit with a time; or if days are named of rows that have no time.
+    """
+    if asked.query.joined_on is None:
+        return
+    for table in joined_tables(asked):
+        _refuse_other_ids(asked, table, vocabulary.unit_facts.values())
+    _refuse_timed_samples(asked, vocabulary)
+    _refuse_hidden_rows(asked, vocabulary)
+
+
+def refuse_other_steps(
+    asked: Asked, found: dict[str, Moves], vocabulary: Vocabulary
+) -> None:
+    """Refuse joins where a loss of other ids would be taken for that of a timed unit.
+
+    A change of an instance with a time may change the row without one, and so all rows
+    of the id: more than those of the instances that lie in it.
+
+    Args:
+        asked: The query.
+        found: By unit, how many rows move with one change.
+        vocabulary: The units of the policy.
+
+    Raises:
+        InputError: If there is such a unit, and another one that is bounded.
+    """
+    if asked.query.joined_on is None:
+        return
+    units = vocabulary.unit_facts
+    for timed, other in all_steps(units):
+        if (
+            units[timed].period is not None
+            and units[timed].id != units[other].id
+            and found[other].bounded
+        ):
+            raise refused(
+                Code.NOT_BOUNDED,
+                f"in a join, what one `{timed}` changes does not follow from what one"
+                f" `{other}` changes",
+                asked.mark,
+                notes=("a row without time may belong to every period of its id",),
+                help=f"bound `{asked.query.joined_on}` units only, or read one table",
+            )
+
+
+def _refuse_other_ids(asked: Asked, table: Table, units: Iterable[Unit]) -> None:
+    for unit in units:
+        if unit.id != asked.query.joined_on and unit.id in table.columns:
+            raise refused(
+                Code.NOT_BOUNDED,
+                f"nothing bounds what one `{unit.name}` changes: its id `{unit.id}`"
+                f" stands in `{table.name}`, whose rows are joined to many",
+                asked.mark,
+                notes=(
+                    f"without that `{unit.name}`, all rows that are joined to it go",
+                ),
+                help=f"leave `{unit.id}` out of what is declared of `{table.name}`, if"
+                " it tells nothing about anybody but the row's own id",
+            )
+
+
+def _refuse_timed_samples(asked: Asked, vocabulary: Vocabulary) -> None:
+    sampling = asked.sampling
+    if sampling is None or vocabulary.unit_facts[sampling.unit].period is None:
+        return
+    raise refused(
+        Code.DOES_NOT_FIT,
+        f"a join cannot be sampled by `{sampling.unit}`: rows without time belong to"
+        " those that are drawn and to those that are not",
+        sampling.mark or asked.mark,
+        help="sample a unit without a time, or read one table",
+    )
+
+
+def _refuse_hidden_rows(asked: Asked, vocabulary: Vocabulary) -> None:
+    if asked.part.periods is None or not vocabulary.clocks:
+        return
+    static = vocabulary.population.static
+    for name in asked.query.tables:
+        table = asked.tables.by_name[name]
+        if not vocabulary.clocks.isdisjoint(table.columns):
+            continue
+        read = {
+            table.columns[one.column].attribute
+            for one in references(asked)
+            if one.table == name
+        }
+        if static.isdisjoint(read):
+            raise refused(
+                Code.DOES_NOT_FIT,
+                f"rows of `{name}` have no time, so `periods` do not say when what is"
+                " read of them happened",
+                asked.mark,
+                help=f"read an attribute of `{name}` that the policy declares static,"
+                " or leave `periods` out",
+            )

@@ -1,0 +1,136 @@
+"""A query as a value: which rows, told apart by what, and what is computed of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from modicum.core.errors import Mark
+from modicum.query.tables import Value
+
+Comparison: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">="]
+Grain: TypeAlias = Literal["day", "week", "month", "quarter", "year"]
+Function: TypeAlias = Literal[
+    "count", "count-distinct", "sum", "avg", "variance", "stddev", "quantile"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRef:
+    """A column of one of the tables that are read."""
+
+    table: str
+    column: str
+
+
+# --- conditions on one row, in SQL's logic of three values ----------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """A column compared with a value; unknown where the column is NULL."""
+
+    column: ColumnRef
+    operator: Comparison
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class IsIn:
+    """Whether a column has one of some values; unknown where it is NULL."""
+
+    column: ColumnRef
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """Whether a column is NULL."""
+
+    column: ColumnRef
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite; unknown stays unknown."""
+
+    inner: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Whether all hold; at least two."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Whether any holds; at least two."""
+
+    parts: tuple[Condition, ...]
+
+
+Condition: TypeAlias = Compare | IsIn | IsNull | Not | AllOf | AnyOf
+
+
+# --- the query ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What tells the groups of an answer apart: a column, or the period of a time.
+
+    Attributes:
+        name: What it is called in the answer.
+        column: The column.
+        grain: For a date or timestamp, the period whose first day is the key.
+        mark: Where it stands in the text.
+    """
+
+    name: str
+    column: ColumnRef
+    grain: Grain | None = None
+    mark: Mark | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """What is computed of the rows of each group.
+
+    Attributes:
+        name: What it is called in the answer.
+        function: Which one.
+        column: Of which column; None for `COUNT(*)`.
+        share: For `quantile`, below which share of the values it lies; in 0 to 1.
+        population: For `variance` and `stddev`, whether the rows are everybody, so that
+            is divided by their number, rather than a sample, and by one less.
+        mark: Where it stands in the text.
+    """
+
+    name: str
+    function: Function
+    column: ColumnRef | None = None
+    share: Fraction | None = None
+    population: bool = False
+    mark: Mark | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query: rows of one table, or of some that are joined on the privacy id.
+
+    Attributes:
+        tables: The tables that are read, in the order of the text; at least one.
+        joined_on: The id column that every one of them has; None for one table.
+        where: What holds of the rows that are read; None for all.
+        keys: What tells groups apart; none for one answer over all rows.
+        aggregates: What is computed, at least one thing.
+    """
+
+    tables: tuple[str, ...]
+    joined_on: str | None
+    where: Condition | None
+    keys: tuple[Key, ...]
+    aggregates: tuple[Aggregate, ...]

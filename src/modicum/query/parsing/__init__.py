@@ -1,0 +1,10 @@
+"""From the text of a query to a `Query`: what is not known is refused.
+
+The text is cut into tokens and made into a tree by sqlglot; then the tree is read by
+lists of what may stand where. As a parser may drop what it understands, every token
+must be accounted for as well: one that nothing was made of is refused.
+"""
+
+from modicum.query.parsing.query import parse_query
+
+__all__ = ["parse_query"]

@@ -1,0 +1,49 @@
+"""A query as a whole: its clauses, in the order in which they are understood."""
+
+from __future__ import annotations
+
+from modicum.query.model import Query
+from modicum.query.parsing.conditions import read_condition
+from modicum.query.parsing.grouping import match_groups
+from modicum.query.parsing.joins import read_tables_of
+from modicum.query.parsing.outputs import read_outputs
+from modicum.query.parsing.sql_text import only
+from modicum.query.parsing.tokens import read_tree
+from modicum.query.tables import Tables
+
+_CLAUSES = ("expressions", "from_", "joins", "where", "group")
+
+
+def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
+    """Return the query that a text is.
+
+    Args:
+        text: SQL: one SELECT of keys and aggregates.
+        tables: What is declared about the tables that it may read.
+        source: What the text is called in messages.
+
+    Raises:
+        InputError: If it is no SQL, or SQL that is not read, or does not fit the
+            tables; with the place of the token that is wrong.
+    """
+    select, sql = read_tree(text, source)
+    if select.args.get("distinct") is not None:
+        raise sql.unread_at(sql.keyword("DISTINCT"))
+    only(sql, select, _CLAUSES)
+    scope = read_tables_of(select, sql, tables)
+    where = select.args.get("where")
+    condition = None
+    if where is not None:
+        only(sql, where, ("this",))
+        condition = read_condition(where.this, scope)
+    selected = select.args["expressions"]
+    outputs = read_outputs(selected, scope, tables)
+    match_groups(select.args.get("group"), selected, outputs, scope)
+    sql.refuse_left()
+    return Query(
+        tables=tuple(named.table.name for named in scope.tables),
+        joined_on=scope.joined_on,
+        where=condition,
+        keys=outputs.keys,
+        aggregates=outputs.aggregates,
+    )

@@ -1,0 +1,281 @@
+"""Cutting a text into tokens and making a tree of them, within limits."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from modicum.core.errors import Code, InputError
+from modicum.query.parsing.sql_text import SYNTAX, Lines, SqlText
+from modicum.query.refusals import Reason, refused
+
+if TYPE_CHECKING:
+    from sqlglot import Token, exp
+
+#: A longer text is refused, in bytes.
+TEXT_MAX: Final = 64 * 1024
+#: Deeper nesting is refused: sqlglot needs some forty calls for each level, and
+#: Python allows a thousand.
+DEPTH_MAX: Final = 16
+#: So many names do not follow each other in any query that is read.
+_NAMES_MAX: Final = 4
+
+_VALUES: Final = frozenset({"NUMBER", "STRING", "IDENTIFIER", "VAR", "DCOLON"})
+#: Words that are no names unless they are quoted, whatever sqlglot makes of them.
+_NO_NAMES: Final = frozenset(
+    [
+        "CASE",
+        "LIMIT",
+        "OFFSET",
+        "OVER",
+        "FILTER",
+        "EXISTS",
+        "WINDOW",
+        "PIVOT",
+        "UNPIVOT",
+        "INTERVAL",
+        "LEFT",
+        "RIGHT",
+        "FULL",
+        "NATURAL",
+        "SEMI",
+        "ANTI",
+        "ASOF",
+        "ALL",
+        "ANY",
+        "SOME",
+        "COLLATE",
+        "ESCAPE",
+        "UNNEST",
+        "CURRENT_DATE",
+        "CURRENT_TIME",
+        "CURRENT_TIMESTAMP",
+        "CURRENT_DATETIME",
+        "ISNULL",
+        "OPERATOR",
+        "OVERLAPS",
+    ]
+)
+_SIGNS: Final = frozenset({"NOT", "DASH"})
+#: The first words of clauses, which are names for sqlglot if the second is missing.
+_CLAUSES: Final = ("GROUP", "ORDER")
+_ORDINARY: Final = frozenset("\n\r\t")
+
+
+def read_tree(text: str, source: str) -> tuple[exp.Select, SqlText]:
+    """Return the tree of a query, and its text.
+
+    Args:
+        text: The text.
+        source: What it is called.
+
+    Raises:
+        InputError: If it is too long or too deep, is no SQL, or is no SELECT.
+    """
+    from sqlglot import exp
+
+    lines = Lines(text, source)
+    _refuse_unprintable(text, lines)
+    tokens = _tokens(text, lines)
+    sql = SqlText(text, source, tokens)
+    _refuse_tokens(sql)
+    tree = _tree(text, sql)
+    if type(tree) is not exp.Select:
+        raise sql.unread(tree)
+    return tree, sql
+
+
+def _refuse_unprintable(text: str, lines: Lines) -> None:
+    size = len(text.encode(errors="surrogatepass"))
+    if size > TEXT_MAX:
+        message = f"the query is longer than {TEXT_MAX // 1024} KiB"
+        raise refused(Code.NOT_IN_SUBSET, message, None, reason=Reason())
+    for place, one in enumerate(text):
+        if one not in _ORDINARY and unicodedata.category(one) in _HIDDEN:
+            raise refused(
+                Code.NOT_SQL,
+                "the query holds a control character or an invisible one",
+                lines.mark(place, place + 1),
+                reason=Reason("a reader could not tell it from a text without"),
+            )
+
+
+#: Controls, what has no shape or changes the direction of text, half surrogates,
+#: characters that mean nothing, odd line breaks.
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+# --- tokens ---------------------------------------------------------------------------
+
+
+def _tokens(text: str, lines: Lines) -> Sequence[Token]:
+    from sqlglot.dialects.dialect import Dialect
+    from sqlglot.errors import SqlglotError
+
+    try:
+        with _quiet():
+            tokens: Sequence[Token] = Dialect.get_or_raise("duckdb").tokenize(text)
+    except SqlglotError:
+        place = _not_closed(text)
+        message = "the text is no SQL: a quote or comment is not closed"
+        mark = lines.mark(place, place + 1)
+        raise refused(Code.NOT_SQL, message, mark, reason=Reason()) from None
+    while tokens and tokens[-1].token_type.name == "SEMICOLON":
+        tokens = tokens[:-1]
+    if not tokens:
+        raise refused(Code.NOT_SQL, "there is no query", None, reason=Reason())
+    return tokens
+
+
+def _not_closed(text: str) -> int:
+    """Return where the quote or comment begins that the text ends in, about."""
+    place = 0
+    for _ in range(len(text)):
+        start = min(
+            (at for one in _OPENERS if (at := text.find(one, place)) >= 0), default=-1
+        )
+        if start < 0:
+            return place
+        opener = next(one for one in _OPENERS if text.startswith(one, start))
+        end = text.find(_OPENERS[opener], start + len(opener))
+        if end < 0:
+            return start
+        place = end + len(_OPENERS[opener])
+    return 0
+
+
+_OPENERS: Final = {"'": "'", '"': '"', "/*": "*/", "--": "\n", "$$": "$$"}
+
+
+def _refuse_tokens(sql: SqlText) -> None:
+    """Refuse tokens that stand in no query that is read, before a tree is made."""
+    if sql.word(0) != "SELECT":
+        reason = Reason("one query is one SELECT over declared tables")
+        raise sql.unread_at(0, reason)
+    names = _names()
+    depths, signs, row = [0], 0, 0
+    for place, token in enumerate(sql.tokens):
+        kind = token.token_type.name
+        _refuse_kind(sql, place, names)
+        signs = signs + 1 if kind in _SIGNS else signs
+        if kind == "L_PAREN":
+            depths.append(depths[-1] + 1 + signs)
+            signs = 0
+        elif kind == "R_PAREN" and len(depths) > 1:
+            depths.pop()
+        row = row + 1 if kind in names and kind not in SYNTAX else 0
+        if depths[-1] + signs > DEPTH_MAX or row > _NAMES_MAX:
+            raise _too_deep(sql, place, row)
+        signs = signs if kind in _SIGNS else 0
+
+
+def _too_deep(sql: SqlText, place: int, row: int) -> InputError:
+    token = sql.tokens[place]
+    if row > _NAMES_MAX:
+        return no_sql(sql, token)
+    message = f"the query is nested more than {DEPTH_MAX} deep"
+    return refused(Code.NOT_IN_SUBSET, message, sql.mark(token), reason=Reason())
+
+
+@cache
+def _names() -> frozenset[str]:
+    """Return the types of tokens that names and values may have."""
+    from sqlglot.dialects.dialect import Dialect
+
+    parser = type(Dialect.get_or_raise("duckdb").parser())
+    known = {one.name for one in parser.ID_VAR_TOKENS}
+    return frozenset(known | _VALUES) - _NO_NAMES
+
+
+def _refuse_kind(sql: SqlText, place: int, names: frozenset[str]) -> None:
+    token = sql.tokens[place]
+    kind = token.token_type.name
+    within = kind == "ORDER_BY" and [
+        sql.word(one) for one in range(max(place - 3, 0), place)
+    ] == ["WITHIN", "GROUP", "("]
+    if kind == "DOT" and sql.kind(place + 1) == "NUMBER":
+        raise sql.unread_at(place + 1, Reason("", "write a 0 before the point"))
+    again = kind == "SELECT" and place > 0
+    several = kind == "SEMICOLON"
+    if sql.word(place) in _CLAUSES and sql.word(place - 1) != "WITHIN":
+        raise no_sql(sql, token)
+    if again and sql.word(place - 1) == "(":
+        reason = Reason("a query reads declared tables, not other queries")
+        raise sql.unread_at(place, reason)
+    if (kind in SYNTAX and not again and not several) or within or kind in names:
+        return
+    raise sql.unread_at(place)
+
+
+# --- the tree -------------------------------------------------------------------------
+
+
+def _tree(text: str, sql: SqlText) -> exp.Expr:
+    from sqlglot.dialects.dialect import Dialect
+    from sqlglot.errors import ParseError, SqlglotError
+
+    try:
+        with _quiet():
+            parser = Dialect.get_or_raise("duckdb").parser()
+            trees = parser.parse(list(sql.tokens), text)
+    except ParseError as error:
+        raise no_sql(sql, _offending(sql, error)) from None
+    except RecursionError:
+        message = "the query is nested too deep"
+        raise refused(Code.NOT_IN_SUBSET, message, None, reason=Reason()) from None
+    except (SqlglotError, ValueError, TypeError, LookupError, AttributeError):
+        raise no_sql(sql, sql.tokens[-1]) from None  # It fell over what it read.
+    if len(trees) != 1 or trees[0] is None:
+        raise no_sql(sql, sql.tokens[-1])
+    tree: exp.Expr = trees[0]
+    return tree
+
+
+def _offending(sql: SqlText, error: Exception) -> Token:
+    """Return the token that a mistake of sqlglot's is about."""
+    found = getattr(error, "errors", None) or [{}]
+    place = found[0].get("line"), found[0].get("col")
+    return next(
+        (one for one in sql.tokens if (one.line, one.col) == place), sql.tokens[-1]
+    )
+
+
+def no_sql(sql: SqlText, token: Token) -> InputError:
+    """Return the error for a text that is no SQL, ready to be raised.
+
+    Args:
+        sql: The text.
+        token: The token at which that was found.
+    """
+    text = sql.text_of(token)
+    shown = f"`{text[:40]}`" if text else "a value"
+    wrong = f"{shown} is not expected here, or something is missing"
+    if token is sql.tokens[-1]:
+        wrong = "something is missing or too much at its end"
+    message = f"the text is no SQL: {wrong}"
+    return refused(Code.NOT_SQL, message, sql.mark(token), reason=Reason())
+
+
+_reading: ContextVar[bool] = ContextVar("_reading", default=False)
+
+
+def _is_not_ours(_record: object) -> bool:
+    """Return whether a record is not of a query of ours: it would repeat the text."""
+    return not _reading.get()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep sqlglot from logging about this text; others' texts stay as they were."""
+    from sqlglot.parser import logger
+
+    token = _reading.set(True)
+    logger.addFilter(_is_not_ours)
+    try:
+        yield
+    finally:
+        _reading.reset(token)

@@ -1,0 +1,199 @@
+"""How far the exact answers move with one change of a unit, in the L1 and L2 norm.
+
+Of the rows that are kept, some come and some go (see `bounding`). Each is in one group
+of the answer. What counts is how many can meet in one group: a key that tells days
+apart lets no more into a group than a cap keeps of a day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import product
+from math import isqrt
+from typing import Final, TypeAlias
+
+from modicum.query.bounding import UNBOUNDED, Moves
+
+__all__ = ["Norms", "Shape", "of_counts", "of_identities", "of_sums", "of_tree", "root"]
+
+#: Square roots are rounded up to so many digits behind the point.
+ROOT_DIGITS: Final = 12
+
+#: How many rows come to a group and how many go from it; and to how many groups.
+_Filled: TypeAlias = tuple[tuple[int, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How an answer is divided into groups.
+
+    Attributes:
+        groups: How many groups there are, if that is public; else `UNBOUNDED`.
+        together: How many of the rows that come with one change may be in one group,
+            at most, and of those that go; `UNBOUNDED` if nothing keeps them apart.
+    """
+
+    groups: int = 1
+    together: int = UNBOUNDED
+
+
+@dataclass(frozen=True, slots=True)
+class Norms:
+    """How far an answer moves.
+
+    Attributes:
+        l1: In the L1 norm, a whole number.
+        l2_squared: In the L2 norm, its square, a whole number.
+    """
+
+    l1: int
+    l2_squared: int
+
+
+def of_counts(moves: Moves, shape: Shape) -> Norms:
+    """Return the norms of numbers of rows, or of different values.
+
+    A row that comes adds at most one to its group, one that goes takes at most one.
+
+    Args:
+        moves: The rows that come and go.
+        shape: The groups.
+    """
+    return of_sums(moves, shape, 0, 1)
+
+
+def of_sums(moves: Moves, shape: Shape, low: int, high: int) -> Norms:
+    """Return the norms of sums of one number a row.
+
+    A norm is convex, so that it is largest at a corner: in each group the rows that
+    come have all one of the two extreme numbers, and those that go the other one.
+
+    Args:
+        moves: The rows that come and go.
+        shape: The groups.
+        low: The least number of a row.
+        high: The greatest one.
+    """
+    up, down = max(high, 0), max(-low, 0)
+
+    def moved(coming: int, going: int) -> int:
+        return max(coming * up + going * down, coming * down + going * up)
+
+    l1 = l2_squared = 0
+    for filled in _fillings(moves, shape):
+        l1 = max(l1, sum(moved(*rows) * times for rows, times in filled))
+        l2_squared = max(
+            l2_squared, sum(moved(*rows) ** 2 * times for rows, times in filled)
+        )
+    return Norms(l1, l2_squared)
+
+
+def of_identities(moves: Moves, shape: Shape) -> Norms:
+    """Return the norms of numbers of different ids, if one id moves only.
+
+    Args:
+        moves: The rows that come and go; all of one id.
+        shape: The groups.
+    """
+    touched = min(moves.coming + moves.going, shape.groups)
+    return Norms(touched, touched)
+
+
+def of_tree(moves: Moves, shape: Shape, levels: int) -> Norms:
+    """Return the norms of a tree of counts: each row is in one node of each level.
+
+    Args:
+        moves: The rows that come and go.
+        shape: The groups of each node's counts.
+        levels: How many levels are told.
+    """
+    # Two nodes of a group are as good as many: one for what comes, one for what goes.
+    nodes = Shape(min(2 * shape.groups, UNBOUNDED), shape.together)
+    one = of_counts(moves, nodes)
+    return Norms(levels * one.l1, levels * one.l2_squared)
+
+
+def root(squared: int) -> tuple[int, int]:
+    """Return a square root, rounded up, as a fraction of two whole numbers.
+
+    Args:
+        squared: The number, at least 0.
+
+    Examples:
+        >>> root(49)
+        (7, 1)
+        >>> root(2)
+        (1414213562374, 1000000000000)
+    """
+    whole = isqrt(squared)
+    if whole * whole == squared:
+        return whole, 1
+    scale = 10**ROOT_DIGITS
+    return isqrt(squared * scale * scale - 1) + 1, scale
+
+
+# --- groups ---------------------------------------------------------------------------
+
+
+def _fillings(moves: Moves, shape: Shape) -> Iterator[Sequence[_Filled]]:
+    """Yield ways to put rows into groups; the largest norms are among them.
+
+    Again by convexity: groups hold as many rows of a kind as they can, or none, but
+    for one group with the rest of what comes, and one with the rest of what goes.
+    These may be the same one.
+    """
+    most = shape.together
+    full_coming, rest_coming = _divided(moves.coming, shape)
+    full_going, rest_going = _divided(moves.going, shape)
+    for ours, theirs in product(_Place, repeat=2):
+        if (ours is _Place.WITH_REST) != (theirs is _Place.WITH_REST):
+            continue
+        groups = [
+            *_with_rest(ours, rest_coming, most, (rest_coming, rest_going)),
+            *((b, a) for a, b in _with_rest(theirs, rest_going, most, None)),
+        ]
+        coming = full_coming - (theirs is _Place.WITH_FULL)
+        going = full_going - (ours is _Place.WITH_FULL)
+        left = shape.groups - len(groups)
+        if min(coming, going, left) < 0:
+            continue
+        singly: list[_Filled] = [(rows, 1) for rows in groups]
+        for both in _meetings(coming, going, left):
+            one_kind = min(coming + going - 2 * both, left - both)
+            yield [*singly, ((most, most), both), ((most, 0), one_kind)]
+
+
+class _Place(Enum):
+    """Where the rest of some rows is, that fills no group."""
+
+    NOWHERE = auto()
+    ALONE = auto()
+    WITH_FULL = auto()
+    WITH_REST = auto()
+
+
+def _divided(rows: int, shape: Shape) -> tuple[int, int]:
+    """Return how many groups some rows fill, and how many are left."""
+    full, rest = divmod(rows, shape.together)
+    return (shape.groups, 0) if full >= shape.groups else (full, rest)
+
+
+def _with_rest(
+    place: _Place, rest: int, most: int, both: tuple[int, int] | None
+) -> list[tuple[int, int]]:
+    """Return the group that a rest is in, if this is the one to name it."""
+    if place is _Place.ALONE:
+        return [(rest, 0)]
+    if place is _Place.WITH_FULL:
+        return [(rest, most)]
+    if place is _Place.WITH_REST and both is not None:
+        return [both]
+    return []
+
+
+def _meetings(coming: int, going: int, left: int) -> set[int]:
+    """Return in how many groups what comes may meet what goes: none, all, or must."""
+    most = min(coming, going, left)
+    return {0, most, max(0, min(most, coming + going - left))}

@@ -1,0 +1,126 @@
+"""What an engine computes of the rows of each group, exactly: whole numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from modicum.query.model import ColumnRef, Query
+from modicum.query.tables import Tables
+from modicum.release.parts import Part
+from modicum.release.units import Unit
+
+#: - `rows`: how many rows; of a column, how many where it is not NULL.
+#: - `total`: the sum of a column's values, each bounded, in steps, less the center.
+#: - `squares`: the sum of the squares of these.
+#: - `distinct`: how many values of a column there are that are not NULL.
+#: - `histogram`: how many bounded values lie in each bin of a column; one more key.
+StatisticKind: TypeAlias = Literal["rows", "total", "squares", "distinct", "histogram"]
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """One exact statistic of each group.
+
+    Attributes:
+        name: What it is called, among those of one query.
+        kind: Which one.
+        column: Of which column; None only for `rows`.
+        low: The least value, in steps; smaller ones count as this.
+        high: The greatest one, in steps.
+        center: What is taken off each value, in steps.
+        bin: For `histogram`, how many steps one bin is wide. Bin number b holds the
+            values v with ``low + b * bin <= v < low + (b + 1) * bin``.
+    """
+
+    name: str
+    kind: StatisticKind
+    column: ColumnRef | None = None
+    low: int = 0
+    high: int = 0
+    center: int = 0
+    bin: int = 1
+
+    @property
+    def levels(self) -> int:
+        """How many levels of a binary tree stand above the bins of a histogram."""
+        bins = (self.high - self.low) // self.bin + 1
+        return max(1, (bins - 1).bit_length())
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers are told of a group: one for each node of a tree."""
+        return 2 ** (self.levels + 1) - 2 if self.kind == "histogram" else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """At most so many rows of each instance of a unit are read.
+
+    Which ones: the first by a keyed hash of the row's id, whatever other rows say.
+
+    Attributes:
+        unit: The unit.
+        rows: How many, at least 1.
+    """
+
+    unit: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A secret Poisson sample of the instances of a unit.
+
+    Attributes:
+        unit: The unit.
+        threshold: An instance is in it if the first 60 bits of its keyed hash are
+            below this number; its rate is ``threshold / 2**60``.
+    """
+
+    unit: str
+    threshold: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExactPlan:
+    """What an engine is to compute, in this order, and nothing else.
+
+    It joins; drops what lies outside the part, the sample, the condition and the
+    public values of the keys; cuts by each cap in turn; and computes the statistics of
+    each group that has rows.
+
+    Attributes:
+        query: Tables, join, condition and keys; its aggregates do not matter here.
+        tables: What is declared about the tables.
+        part: The boxes, periods and user groups that rows must lie in.
+        sample: Who is drawn; None for everybody.
+        caps: How many rows are kept, of each instance of which units, in this order.
+        statistics: What is computed.
+        units: The units of the policy: their id and time columns.
+        selection: The statistic that keys are told by, if they are not all public;
+            then groups are those that have rows, whichever they are.
+    """
+
+    query: Query
+    tables: Tables
+    part: Part
+    sample: Sample | None
+    caps: tuple[Cap, ...]
+    statistics: tuple[Statistic, ...]
+    units: Mapping[str, Unit]
+    selection: Statistic | None = None
+
+    @property
+    def all_statistics(self) -> tuple[Statistic, ...]:
+        """All that is computed: that of the selection comes last."""
+        keys = () if self.selection is None else (self.selection,)
+        return (*self.statistics, *keys)
+
+
+#: A value of a key in an answer; dates are ISO texts of the first day of the period.
+KeyValue: TypeAlias = str | int | bool | None
+
+#: By the values of the keys (and of the bin, for a histogram), a whole number.
+Exact: TypeAlias = Mapping[tuple[KeyValue, ...], int]

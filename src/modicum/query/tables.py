@@ -1,0 +1,87 @@
+"""What is declared about tables that queries may read; never taken from the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal, TypeAlias, get_args
+
+from modicum.core.errors import Mark
+
+#: The types of columns. `number` has a step, and is read as whole multiples of it.
+ColumnType: TypeAlias = Literal[
+    "text", "integer", "number", "boolean", "date", "timestamp"
+]
+TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
+
+#: A value of a column, as it stands in a query or in a list of public values. Dates
+#: and timestamps are ISO texts without a zone.
+Value: TypeAlias = str | int | bool | Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column, as declared.
+
+    Attributes:
+        name: Its name in the table.
+        type: Its type.
+        attribute: The attribute of the policy that it holds; None for a column that
+            only tells whose a row is, when it happened or which row it is.
+        partition: The partitioning attribute of the policy that it holds, if any.
+        step: For `number` and `integer`, what values are rounded to whole multiples
+            of; 1 for `integer`.
+        low: The least value that is counted as it is; smaller ones count as this.
+        high: The greatest one. Both or neither are there.
+        values: Every value that may be told apart in an answer, if they are public.
+        mark: Where it stands.
+    """
+
+    name: str
+    type: ColumnType
+    attribute: str | None = None
+    partition: str | None = None
+    step: Fraction = Fraction(1)
+    low: Fraction | None = None
+    high: Fraction | None = None
+    values: tuple[Value, ...] | None = None
+    mark: Mark | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table, as declared.
+
+    Attributes:
+        name: Its name in queries.
+        columns: Its columns by name; others cannot be named.
+        row_id: The columns that together tell one row from all others, for good.
+        one_per: The id column of which each value has at most one row, as in a table
+            of people; where it is joined to another table, more are cut to one. None if
+            it may have many.
+        group: The column with the user group of whose row it is, if there is one.
+        mark: Where it stands.
+    """
+
+    name: str
+    columns: Mapping[str, Column]
+    row_id: tuple[str, ...]
+    one_per: str | None = None
+    group: str | None = None
+    mark: Mark | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """All tables that are declared.
+
+    Attributes:
+        by_name: The tables by name.
+        ids: The columns that tell, for some unit of the policy, whose a row is.
+        clocks: The columns that tell when it happened.
+    """
+
+    by_name: Mapping[str, Table]
+    ids: frozenset[str] = frozenset()
+    clocks: frozenset[str] = frozenset()

@@ -1,0 +1,99 @@
+"""How a query's losses come about, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+from modicum.core.exact import brief
+from modicum.query.bounding import Moves
+from modicum.query.lowering import Line, Lowered
+from modicum.query.sensitivity import Norms, root
+
+
+def derivation(lowered: Lowered) -> list[str]:
+    """Return why each mechanism costs each unit what it does, line by line.
+
+    Args:
+        lowered: The query.
+    """
+    return [*_caps(lowered), *_moves(lowered), *_losses(lowered)]
+
+
+def computed(lowered: Lowered, line: Line) -> Mapping[str, Fraction]:
+    """Return what a mechanism costs each unit that is bounded: ε or ρ, exactly.
+
+    Args:
+        lowered: The query.
+        line: One of its mechanisms.
+    """
+    return {
+        unit: _loss(lowered.asked.noise, norms, line.scale)
+        for unit, norms in line.norms.items()
+    }
+
+
+def _loss(noise: str, norms: Norms, scale: Fraction) -> Fraction:
+    if noise == "laplace":
+        return max(norms.l1, 1) / scale
+    moved = Fraction(*root(max(norms.l2_squared, 1)))
+    return moved * moved / (2 * scale * scale)
+
+
+def _caps(lowered: Lowered) -> Iterator[str]:
+    caps = lowered.plan.caps
+    if caps:
+        kept = ", then ".join(f"{cap.rows} rows of each {cap.unit}" for cap in caps)
+        yield f"of the rows that are read, at most {kept} are kept"
+
+
+def _moves(lowered: Lowered) -> Iterator[str]:
+    for unit, moves in lowered.moves.items():
+        yield f"one {unit}: {_moved(moves)}{_together(lowered, unit)}"
+
+
+def _moved(moves: Moves) -> str:
+    if not moves.bounded:
+        return "nothing bounds how many of the kept rows it changes"
+    if not moves.going:
+        return f"{_rows(moves.coming)} come, or as many go"
+    return f"{_rows(moves.coming)} come and {moves.going} go: caps let others move up"
+
+
+def _together(lowered: Lowered, unit: str) -> str:
+    shape = lowered.shapes.get(unit)
+    most = lowered.moves[unit].coming
+    if shape is None or shape.together > most or shape.groups == 1:
+        return ""
+    return f"; at most {shape.together} of them in one group"
+
+
+def _losses(lowered: Lowered) -> Iterator[str]:
+    noise = lowered.asked.noise
+    for line in lowered.lines:
+        for unit, loss in computed(lowered, line).items():
+            norms, scale = line.norms[unit], brief(line.scale)
+            name = f"{line.statistic.name}, one {unit}"
+            if noise == "laplace":
+                yield (
+                    f"{name}: moves {norms.l1} in L1, so"
+                    f" eps = {norms.l1} / {scale} = {brief(loss)}"
+                )
+            else:
+                yield (
+                    f"{name}: moves √{norms.l2_squared} in L2, so"
+                    f" rho = {norms.l2_squared} / (2 · {scale}²) = {brief(loss)}"
+                )
+    selection = lowered.selection
+    if selection is not None:
+        for unit, eps in selection.eps.items():
+            yield (
+                f"{selection.name}, one {unit}: noise of scale"
+                f" {brief(selection.scale)} on the number of ids,"
+                f" told from {selection.threshold} on:"
+                f" eps {brief(eps)}, delta {brief(selection.delta[unit])}"
+            )
+
+
+def _rows(number: int) -> str:
+    return f"{number} row" if number == 1 else f"{number} rows"

@@ -1,0 +1,1 @@
+"""Other libraries and commands, held to what is reserved for them."""

@@ -1,0 +1,142 @@
+"""A command that runs under a reservation, as if it had been called itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from modicum.core.errors import Code, Problem, UnavailableError, UsageError
+from modicum.workspace.using import Use
+
+#: What a command finds in its environment: what it runs under, and where that is.
+RESERVATION = "MODICUM_RESERVATION"
+LEDGER = "MODICUM_LEDGER"
+#: What it may cost, as JSON: by mechanism and unit, the declared guarantee.
+RESERVED = "MODICUM_RESERVED"
+
+_FORWARDED = (
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+# Python ignores these, and what it starts would, too.
+_AS_USUAL = (signal.SIGPIPE, signal.SIGXFSZ)
+# A signal that a terminal sends goes to the command as well.
+_BY_KERNEL = 128
+# Shells have it so: 128 and the number of the signal.
+_SIGNALED = 128
+
+
+def environment(
+    use: Use, ledger: str, inherited: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return the environment of a command that runs under a reservation.
+
+    Args:
+        use: The reservation.
+        ledger: Where the ledger is: a path, or a URL.
+        inherited: What it has besides; by default that of this process.
+    """
+    if inherited is None:
+        inherited = os.environ  # noqa: TID251 - handed on as it is
+    place = ledger if "://" in ledger else str(Path(ledger).absolute())
+    told = json.dumps(use.costs, ensure_ascii=True, sort_keys=True)
+    return {**inherited, RESERVATION: use.release, LEDGER: place, RESERVED: told}
+
+
+class Command:
+    """A command: it is there, and not running yet.
+
+    Args:
+        words: The program and its arguments; at least one.
+        variables: Its environment.
+
+    Raises:
+        UsageError: If there is no such program.
+    """
+
+    def __init__(self, words: Sequence[str], variables: Mapping[str, str]) -> None:
+        program = shutil.which(words[0], path=variables.get("PATH"))
+        if program is None:
+            raise UsageError(
+                Problem(
+                    Code.FILE_UNREADABLE,
+                    f"there is no program `{words[0][:200]}` that could be run",
+                    notes=("nothing was started, and nothing is spent",),
+                    help="give its path, or add its folder to PATH",
+                )
+            )
+        self._program = program
+        self._words = list(words)
+        self._variables = dict(variables)
+
+    def run(self, start: Callable[[], object]) -> int:
+        """Return how the command ended: its exit code, or 128 and its signal.
+
+        Signals that come meanwhile go to the command, and this process outlives it.
+
+        Args:
+            start: Called before the command, when no signal can come between them.
+
+        Raises:
+            UnavailableError: If the system cannot run the program; it is started then.
+        """
+        with _held_back() as mask:
+            start()
+            try:
+                pid = os.posix_spawn(
+                    self._program,
+                    self._words,
+                    self._variables,
+                    setsigmask=mask,
+                    setsigdef=_AS_USUAL,
+                )
+            except OSError as error:
+                raise UnavailableError(
+                    Problem(
+                        Code.ENGINE_FAILED,
+                        f"`{self._words[0][:200]}` could not be run"
+                        f" ({error.strerror or 'the system refused'})",
+                        notes=("the release is started, and its loss spent",),
+                        help="look whether it is a program of this machine, or a"
+                        " script whose first line names one",
+                    )
+                ) from None
+            code = _ended(pid)
+        return code if code >= 0 else _SIGNALED - code
+
+
+@contextmanager
+def _held_back() -> Iterator[set[signal.Signals]]:
+    """Hold signals back, to be fetched one by one; yield the mask from before."""
+    forwarded = {
+        one for one in _FORWARDED if signal.getsignal(one) is not signal.SIG_IGN
+    }
+    before = signal.signal(signal.SIGCHLD, lambda *_: None)  # Else it may be dropped.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, forwarded | {signal.SIGCHLD})
+    try:
+        yield {signal.Signals(one) for one in mask}
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGCHLD, before)
+
+
+def _ended(pid: int) -> int:
+    """Return the exit code of a child, or minus its signal; forward what comes."""
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    while True:
+        came = signal.sigwaitinfo(held)
+        if came.si_signo == signal.SIGCHLD:
+            found, status = os.waitpid(pid, os.WNOHANG)
+            if found:
+                return os.waitstatus_to_exitcode(status)
+        elif came.si_code != _BY_KERNEL:
+            os.kill(pid, came.si_signo)

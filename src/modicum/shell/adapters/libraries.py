@@ -1,0 +1,68 @@
+"""Loading other libraries, and telling of their failures without their words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, TypeVar
+
+from modicum.core.errors import (
+    Code,
+    ModicumError,
+    Problem,
+    UnavailableError,
+    UsageError,
+)
+
+_Result = TypeVar("_Result")
+
+
+def loaded(module: str, library: str, extra: str) -> Any:
+    """Return a module of another library.
+
+    Args:
+        module: The module.
+        library: What people call the library.
+        extra: What brings it along.
+
+    Raises:
+        UsageError: If it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise UsageError(
+            Problem(
+                Code.NOT_SUPPORTED,
+                f"{library} is not installed",
+                help=f"install it with  pip install 'modicum[{extra}]'",
+            )
+        ) from None
+
+
+def unquoted(library: str, doing: str, work: Callable[[], _Result]) -> _Result:
+    """Return what some work of a library returns; where it fails, only that is told.
+
+    Args:
+        library: What people call the library.
+        doing: What it does, for the message.
+        work: The work.
+
+    Raises:
+        ModicumError: What modicum itself found wrong, or that the library failed.
+    """
+    try:
+        return work()
+    except ModicumError:
+        raise
+    except Exception as error:  # noqa: BLE001 - it may be anything, with rows in it
+        kind = type(error).__name__
+    # Outside of the handler: else the failure would stay attached to this one.
+    raise UnavailableError(
+        Problem(
+            Code.ENGINE_FAILED,
+            f"{library} failed {doing} ({kind})",
+            notes=("what it says is not shown: it may quote rows",),
+            help="try it on made-up rows, without a reservation, to see more",
+        )
+    )

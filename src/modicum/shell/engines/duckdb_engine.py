@@ -1,0 +1,255 @@
+"""DuckDB: reads files of this machine, and nothing else."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.query.exact.reading import Form
+from modicum.shell.engines.protocol import scrubbed
+from modicum.shell.engines.sources import (
+    ArrowRows,
+    CsvFile,
+    DuckdbTable,
+    ParquetFiles,
+)
+from modicum.shell.engines.sql_engine import SqlEngine
+
+if TYPE_CHECKING:
+    import duckdb
+
+_NAME: Final = "duckdb"
+#: What it must not do on its own; none of it can be undone by a statement.
+_CLOSED: Final = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_unsigned_extensions": "false",
+    "python_enable_replacements": "false",
+}
+_DECIMAL: Final = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+_FORMS: Final[dict[str, Form]] = {
+    "VARCHAR": "text",
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), "integer"),
+    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER"), "integer"),
+    "FLOAT": "float",
+    "DOUBLE": "float",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    **dict.fromkeys(
+        ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"
+    ),
+    "TIMESTAMP WITH TIME ZONE": "zoned",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DuckdbOptions:
+    """What DuckDB may use.
+
+    Attributes:
+        memory: At most so much memory, such as `4GB`; None for most of the machine's.
+        threads: So many threads; None for one per core.
+        folder: Where it puts what does not fit into memory: rows, encrypted. None
+            for a folder of its own among the temporary files, removed in the end.
+    """
+
+    memory: str | None = None
+    threads: int | None = None
+    folder: Path | None = None
+
+
+class DuckdbEngine(SqlEngine):
+    """Computes plans in DuckDB, in this process.
+
+    Args:
+        sources: By table, where its rows are, as `source_of` takes it.
+        options: What it may use.
+
+    Raises:
+        InputError: If a source is not there.
+        UnavailableError: If DuckDB cannot open it.
+    """
+
+    name = _NAME
+    dialect = "duckdb"
+    apart = True
+
+    def __init__(
+        self,
+        sources: Mapping[str, object],
+        options: DuckdbOptions = DuckdbOptions(),
+    ) -> None:
+        super().__init__(sources)
+        self._own: Path | None = None
+        folder = options.folder
+        if folder is None:
+            self._own = folder = Path(tempfile.mkdtemp(prefix="modicum-duckdb-"))
+        try:
+            self._connection = scrubbed(
+                _NAME, "to start", lambda: _connected(options, folder)
+            )
+            scrubbed(_NAME, "to open the tables", self._open)
+        except BaseException:
+            self.close()
+            raise
+
+    def interrupt(self) -> None:
+        """End what runs in another thread; it fails there."""
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        """Close DuckDB, and remove what it put aside."""
+        if hasattr(self, "_connection"):
+            self._connection.close()
+        if self._own is not None:
+            shutil.rmtree(self._own, ignore_errors=True)
+
+    # --- inside -----------------------------------------------------------------------
+
+    def _select(self, statement: str) -> Iterable[Sequence[object]]:
+        rows: list[tuple[object, ...]] = self._connection.execute(statement).fetchall()
+        return rows
+
+    def _open(self) -> None:
+        """Make the sources readable, and then nothing else."""
+        allowed: list[str] = []
+        for number, (table, source) in enumerate(self._sources.items()):
+            name = self._relations[table]
+            if isinstance(source, ArrowRows):
+                self._connection.register(name, source.rows)
+                continue
+            if isinstance(source, DuckdbTable):
+                view = self._of_a_file(source, f"file_{number}")
+            else:
+                allowed += (
+                    source.paths if isinstance(source, ParquetFiles) else [source.path]
+                )
+                view = exp.select("*").from_(_reading(source))
+            self._connection.execute(
+                f"CREATE VIEW {name} AS {view.sql(dialect='duckdb')}"
+            )
+        paths = exp.Array(expressions=[exp.Literal.string(one) for one in allowed])
+        for statement in (
+            "SET TimeZone = 'UTC'",
+            f"SET allowed_paths = {paths.sql(dialect='duckdb')}",
+            "SET enable_external_access = false",
+            "SET lock_configuration = true",
+        ):
+            self._connection.execute(statement)
+        for table, source in self._sources.items():
+            written = isinstance(source, CsvFile)
+            self._forms[table] = self._described(self._relations[table], written)
+
+    def _of_a_file(self, source: DuckdbTable, file: str) -> exp.Select:
+        """Return what reads a table of a DuckDB file.
+
+        Its texts may have collations, by which different ones are the same: what one
+        row holds could then decide about another. They are compared byte by byte.
+        """
+        path = _text(source.path)
+        self._connection.execute(f"ATTACH {path} AS {file} (READ_ONLY)")
+        table = exp.table_(source.table, db=file, quoted=True)
+        rows = self._connection.execute(f"DESCRIBE {table.sql(dialect='duckdb')}")
+        columns = [(row[0], row[1]) for row in rows.fetchall()]
+        kind = self._connection.execute(
+            "SELECT table_type FROM information_schema.tables"
+            " WHERE table_catalog = ? AND lower(table_name) = lower(?)",
+            [file, source.table],
+        ).fetchone()
+        if kind is None or kind[0] != "BASE TABLE":
+            raise InputError(
+                Problem(
+                    Code.DATA_NOT_AS_DECLARED,
+                    f"`{source.table[:100]}` is a view: what it computes of many rows"
+                    " has no bound",
+                    help="name a table, or write the view's rows to a Parquet file",
+                )
+            )
+        read = []
+        for name, column_type in columns:
+            column: exp.Expression = exp.column(name, quoted=True)
+            if column_type == "VARCHAR":
+                binary = exp.to_identifier("binary", quoted=True)
+                column = exp.Collate(this=column, expression=binary)
+            read.append(exp.alias_(column, name, quoted=True))
+        return exp.select(*read).from_(table)
+
+    def _described(self, name: str, written: bool) -> dict[str, Form]:  # noqa: FBT001
+        rows = self._connection.execute(f"DESCRIBE {name}").fetchall()
+        return {row[0]: "written" if written else _form(row[1]) for row in rows}
+
+
+def _connected(options: DuckdbOptions, folder: Path) -> duckdb.DuckDBPyConnection:
+    import duckdb
+
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        **_CLOSED,
+        "temp_directory": str(folder),
+        "temp_file_encryption": True,
+    }
+    if options.memory is not None:
+        settings["memory_limit"] = options.memory
+    if options.threads is not None:
+        settings["threads"] = str(options.threads)
+    return duckdb.connect(":memory:", config=settings)
+
+
+def _reading(source: ParquetFiles | CsvFile) -> exp.Expression:
+    """Return the call that reads files as they are, without guessing."""
+    if isinstance(source, ParquetFiles):
+        paths = [exp.Literal.string(one) for one in source.paths]
+        return _call(
+            "read_parquet", exp.Array(expressions=paths), hive_partitioning=exp.false()
+        )
+    names = [
+        exp.PropertyEQ(
+            this=exp.Literal.string(one), expression=exp.Literal.string("VARCHAR")
+        )
+        for one in source.columns
+    ]
+    return _call(
+        "read_csv",
+        exp.Literal.string(source.path),
+        auto_detect=exp.false(),
+        header=exp.true(),
+        delim=exp.Literal.string(","),
+        quote=exp.Literal.string('"'),
+        escape=exp.Literal.string('"'),
+        nullstr=exp.Literal.string(""),
+        columns=exp.Struct(expressions=names),
+    )
+
+
+def _call(
+    name: str, first: exp.Expression, **settings: exp.Expression
+) -> exp.Expression:
+    named = [
+        exp.PropertyEQ(this=exp.to_identifier(key), expression=value)
+        for key, value in settings.items()
+    ]
+    return exp.Anonymous(this=name, expressions=[first, *named])
+
+
+def _text(value: str) -> str:
+    return exp.Literal.string(value).sql(dialect="duckdb")
+
+
+def _form(described: str) -> Form:
+    if described.startswith("ENUM("):
+        return "text"
+    digits = _DECIMAL.fullmatch(described)
+    if digits is None:
+        return _FORMS.get(described, "other")
+    precision, scale = int(digits[1]), int(digits[2])
+    if scale == 0 and precision <= 18:
+        return "integer"
+    return "decimal" if precision <= 15 else "long-decimal"

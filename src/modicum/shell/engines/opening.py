@@ -1,0 +1,66 @@
+"""Opening engines by name, and drawing the secrets of a run."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Final
+
+from modicum.core.errors import Code, Problem, UsageError
+from modicum.core.mistakes import nearest
+from modicum.query.exact.statements import Secrets
+from modicum.shell.engines.protocol import Engine
+
+#: The engines, and the package that each needs.
+ENGINES: Final = {"duckdb": "duckdb", "spark": "pyspark"}
+_EXTRAS: Final = {"duckdb": "query", "spark": "spark"}
+
+
+def open_engine(
+    name: str, sources: Mapping[str, object], *, master: str = "local[*]"
+) -> Engine:
+    """Return an engine that reads some tables; it is to be closed.
+
+    Args:
+        name: `duckdb` or `spark`.
+        sources: By table, where its rows are, as `source_of` takes it.
+        master: For Spark, where it runs.
+
+    Raises:
+        UsageError: If there is no such engine, or it is not installed.
+        InputError: If a source is not there.
+        UnavailableError: If it does not start.
+    """
+    if name not in ENGINES:
+        raise UsageError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                f"there is no engine `{name[:40]}`",
+                label=nearest(name, ENGINES),
+                help="it is one of " + ", ".join(ENGINES),
+            )
+        )
+    if find_spec(ENGINES[name]) is None:
+        raise UsageError(
+            Problem(
+                Code.NOT_SUPPORTED,
+                f"the engine `{name}` is not installed",
+                help=f"install it with  pip install 'modicum[{_EXTRAS[name]}]'",
+            )
+        )
+    if name == "spark":
+        from modicum.shell.engines.spark_engine import SparkEngine, SparkOptions
+
+        return SparkEngine(sources, SparkOptions(master=master))
+    from modicum.shell.engines.duckdb_engine import DuckdbEngine
+
+    return DuckdbEngine(sources)
+
+
+class SystemLots:
+    """Secrets from the operating system."""
+
+    def draw(self) -> Secrets:
+        """Return new secrets that nobody can guess."""
+        return Secrets(secrets.token_hex(32), secrets.token_hex(32))

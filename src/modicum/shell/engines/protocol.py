@@ -1,0 +1,88 @@
+"""What an engine does, and how its failures are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
+from modicum.query.exact.statements import Secrets
+from modicum.query.statistics import Exact, ExactPlan
+
+_Result = TypeVar("_Result")
+
+
+class Engine(Protocol):
+    """Something that reads tables and computes plans, exactly.
+
+    Its methods raise `InputError` where plan, tables and data do not fit each other,
+    and `UnavailableError` for anything else that goes wrong, without a word about why:
+    engines quote rows.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called: `duckdb` or `spark`."""
+
+    def check(self, plan: ExactPlan) -> None:
+        """Check that the data is as declared; no row is read."""
+
+    def run(self, plan: ExactPlan, secrets: Secrets) -> dict[str, Exact]:
+        """Return the exact statistics by name; that of the selection is among them."""
+
+    def interrupt(self) -> None:
+        """End what runs in another thread; it fails there."""
+
+    def close(self) -> None:
+        """Let go of everything that it holds."""
+
+    def __enter__(self) -> Self:
+        """Return the engine."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+
+
+def scrubbed(name: str, doing: str, work: Callable[[], _Result]) -> _Result:
+    """Return what some work returns; where it fails, nothing of the failure is told.
+
+    Args:
+        name: The engine's name.
+        doing: What it does, for the message.
+        work: The work.
+
+    Raises:
+        ModicumError: What modicum itself found wrong, or that the engine failed.
+    """
+    try:
+        return work()
+    except ModicumError:
+        raise
+    except Exception:  # noqa: BLE001, S110 - it may be anything, with rows in it
+        pass
+    # Outside of the handler: else the failure would stay attached to this one.
+    raise failed(name, doing)
+
+
+def failed(name: str, doing: str) -> UnavailableError:
+    """Return the error for an engine that failed.
+
+    Args:
+        name: The engine's name.
+        doing: What it did.
+    """
+    return UnavailableError(
+        Problem(
+            Code.ENGINE_FAILED,
+            f"{name} failed {doing}",
+            notes=("what it says is not shown: it may quote rows",),
+            help="look whether its files, memory and disk are there; run the same"
+            " tables in the engine itself to see more",
+        )
+    )

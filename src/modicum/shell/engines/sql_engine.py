@@ -1,0 +1,122 @@
+"""What engines that are spoken to in SQL have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import ClassVar, Self
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.query.exact.answers import read_answers
+from modicum.query.exact.reading import Form, as_declared, misfits
+from modicum.query.exact.statements import Dialect, Secrets, Statements, statements
+from modicum.query.statistics import Exact, ExactPlan, KeyValue
+from modicum.shell.engines.protocol import scrubbed
+from modicum.shell.engines.sources import Source, source_of
+
+
+class SqlEngine(ABC):
+    """Computes plans by statements in an engine's SQL."""
+
+    name: ClassVar[str]
+    dialect: ClassVar[Dialect]
+    #: Whether caps look first which instances have too many rows.
+    apart: ClassVar[bool]
+
+    def __init__(self, sources: Mapping[str, object]) -> None:
+        self._sources: dict[str, Source] = {
+            table: source_of(one, table) for table, one in sources.items()
+        }
+        #: By table, what the engine calls its data, and which columns it has.
+        self._relations = {
+            table: f"data_{number}" for number, table in enumerate(sources)
+        }
+        self._forms: dict[str, dict[str, Form]] = {}
+
+    @abstractmethod
+    def _select(self, statement: str) -> Iterable[Sequence[object]]:
+        """Return the rows of a statement."""
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """End what runs in another thread; it fails there."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of everything that it holds."""
+
+    def check(self, plan: ExactPlan) -> None:
+        """Check that the data is as declared; no row is read.
+
+        Args:
+            plan: The plan.
+
+        Raises:
+            InputError: If plan, tables and data do not fit each other.
+        """
+        statements(plan, Secrets("00", "00"))
+        problems: list[Problem] = []
+        for name in plan.query.tables:
+            error = misfits(plan.tables.by_name[name], self._columns(name))
+            problems.extend(() if error is None else error.problems)
+        if problems:
+            raise InputError(*problems)
+
+    def run(self, plan: ExactPlan, secrets: Secrets) -> dict[str, Exact]:
+        """Return the exact statistics of a plan.
+
+        Args:
+            plan: The plan.
+            secrets: The keys of what is drawn and kept.
+
+        Returns:
+            By the name of a statistic, its number in each group that has rows.
+
+        Raises:
+            InputError: If plan, tables and data do not fit each other.
+            UnavailableError: If the engine fails; nothing of what it says is told.
+        """
+        self.check(plan)
+        made = statements(plan, secrets, apart=self.apart)
+        return scrubbed(self.name, "to compute a query", lambda: self._run(plan, made))
+
+    def __enter__(self) -> Self:
+        """Return the engine."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def _run(self, plan: ExactPlan, made: Statements) -> dict[str, Exact]:
+        relations = {
+            called: as_declared(
+                plan.tables.by_name[table],
+                made.columns[table],
+                self._forms[table],
+                self._relations[table],
+            )
+            for table, called in made.relations.items()
+        }
+        found: dict[str, dict[tuple[KeyValue, ...], int]] = {}
+        for one in made.statements:
+            rows = self._select(one.over(relations, self.dialect))
+            read_answers(one, rows, found)
+        return dict(found)
+
+    def _columns(self, table: str) -> Mapping[str, Form]:
+        if table not in self._forms:
+            raise InputError(
+                Problem(
+                    Code.DATA_NOT_AS_DECLARED,
+                    f"nothing says where the data of table `{table}` is",
+                    help="name its source",
+                )
+            )
+        return self._forms[table]

@@ -1,0 +1,38 @@
+"""The reservation that a script runs under, as `modicum release run` tells it."""
+
+from __future__ import annotations
+
+import os
+
+from modicum.core.errors import Code, Problem, UsageError
+from modicum.shell.adapters.adapting import Adapters
+from modicum.shell.adapters.command import LEDGER, RESERVATION
+from modicum.shell.wiring import open_workspace
+from modicum.workspace.using import Use
+
+
+def reservation() -> Use:
+    """Return the reservation that this script runs under.
+
+    `modicum release run ID -- …` has started it, and posts it when the script ends
+    well; a block  with mo.reservation() as use:  does neither.
+
+    Raises:
+        UsageError: If the script does not run under a reservation.
+        ConflictError: If it is not started.
+    """
+    found = {
+        name: os.environ.get(name, "")  # noqa: TID251 - told by the parent
+        for name in (RESERVATION, LEDGER)
+    }
+    if not all(found.values()):
+        raise UsageError(
+            Problem(
+                Code.RELEASE_UNKNOWN,
+                "this script runs under no reservation",
+                help="run it by  modicum release run ID -- …,  or use"
+                "  ws.use(ID)  on a workspace",
+            )
+        )
+    workspace = open_workspace(found[LEDGER])
+    return Use(workspace, found[RESERVATION], Adapters(), within=True)

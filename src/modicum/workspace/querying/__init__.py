@@ -1,0 +1,1 @@
+"""Private queries on a ledger: planned, then run under a reservation."""

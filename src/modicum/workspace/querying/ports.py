@@ -1,0 +1,77 @@
+"""What running queries needs from the world; the shell implements it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Protocol
+
+from modicum.query.exact.statements import Secrets
+from modicum.query.statistics import Exact, ExactPlan
+
+
+class Engine(Protocol):
+    """Where the rows are. It computes exact numbers, which nobody may see."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        ...
+
+    def check(self, plan: ExactPlan) -> None:
+        """Find mistakes that can be found without reading a row.
+
+        Args:
+            plan: What is to be computed.
+
+        Raises:
+            InputError: If tables or columns are not there, or of another type.
+        """
+        ...
+
+    def run(self, plan: ExactPlan, secrets: Secrets) -> Mapping[str, Exact]:
+        """Return the exact statistics of a plan, by name; groups without rows lack.
+
+        Args:
+            plan: What is to be computed.
+            secrets: Of this run.
+
+        Raises:
+            ModicumError: If it fails, in words that say nothing of what it read.
+        """
+        ...
+
+
+class Sampler(Protocol):
+    """Where noise comes from."""
+
+    def check(self, noise: str, scale: Fraction, sensitivity: Fraction) -> None:
+        """Refuse noise that cannot be drawn exactly, or costs more than is priced.
+
+        Args:
+            noise: `gaussian` or `laplace`.
+            scale: Its scale, in steps.
+            sensitivity: How far the answer moves, in steps, in its norm.
+
+        Raises:
+            InputError: If it is so.
+        """
+        ...
+
+    def add(self, noise: str, scale: Fraction, values: Sequence[int]) -> list[int]:
+        """Return whole numbers with discrete noise, each with a draw of its own.
+
+        Args:
+            noise: `gaussian` or `laplace`.
+            scale: Its scale, in steps.
+            values: The numbers.
+        """
+        ...
+
+
+class Lots(Protocol):
+    """Where secrets come from."""
+
+    def draw(self) -> Secrets:
+        """Return new secrets that nobody can guess."""
+        ...

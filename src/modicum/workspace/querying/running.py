@@ -1,0 +1,321 @@
+"""Running a query: reserved, started before the first row, posted when it is out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Protocol, TypeVar
+
+from modicum.core.document import Node
+from modicum.core.errors import (
+    Code,
+    InvariantError,
+    ModicumError,
+    Problem,
+    StaleError,
+    check,
+)
+from modicum.ledger import Standing
+from modicum.query.answers import Answers, answers_of
+from modicum.query.bounding import UNBOUNDED
+from modicum.query.document import QueryFile
+from modicum.query.groups import groups_of
+from modicum.query.lowering import Line, Lowered
+from modicum.query.selection import Selection
+from modicum.query.sensitivity import root
+from modicum.query.statistics import Exact, ExactPlan, KeyValue, Statistic
+from modicum.query.tree import nodes_of
+from modicum.workspace.decision import Decision
+from modicum.workspace.querying.ports import Engine, Lots, Sampler
+
+Group = tuple[KeyValue, ...]
+T = TypeVar("T")
+
+
+class Asking(Protocol):
+    """What pricing a query needs of a ledger."""
+
+    def check(self, release: Node) -> Decision:
+        """Return what `submit` would answer now."""
+        ...
+
+
+class Ledger(Asking, Protocol):
+    """What running a query needs of a workspace."""
+
+    def submit(self, release: Node) -> Decision:
+        """Decide a release and, if it is allowed, reserve its loss."""
+        ...
+
+    def void(self, release: str, *, reason: str) -> Standing:
+        """Give up a reservation that was not started."""
+        ...
+
+    def start(self, release: str) -> Standing:
+        """Note, durably, that rows are about to be read."""
+        ...
+
+    def post(self, release: str) -> Standing:
+        """Note that a started release is out."""
+        ...
+
+
+#: Why a reservation is given up that was made while the policy changed.
+_STALE = "the policy changed while the query was read"
+
+
+def _other_policy(query: QueryFile) -> StaleError:
+    return StaleError(
+        Problem(
+            Code.POLICY_STALE,
+            f"`{query.heading.id}` was read under another policy than the ledger"
+            " decides by",
+            notes=("units, attributes and bounds may mean something else there",),
+            help="read the query again, under the ledger's active policy",
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What became of a query.
+
+    Attributes:
+        decision: What the ledger said.
+        answers: The answers; None if it was denied.
+    """
+
+    decision: Decision
+    answers: Answers | None
+
+
+def planned(ledger: Asking, query: QueryFile) -> Decision:
+    """Return what a ledger would say to a query. Reads no row, writes nothing.
+
+    Args:
+        ledger: The ledger.
+        query: The query.
+
+    Raises:
+        InputError: If it cannot be priced.
+        StaleError: If it was read under another policy than the ledger decides by.
+    """
+    decision = ledger.check(query.described)
+    if decision.policy_digest != query.policy:
+        raise _other_policy(query)
+    return decision
+
+
+class Queries:
+    """What people do who ask private queries under a ledger.
+
+    Args:
+        ledger: The ledger.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def plan(self, query: QueryFile) -> Decision:
+        """Return what the ledger would say to a query. Reads no row, writes nothing.
+
+        Args:
+            query: The query.
+
+        Raises:
+            InputError: If it cannot be priced.
+        """
+        return planned(self._ledger, query)
+
+    def run(
+        self,
+        query: QueryFile,
+        engine: Engine,
+        sampler: Sampler,
+        lots: Lots,
+        *,
+        begun: Callable[[Decision], None] = lambda _: None,
+        complete: Callable[[Answers], None] = lambda _: None,
+    ) -> Ran:
+        """Answer a query under a reservation.
+
+        What can be refused is refused before anything is spent. Once it is started,
+        its loss is spent, whatever happens. It is posted when `complete` returns: if
+        that fails, or posting does, the answers were handed over all the same.
+
+        Args:
+            query: The query.
+            engine: Where the rows are.
+            sampler: Where noise comes from.
+            lots: Where secrets come from.
+            begun: Told when it is started, before a row is read.
+            complete: Given the answers, before the release is posted.
+
+        Raises:
+            InputError: If the query, or the form of the data, is not as declared.
+            ConflictError: If it was started before, under the same id.
+            ApprovalError: If people must agree first.
+            StaleError: If it was read under another policy than the ledger decides by.
+            ModicumError: If the engine fails; the loss is spent then.
+            InvariantError: If an engine or a sampler does not do what it must.
+        """
+        lowered = query.lowered
+        engine.check(lowered.plan)
+        _check(sampler, lowered)
+        planned(self._ledger, query)
+        decision = self._ledger.submit(query.described)
+        if not decision.allowed:
+            return Ran(decision, None)
+        if decision.policy_digest != query.policy:
+            if not decision.retry:
+                self._ledger.void(query.heading.id, reason=_STALE)
+            raise _other_policy(query)
+        self._ledger.start(query.heading.id)
+        begun(decision)
+        answers = _silent(
+            lambda: answers_of(
+                lowered,
+                noisy_of(lowered, engine, sampler, lots),
+                query.confidence,
+            )
+        )
+        complete(answers)
+        self._ledger.post(query.heading.id)
+        return Ran(decision, answers)
+
+
+def _silent(work: Callable[[], T]) -> T:
+    """Return what some work returns; an error that nobody foresaw is not shown.
+
+    It could quote values of rows, or exact numbers.
+    """
+    try:
+        return work()
+    except ModicumError:
+        raise
+    except Exception:  # noqa: BLE001, S110 - it may be anything, with rows in it
+        pass
+    # Outside of the handler: else the failure would stay attached to this one.
+    raise InvariantError(
+        Problem(
+            Code.INTERNAL,
+            "the query could not be answered; what went wrong is not shown: it may"
+            " quote rows",
+            help="its loss is spent; report this",
+        )
+    )
+
+
+def _check(sampler: Sampler, lowered: Lowered) -> None:
+    noise, unit = lowered.asked.noise, lowered.asked.unit
+    for line in lowered.lines:
+        norms = line.norms[unit]
+        moved = (
+            Fraction(max(norms.l1, 1))
+            if noise == "laplace"
+            else Fraction(*root(max(norms.l2_squared, 1)))
+        )
+        sampler.check(noise, line.scale, moved)
+    selection = lowered.selection
+    if selection is not None:
+        sampler.check("laplace", selection.scale, Fraction(selection.l1[unit]))
+
+
+def noisy_of(
+    lowered: Lowered, engine: Engine, sampler: Sampler, lots: Lots
+) -> dict[str, dict[Group, int]]:
+    """Return what an engine computes of a query, with noise; nothing is reserved.
+
+    Args:
+        lowered: The query.
+        engine: Where the rows are.
+        sampler: Where noise comes from.
+        lots: Where secrets come from.
+    """
+    return _Run(lowered, engine, sampler, lots).noisy()
+
+
+class _Run:
+    """One run of a query: exact numbers come in, noisy ones go out."""
+
+    def __init__(
+        self, lowered: Lowered, engine: Engine, sampler: Sampler, lots: Lots
+    ) -> None:
+        self._lowered = lowered
+        self._engine = engine
+        self._sampler = sampler
+        self._lots = lots
+
+    def noisy(self) -> dict[str, dict[Group, int]]:
+        """Return the noisy statistics by name; of a histogram, by node of its tree."""
+        exact = self._exact()
+        groups = self._groups(exact)
+        return {
+            line.statistic.name: self._with_noise(line, exact, groups)
+            for line in self._lowered.lines
+        }
+
+    def _exact(self) -> Mapping[str, Exact]:
+        found: dict[str, Exact] = {}
+        for plan in self._plans():
+            answered = self._engine.run(plan, self._lots.draw())
+            for one in plan.all_statistics:
+                # Without rows, an answer is empty; without an answer, nothing is 0.
+                check(one.name in answered, "engines answer every statistic")
+                found[one.name] = answered[one.name]
+        return found
+
+    def _plans(self) -> Iterator[ExactPlan]:
+        """Yield what is computed at a time: each mechanism has its own sample."""
+        plan = self._lowered.plan
+        if plan.sample is None:
+            yield plan
+            return
+        check(plan.selection is None, "keys are not told of a sample")
+        for one in plan.statistics:
+            yield replace(plan, statistics=(one,))
+
+    def _groups(self, exact: Mapping[str, Exact]) -> Sequence[Group]:
+        asked, selection = self._lowered.asked, self._lowered.selection
+        if self._lowered.groups < UNBOUNDED or selection is None:
+            return list(groups_of(asked.query.keys, asked.tables, asked.part))
+        return self._told(selection, exact[selection.statistic.name])
+
+    def _told(self, selection: Selection, ids: Exact) -> list[Group]:
+        """Return the groups that enough ids have rows in, in an order of their own."""
+        groups = sorted(ids, key=_in_order)  # The engine's order could tell something.
+        noisy = self._sampler.add(
+            "laplace", selection.scale, [ids[group] for group in groups]
+        )
+        return [
+            group
+            for group, number in zip(groups, noisy, strict=True)
+            if number >= selection.threshold
+        ]
+
+    def _with_noise(
+        self, line: Line, exact: Mapping[str, Exact], groups: Sequence[Group]
+    ) -> dict[Group, int]:
+        found = exact[line.statistic.name]
+        cells = [cell for group in groups for cell in _cells(line.statistic, group)]
+        if line.statistic.kind == "histogram":
+            found = nodes_of(line.statistic, found)
+        values = [found.get(cell, 0) for cell in cells]
+        noisy = self._sampler.add(self._lowered.asked.noise, line.scale, values)
+        return dict(zip(cells, noisy, strict=True))
+
+
+def _cells(statistic: Statistic, group: Group) -> Sequence[Group]:
+    """Return the numbers that are told of a group: one, or one for each node."""
+    if statistic.kind != "histogram":
+        return (group,)
+    return [
+        (*group, level, node)
+        for level in range(1, statistic.levels + 1)
+        for node in range(2**level)
+    ]
+
+
+def _in_order(group: Group) -> tuple[tuple[str, str], ...]:
+    return tuple((type(one).__name__, str(one)) for one in group)

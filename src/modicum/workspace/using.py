@@ -1,0 +1,288 @@
+"""Using a reservation: started before the first row is read, posted at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+from modicum.accounting import Loss
+from modicum.accounting.losses import total_of
+from modicum.core.canonical import Plain
+from modicum.core.errors import Code, ConflictError, Problem, UsageError
+from modicum.core.mistakes import fail, nearest
+from modicum.ledger import RecordedRelease, Standing
+from modicum.ledger.log.events import ReleaseStarted
+from modicum.ledger.state.life import ReleaseStatus, next_status
+from modicum.workspace.reserved import Reserved, ReservedLoss, loss_of_unit
+
+
+class Ledger(Protocol):
+    """What using a reservation needs of a workspace."""
+
+    def standing(self, release: str) -> Standing:
+        """Return where a release stands now."""
+        ...
+
+    def release_of(self, standing: Standing) -> RecordedRelease:
+        """Return what a release is and costs, as the ledger keeps it."""
+        ...
+
+    def start(self, release: str) -> Standing:
+        """Note, durably, that rows are about to be read."""
+        ...
+
+    def post(self, release: str) -> Standing:
+        """Note that a started release is out."""
+        ...
+
+
+class Adapters(Protocol):
+    """Other libraries, each held to what is reserved; the shell implements them."""
+
+    def opendp(self, use: Use, mechanism: Reserved) -> Any:
+        """Return what runs OpenDP as one mechanism of a reservation."""
+        ...
+
+    def opacus(self, use: Use, mechanism: Reserved) -> Any:
+        """Return what trains by Opacus as one mechanism of a reservation."""
+        ...
+
+
+#: The use that this process is in. `setdefault` is one step, also among threads.
+_NOW: Final[dict[str, object]] = {}
+
+
+class Use:
+    """A reservation in use: a `with` block that starts it and posts it.
+
+    Entering starts the release, durably, before anything runs: from then on its loss
+    is spent. Leaving posts it. If the block ends with an exception, the release stays
+    started, and spent. Outside of the block nothing runs.
+
+    Args:
+        ledger: The ledger.
+        release: The id of a reserved release.
+        adapters: Other libraries; None for none.
+        within: Whether somebody else has started the release and will post it, as
+            `modicum release run` does; then the block does neither.
+
+    Raises:
+        InputError: If the ledger knows no such release.
+        ConflictError: If it is not reserved; or, with `within`, not started.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        release: str,
+        adapters: Adapters | None = None,
+        *,
+        within: bool = False,
+    ) -> None:
+        standing = ledger.standing(release)
+        _refuse_other_states(standing, within=within)
+        self._ledger = ledger
+        self._within = within
+        self._adapters = adapters
+        recorded = ledger.release_of(standing)
+        self._mechanisms = {one.name: one for one in map(Reserved, recorded.mechanisms)}
+        self._charged = [one.losses for one in recorded.mechanisms]
+        self._ran: dict[str, object] = {}
+        self._endings: list[Callable[[], None]] = []
+        self._state = "before"
+        #: The id of the release.
+        self.release: Final = release
+
+    # --- what is reserved ---
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The names of the mechanisms that are reserved; each may run once."""
+        return tuple(self._mechanisms)
+
+    def mechanism(self, name: str) -> Reserved:
+        """Return a mechanism of the reservation.
+
+        Args:
+            name: Its name.
+
+        Raises:
+            InputError: If the release has no such mechanism.
+        """
+        found = self._mechanisms.get(name)
+        if found is None:
+            raise fail(
+                Code.UNKNOWN_NAME,
+                f"release `{self.release}` has no mechanism `{name[:200]}`",
+                notes=(f"it has {', '.join(f'`{one}`' for one in self._mechanisms)}",),
+                help=nearest(name, self._mechanisms),
+            )
+        return found
+
+    def loss(self, unit: str) -> ReservedLoss:
+        """Return what all mechanisms together may cost a unit.
+
+        Args:
+            unit: The unit.
+
+        Raises:
+            InputError: If the policy has no such unit.
+        """
+        total = total_of(loss_of_unit(losses, unit) for losses in self._charged)
+        units = tuple(total.units(index) for index in range(len(total.finite)))
+        return ReservedLoss(Loss(units))
+
+    @property
+    def costs(self) -> dict[str, dict[str, Plain]]:
+        """By mechanism and unit, the declared guarantees, with exact numbers as text.
+
+        They are plain data, for programs that cannot import this package.
+        """
+        return {name: one.costs for name, one in self._mechanisms.items()}
+
+    # --- other libraries ---
+
+    def opendp(self, mechanism: str) -> Any:
+        """Return what runs OpenDP as one mechanism of the reservation.
+
+        Args:
+            mechanism: Its name.
+
+        Raises:
+            InputError: If the release has no such mechanism.
+            UsageError: If OpenDP is not installed.
+        """
+        return self._libraries.opendp(self, self.mechanism(mechanism))
+
+    def opacus(self, mechanism: str) -> Any:
+        """Return what trains by Opacus as one mechanism of the reservation.
+
+        Args:
+            mechanism: Its name.
+
+        Raises:
+            InputError: If the release has no such mechanism.
+            UsageError: If Opacus is not installed.
+        """
+        return self._libraries.opacus(self, self.mechanism(mechanism))
+
+    @property
+    def _libraries(self) -> Adapters:
+        if self._adapters is None:
+            raise UsageError(
+                Problem(
+                    Code.NOT_SUPPORTED,
+                    "this workspace knows no other libraries",
+                    help="open it by  mo.open",
+                )
+            )
+        return self._adapters
+
+    # --- running ---
+
+    def must_run(self) -> None:
+        """Return if rows may be read now.
+
+        Raises:
+            ConflictError: If the block was not entered, or has ended.
+        """
+        if self._state != "in it":
+            raise ConflictError(
+                Problem(
+                    Code.RELEASE_STATE,
+                    f"nothing runs {self._state} the block that uses `{self.release}`",
+                    help="read rows inside of  with ws.use(…) as use:",
+                )
+            )
+
+    def claim(self, mechanism: str) -> None:
+        """Note that a mechanism runs now; each may do so once.
+
+        Args:
+            mechanism: Its name.
+
+        Raises:
+            InputError: If the release has no such mechanism.
+            ConflictError: If it ran already, or rows may not be read now.
+        """
+        self.must_run()
+        own = object()
+        if self._ran.setdefault(self.mechanism(mechanism).name, own) is not own:
+            raise ConflictError(
+                Problem(
+                    Code.RELEASE_STATE,
+                    f"mechanism `{mechanism}` of `{self.release}` ran already",
+                    notes=("what is reserved covers one run of it",),
+                    help="describe each run as a mechanism of its own",
+                )
+            )
+
+    def before_post(self, ending: Callable[[], None]) -> None:
+        """Let something look whether all went as reserved, before it is posted.
+
+        Args:
+            ending: Raises if it did not; the release stays started then.
+        """
+        self._endings.append(ending)
+
+    def __enter__(self) -> Self:
+        """Start the release.
+
+        Raises:
+            ConflictError: If it is not reserved any more, if the block was entered
+                before, or if this process is in the block of another use.
+        """
+        if self._state != "before":
+            raise _busy(f"the use of `{self.release}` is over")
+        if _NOW.setdefault("use", self) is not self:
+            raise _busy("this process uses another reservation")
+        try:
+            if not self._within:
+                self._ledger.start(self.release)
+        except BaseException:
+            del _NOW["use"]
+            raise
+        self._state = "in it"
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Post the release, unless the block failed."""
+        try:
+            if kind is None:
+                for ending in self._endings:
+                    ending()
+        finally:
+            self._state = "after"
+            del _NOW["use"]
+        if kind is None and not self._within:
+            self._ledger.post(self.release)
+
+
+def _refuse_other_states(standing: Standing, *, within: bool) -> None:
+    if not within:
+        # Whether its time is over was looked at with its standing.
+        next_status(standing, ReleaseStarted(standing.id), "")
+    elif standing.status is not ReleaseStatus.STARTED:
+        raise ConflictError(
+            Problem(
+                Code.RELEASE_STATE,
+                f"release `{standing.id}` is {standing.status.value}, and not started",
+                help=f"run the script by  modicum release run {standing.id} -- …",
+            )
+        )
+
+
+def _busy(message: str) -> ConflictError:
+    return ConflictError(
+        Problem(
+            Code.RELEASE_STATE,
+            message,
+            help="use one reservation after the other, each in one block",
+        )
+    )

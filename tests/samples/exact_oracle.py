@@ -1,0 +1,426 @@
+"""What an engine has to answer, computed row by row. Slow and obvious."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from modicum.query.model import (
+    AllOf,
+    AnyOf,
+    ColumnRef,
+    Compare,
+    Condition,
+    IsIn,
+    IsNull,
+    Key,
+    Not,
+)
+from modicum.query.statistics import ExactPlan, Statistic
+from modicum.query.tables import Column
+
+#: A row of each table that is joined, by the table's name.
+Joined: TypeAlias = dict[str, dict[str, Any]]
+Rows: TypeAlias = list[dict[str, Any]]
+_SIGNS = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def exact_answers(
+    plan: ExactPlan, data: Mapping[str, Rows], order_key: str, sample_seed: str
+) -> dict[str, dict[tuple[Any, ...], int]]:
+    """Return every statistic of a plan, by group."""
+    return _Oracle(plan, data, order_key, sample_seed).answers()
+
+
+class _Oracle:
+    def __init__(
+        self, plan: ExactPlan, data: Mapping[str, Rows], order_key: str, seed: str
+    ) -> None:
+        self.plan, self.key, self.seed = plan, order_key, seed
+        self.data = {
+            name: [
+                {c: _clean(row[c], plan.tables.by_name[name].columns[c]) for c in row}
+                for row in rows
+            ]
+            for name, rows in data.items()
+        }
+        on = plan.query.joined_on
+        many = [
+            name
+            for name in plan.query.tables
+            if on is None or plan.tables.by_name[name].one_per != on
+        ]
+        self.main = (many or list(plan.query.tables))[0]
+
+    def answers(self) -> dict[str, dict[tuple[Any, ...], int]]:
+        rows = [row for row in self.joined() if self.is_read(row)]
+        rows = self.capped(rows)
+        wanted = list(self.plan.statistics)
+        if self.plan.selection is not None:
+            wanted.append(self.plan.selection)
+        groups: dict[tuple[Any, ...], list[Joined]] = {}
+        for row in rows:
+            group = tuple(_told(self.key_of(key, row)) for key in self.plan.query.keys)
+            groups.setdefault(group, []).append(row)
+        found: dict[str, dict[tuple[Any, ...], int]] = {one.name: {} for one in wanted}
+        for one in wanted:
+            for group, members in groups.items():
+                for extra, number in self.statistic(one, members).items():
+                    found[one.name][(*group, *extra)] = number
+        return found
+
+    # --- 1: joined --------------------------------------------------------------------
+
+    def joined(self) -> list[Joined]:
+        rows: list[Joined] = [{self.main: row} for row in self.data[self.main]]
+        on = self.plan.query.joined_on
+        for name in self.plan.query.tables:
+            if name == self.main:
+                continue
+            assert on is not None
+            firsts: dict[Any, dict[str, Any]] = {}
+            needed = self.needed(name)
+            for row in sorted(
+                self.data[name],
+                key=lambda row: (
+                    self.order(name, row),
+                    [_sortable(row[column]) for column in needed],
+                ),
+            ):
+                if row[on] is not None and self.may_be_in_part(name, row):
+                    firsts.setdefault(row[on], row)
+            rows = [
+                {**row, name: firsts[row[self.main][on]]}
+                for row in rows
+                if row[self.main][on] in firsts
+            ]
+        return rows
+
+    def needed(self, table: str) -> list[str]:
+        """The columns of a table that the plan goes by."""
+        plan, declared = self.plan, self.plan.tables.by_name[table]
+        names = {*declared.row_id, plan.query.joined_on}
+        main = plan.tables.by_name[self.main].columns
+        for unit in plan.units.values():
+            names |= {unit.id, unit.column} - (
+                main.keys() if table != self.main else set()
+            )
+        attributes = {name for box in plan.part.where or () for name, _ in box}
+        names |= {
+            c.name for c in declared.columns.values() if c.partition in attributes
+        }
+        names |= {declared.group} if plan.part.groups is not None else set()
+        used = [key.column for key in plan.query.keys]
+        used += [one.column for one in plan.statistics if one.column]
+        if plan.selection is not None and plan.selection.column is not None:
+            used.append(plan.selection.column)
+        used += _mentioned(plan.query.where) if plan.query.where else []
+        names |= {one.column for one in used if one.table == table}
+        return [name for name in declared.columns if name in names]
+
+    def may_be_in_part(self, table: str, row: dict[str, Any]) -> bool:
+        part, declared = self.plan.part, self.plan.tables.by_name[table]
+        if part.groups is not None and declared.group is not None:
+            number = row[declared.group]
+            if number is None or not _inside(number, part.groups):
+                return False
+        return part.where is None or any(
+            self.box(box, {table: row}) for box in part.where
+        )
+
+    def order(self, table: str, row: dict[str, Any]) -> Any:
+        declared = self.plan.tables.by_name[table]
+        values = [
+            _identity(row[name], declared.columns[name]) for name in declared.row_id
+        ]
+        texts = [_text(value) for value in values]
+        return self.digest(self.key, texts)[:12], [_sortable(value) for value in values]
+
+    @staticmethod
+    def digest(key: str, texts: Sequence[str | None]) -> str:
+        parts = "".join("-:" if t is None else f"{len(t)}:{t}" for t in texts)
+        return hashlib.sha256(f"{key}:{parts}".encode()).hexdigest()
+
+    # --- 2 and 3: what is read --------------------------------------------------------
+
+    def at(self, name: str, row: Joined) -> Any:
+        """The value of a column of a unit; KeyError if no table has it."""
+        for table in (self.main, *self.plan.query.tables):
+            if name in self.plan.tables.by_name[table].columns:
+                return row[table][name]
+        raise KeyError(name)
+
+    def instance(self, unit_name: str, row: Joined) -> list[Any]:
+        unit = self.plan.units[unit_name]
+        found = [self.at(unit.id, row)]
+        if unit.period is not None and unit.column is not None:
+            found.append(_start(self.at(unit.column, row), unit.period))
+        return found
+
+    def is_read(self, row: Joined) -> bool:
+        plan = self.plan
+        where = plan.query.where
+        return (
+            self.is_whole(row)
+            and self.in_part(row)
+            and self.is_drawn(row)
+            and (where is None or self.holds(where, row) is True)
+            and all(self.is_public(key, row) for key in plan.query.keys)
+        )
+
+    def is_whole(self, row: Joined) -> bool:
+        """Whether no unit whose columns are there lacks its key."""
+        for unit in self.plan.units.values():
+            for name in (unit.id, unit.column):
+                try:
+                    if name is not None and self.at(name, row) is None:
+                        return False
+                except KeyError:
+                    continue
+        return True
+
+    def in_part(self, row: Joined) -> bool:
+        plan, part = self.plan, self.plan.part
+        if part.periods is not None:
+            for name in {unit.column for unit in plan.units.values()} - {None}:
+                day = _day(self.at(str(name), row)).toordinal()
+                if not _inside(day, part.periods):
+                    return False
+        for name in plan.query.tables:
+            group = plan.tables.by_name[name].group
+            if part.groups is not None and group is not None:
+                number = row[name][group]
+                if number is None or not _inside(number, part.groups):
+                    return False
+        return part.where is None or any(self.box(box, row) for box in part.where)
+
+    def is_drawn(self, row: Joined) -> bool:
+        sample = self.plan.sample
+        if sample is None:
+            return True
+        texts = [_text(one) for one in self.instance(sample.unit, row)]
+        return int(self.digest(self.seed, texts)[:15], 16) < sample.threshold
+
+    def box(self, box: Any, row: Joined) -> bool:
+        for attribute, values in box:
+            for name in row:
+                for column in self.plan.tables.by_name[name].columns.values():
+                    if column.partition == attribute:
+                        value = row[name][column.name]
+                        if value is None:
+                            return False
+                        if isinstance(value, str):
+                            if value not in values:
+                                return False
+                        elif not _inside(value, values):
+                            return False
+        return True
+
+    def holds(self, what: Condition, row: Joined) -> bool | None:
+        match what:
+            case Not(inner=inner):
+                found = self.holds(inner, row)
+                return None if found is None else not found
+            case AllOf(parts=parts):
+                each = [self.holds(part, row) for part in parts]
+                return False if False in each else None if None in each else True
+            case AnyOf(parts=parts):
+                each = [self.holds(part, row) for part in parts]
+                return True if True in each else None if None in each else False
+            case _:
+                return self.holds_of_one(what, row)
+
+    def holds_of_one(self, what: Compare | IsIn | IsNull, row: Joined) -> bool | None:
+        left = row[what.column.table][what.column.column]
+        if isinstance(what, IsNull):
+            return left is None
+        if left is None:
+            return None
+        if isinstance(what, IsIn):
+            return left in [self.literal(value, what.column) for value in what.values]
+        return bool(_SIGNS[what.operator](left, self.literal(what.value, what.column)))
+
+    def column(self, reference: ColumnRef) -> Column:
+        return self.plan.tables.by_name[reference.table].columns[reference.column]
+
+    def literal(self, value: Any, reference: ColumnRef) -> Any:
+        kind = self.column(reference).type
+        if kind == "date":
+            return date.fromisoformat(value)
+        if kind == "timestamp":
+            return datetime.fromisoformat(value)
+        return float(value) if kind == "number" else value
+
+    def key_of(self, key: Key, row: Joined) -> Any:
+        value = row[key.column.table][key.column.column]
+        if key.grain is None or value is None:
+            return value  # A date is its own day.
+        return _start(value, key.grain)
+
+    def is_public(self, key: Key, row: Joined) -> bool:
+        value, column = self.key_of(key, row), self.column(key.column)
+        clock = column.name in self.plan.tables.clocks
+        if key.grain is None and not (clock and column.type == "date"):
+            return column.values is None or _told(value) in column.values
+        spans = self.plan.part.periods
+        if spans is None or not clock:
+            return True
+        if spans[0][0] == 1 or spans[-1][1] == date.max.toordinal():
+            return True  # Nobody can list the periods of an open end.
+        starts = {
+            _start(date.fromordinal(day), key.grain or "day")
+            for low, high in spans
+            for day in range(low, high + 1)
+        }
+        return value in starts
+
+    # --- 4: caps ----------------------------------------------------------------------
+
+    def capped(self, rows: list[Joined]) -> list[Joined]:
+        for cap in self.plan.caps:
+            by_instance: dict[Any, list[Joined]] = {}
+            for row in rows:
+                by_instance.setdefault(tuple(self.instance(cap.unit, row)), []).append(
+                    row
+                )
+            rows = []
+            for members in by_instance.values():
+                members.sort(key=self.rank)
+                rows += members[: cap.rows]
+        return rows
+
+    def rank(self, row: Joined) -> Any:
+        """What rows are in the order of: all that is computed of them."""
+        plan, pieces = self.plan, []
+        for cap in plan.caps:
+            pieces += self.instance(cap.unit, row)
+        pieces += [self.key_of(key, row) for key in plan.query.keys]
+        for one in (*plan.statistics, *([plan.selection] if plan.selection else ())):
+            if one.column is not None:
+                column = self.column(one.column)
+                value = row[one.column.table][one.column.column]
+                if value is not None and one.kind not in {"rows", "distinct"}:
+                    value = _steps(value, column, one.low, one.high)
+                else:
+                    value = _identity(value, column)
+                pieces.append(value)
+        return (
+            *self.order(self.main, row[self.main]),
+            [_sortable(one) for one in pieces],
+        )
+
+    # --- 5: statistics ----------------------------------------------------------------
+
+    def statistic(
+        self, one: Statistic, rows: list[Joined]
+    ) -> dict[tuple[int, ...], int]:
+        if one.column is None:
+            return {(): len(rows)}
+        column = self.column(one.column)
+        values = [row[one.column.table][one.column.column] for row in rows]
+        values = [value for value in values if value is not None]
+        if one.kind == "rows":
+            return {(): len(values)}
+        if one.kind == "distinct":
+            return {(): len({_identity(value, column) for value in values})}
+        steps = [_steps(value, column, one.low, one.high) for value in values]
+        if one.kind == "total":
+            return {(): sum(step - one.center for step in steps)}
+        if one.kind == "squares":
+            return {(): sum((step - one.center) ** 2 for step in steps)}
+        bins: dict[tuple[int, ...], int] = {}
+        for step in steps:
+            place = ((step - one.low) // one.bin,)
+            bins[place] = bins.get(place, 0) + 1
+        return bins
+
+
+def _steps(value: Any, column: Column, low: int, high: int) -> int:
+    """A value in whole steps, as the definition of numbers says, in floats."""
+    if column.type == "integer":
+        return int(min(max(value, low), high))
+    bounded: float = min(
+        max(value, float(low * column.step)), float(high * column.step)
+    )
+    if (1 / column.step).denominator == 1:
+        return math.floor(bounded * float(1 / column.step) + 0.5)
+    return math.floor(bounded / float(column.step) + 0.5)
+
+
+def _identity(value: Any, column: Column) -> Any:
+    if value is None or column.type != "number":
+        return value
+    return _steps(value, column, -(2**53), 2**53)
+
+
+def _clean(value: Any, column: Column) -> Any:
+    if value is None:
+        return None
+    if column.type == "number":
+        number = float(Fraction(value) if isinstance(value, Decimal) else value)
+        return None if math.isnan(number) else number + 0.0
+    return value
+
+
+def _mentioned(what: Condition) -> list[ColumnRef]:
+    match what:
+        case Not(inner=inner):
+            return _mentioned(inner)
+        case AllOf(parts=parts) | AnyOf(parts=parts):
+            return [one for part in parts for one in _mentioned(part)]
+        case _:
+            return [what.column]
+
+
+def _inside(number: int, spans: Any) -> bool:
+    return any(low <= number <= high for low, high in spans)
+
+
+def _day(moment: Any) -> date:
+    return moment.date() if isinstance(moment, datetime) else moment
+
+
+def _start(moment: Any, period: str) -> date:
+    day = _day(moment)
+    if period == "week":
+        return day - timedelta(days=day.weekday())
+    if period == "month":
+        return day.replace(day=1)
+    if period == "quarter":
+        return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+    if period == "year":
+        return day.replace(month=1, day=1)
+    return day
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        text = value.isoformat(sep=" ")
+        return text.rstrip("0") if value.microsecond else text
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _sortable(value: Any) -> Any:
+    key = value.encode() if isinstance(value, str) else value
+    return (value is None, key if key is not None else 0)
+
+
+def _told(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date) else value

@@ -1,0 +1,426 @@
+"""`modicum query`: planned, described as a release, and run on DuckDB."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from datetime import datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from samples import asked
+from typer.testing import CliRunner
+
+import modicum as mo
+from modicum.cli.exits import Exit
+from modicum.cli.main import app
+from modicum.cli.query_text import release_text
+from modicum.core.document import from_python
+from modicum.core.errors import Code, Problem, UnavailableError
+from modicum.shell.engines import opening
+from modicum.shell.engines.duckdb_engine import DuckdbEngine
+from modicum.shell.query_files import load_query
+from modicum.workspace import Workspace
+
+RUNNER = CliRunner()
+CANARY = "canary-5309"
+LITERAL = "77.5"
+SCALAR = asked.COUNTED.replace("DATE_TRUNC('day', read_at) AS day, ", "").replace(
+    "BY day, ", "BY "
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with a ledger, a query and its data, as working directory."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("MODICUM_LEDGER", "MODICUM_POLICY", "MODICUM_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MODICUM_ACTOR", "ann")
+    Path("policy.yaml").write_text(asked.POLICY)
+    Path("tables.yaml").write_text(asked.TABLES)
+    write("views")
+    run("init")
+    pq.write_table(views(), "views.parquet")
+    pa.csv.write_csv(views(), "views.csv")
+    return tmp_path
+
+
+def views(number: int = 500) -> pa.Table:
+    """Return views of pages in October, and one odd row."""
+    start = datetime(2026, 10, 1, 6)  # noqa: DTZ001 - a time without a zone
+    rows = [
+        {
+            "view_id": one,
+            "user_id": f"{CANARY} u{one % 25}",
+            "read_at": start + timedelta(hours=one),
+            "page": ("main", "help", CANARY)[one % 3],
+            "topic": f"{CANARY} {one % 2}",
+            "amount": one / 7,
+        }
+        for one in range(number)
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+def write(name: str, sql: str = asked.COUNTED, **more: Any) -> None:
+    node = from_python(asked.document(sql, **{"release": name, **more}))
+    Path(f"{name}.yaml").write_text(release_text(node))
+
+
+def run(*command: str, code: int = Exit.OK) -> str:
+    """Return what a command prints; it must leave with a code."""
+    found = RUNNER.invoke(app, command)
+    assert found.exit_code == code, (command, found.output, found.exception)
+    return found.stdout if code == Exit.OK else found.output
+
+
+def document(*command: str, code: int = Exit.OK) -> Any:
+    found = RUNNER.invoke(app, [*command, "--json"])
+    assert found.exit_code == code, (command, found.output, found.exception)
+    return json.loads(found.stdout)
+
+
+def error(*command: str, code: int = Exit.INVALID) -> dict[str, Any]:
+    found: dict[str, Any] = document(*command, code=code)["error"]
+    return found
+
+
+def status(release: str) -> str:
+    found = document("release", "list")["releases"]
+    known: dict[str, str] = {one["release"]: one["status"] for one in found}
+    return known.get(release, "unknown")
+
+
+# --- planned --------------------------------------------------------------------------
+
+
+def told(name: str) -> dict[str, float]:
+    """Return what a plan says that a query costs each unit."""
+    (mechanism,) = document("query", "plan", f"{name}.yaml")["mechanisms"]
+    return {unit: float(loss) for unit, loss in mechanism["losses"].items()}
+
+
+@pytest.mark.spec("QRY-8")
+def test_page_views_with_bounds_of_day_and_month() -> None:
+    """Daily releases add up; one release of a month is charged jointly."""
+    shared = {"user-day": 10, "user-month": 70}
+    day = {"user-day": 10}
+    cases: list[tuple[dict[str, int], str, str, float, float]] = [
+        (shared, asked.COUNTED, "0.03", 0.03, 0.105),
+        (day, asked.COUNTED, "0.015", 0.015, 0.465),
+        (shared, SCALAR, "0.03", 0.03, 0.735),
+    ]
+    for bounds, sql, rho, of_day, of_month in cases:
+        loss = {"user-day": {"rho": Fraction(rho)}}
+        write("views", sql, bounds=bounds, loss=loss)
+        found = told("views")
+        assert found["user-day"] == pytest.approx(of_day, rel=1e-5)
+        assert found["user-month"] == pytest.approx(of_month, rel=1e-5)
+    document_ = document("query", "plan", "views.yaml")
+    assert any(
+        "rho = 4900 / (2 · 57.735²) = 0.735" in x for x in document_["derivation"]
+    )
+
+
+@pytest.mark.spec("QRY-8")
+def test_a_month_of_daily_page_views_adds_up_in_the_ledger() -> None:
+    loss = {"user-day": {"rho": Fraction("0.015")}}
+    ledger = mo.open("ledger.db", actor="ann")
+    for day in range(1, 32):
+        period = f"2026-10-{day:02}"
+        write("day", SCALAR, release=f"day-{day}", periods=period,
+              bounds={"user-day": 10}, loss=loss)  # fmt: skip
+        if day < 31:
+            described = load_query("day.yaml", ledger.policy()).described
+            assert ledger.submit(described).allowed, day
+    decision = document("query", "plan", "day.yaml")["decision"]
+    losses = {one["rule"]: one for one in decision["losses"]}
+    assert losses["month"]["together"] == pytest.approx(0.465, rel=1e-5)
+    assert losses["day"]["together"] == pytest.approx(0.015, rel=1e-5)
+
+
+def test_a_plan_says_what_it_costs_how_far_it_strays_and_why() -> None:
+    text = run("query", "plan", "views.yaml")
+    assert "ALLOW views" in text
+    assert "RHO / user-month" in text
+    assert "groups of the answer: 62" in text
+    assert "views: ± 113 with 95 % confidence" in text
+    assert "rho = 700 / (2 · 57.735²) = 0.105" in text
+    assert status("views") == "unknown"
+
+
+def test_a_plan_that_is_denied_leaves_with_3() -> None:
+    write("views", loss={"user-day": {"rho": Fraction("0.06")}})
+    run("query", "plan", "views.yaml", code=Exit.DENIED)
+    assert document("query", "plan", "views.yaml", code=Exit.DENIED)["allowed"] is False
+
+
+def test_a_plan_shows_how_keys_are_told() -> None:
+    write("views", asked.BY_TOPIC, discover={"delta": Fraction("1e-7")})
+    text = run("query", "plan", "views.yaml", code=Exit.DENIED)
+    assert "groups of the answer: found by noise" in text
+    assert "told from" in text
+
+
+def test_what_is_lowered_is_the_release_that_runs() -> None:
+    Path("lowered.json").write_text(run("query", "lower", "views.yaml"))
+    checked = document("release", "check", "lowered.json")
+    assert checked["decision"] == "allow"
+    run("init", "--ledger", "other.db", "--policy", "policy.yaml")
+    run("release", "submit", "lowered.json", "--ledger", "other.db")
+    document("query", "run", "views.yaml", "--data", "views=views.parquet")
+    ours, theirs = (
+        document("release", "show", "views", "--ledger", name)
+        for name in ("ledger.db", "other.db")
+    )
+    assert ours["content"] == theirs["content"]
+    assert ours["status"] == "posted"
+    assert theirs["status"] == "reserved"
+
+
+# --- run ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", ["views.parquet", "views.csv"])
+def test_a_query_is_answered_into_a_file(data: str) -> None:
+    found = RUNNER.invoke(
+        app, ["query", "run", "views.yaml", "--data", f"views={data}", "-o", "out.csv"]
+    )
+    assert found.exit_code == Exit.OK, found.output
+    assert found.stdout == "views: posted; 62 rows in out.csv\n"
+    assert found.stderr == "views: started; its loss is spent\n"
+    with Path("out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["day", "page", "views", "views.low", "views.high"]
+    assert [one["page"] for one in rows[:2]] == ["help", "main"]
+    assert all(int(one["views.low"]) < int(one["views.high"]) for one in rows)
+    assert status("views") == "posted"
+    assert sorted(one.name for one in Path().glob(".out*")) == []
+
+
+def test_a_query_is_answered_as_json() -> None:
+    found = document(
+        "query", "run", "views.yaml", "--data", "views=views.csv", "-o", "out.json"
+    )
+    assert found["status"] == "posted"
+    assert json.loads(Path("out.json").read_text()) == found["answers"]
+    assert len(found["answers"]["rows"]) == 62
+    assert found["answers"]["confidence"] == "0.95"
+
+
+def test_an_answer_is_printed_with_all_its_rows() -> None:
+    write("views", periods={"from": "2026-10", "to": "2026-11"})
+    found = run("query", "run", "views.yaml", "--data", "views=views.parquet")
+    assert sum(line.startswith("2026-1") for line in found.splitlines()) == 122
+    assert "note: " in found
+
+
+def test_averages_without_rows_are_no_numbers() -> None:
+    sql = "SELECT page, AVG(amount) AS mean FROM views GROUP BY page"
+    write("views", sql, periods="2026-09", confidence=1 - Fraction(1, 10**12))
+    run("query", "run", "views.yaml", "--data", "views=views.parquet", "-o", "out.csv")
+    with Path("out.csv").open(newline="") as file:
+        assert [one["mean"] for one in csv.DictReader(file)] == ["", ""]
+
+
+def test_a_query_is_run_once() -> None:
+    run("query", "run", "views.yaml", "--data", "views=views.parquet")
+    again = error("query", "run", "views.yaml", "--data", "views=views.parquet")
+    assert again["code"] == Code.RELEASE_STATE.value
+    write("views", bounds={"user-day": 9})
+    other = error("query", "run", "views.yaml", "--data", "views=views.parquet")
+    assert other["code"] != again["code"]
+
+
+# --- refused before anything is spent -------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "word"),
+    [
+        (["--engine", "duck", "--data", "views=views.csv"], Exit.USAGE, "duckdb"),
+        (["--data", "views"], Exit.USAGE, "TABLE=PLACE"),
+        (["--data", "views=a.csv", "--data", "views=b.csv"], Exit.USAGE, "twice"),
+        (["--data", "views=gone.parquet"], Exit.INVALID, "no such"),
+        (["--data", "other=views.csv"], Exit.USAGE, "reads no table `other`"),
+        (
+            ["--data", "views=views.csv", "--data", "other=views.csv"],
+            Exit.USAGE,
+            "reads no table `other`",
+        ),
+        (["--data", "views=views.csv", "-o", "there.csv"], Exit.USAGE, "already"),
+        (["--data", "views=views.csv", "-o", "out.txt"], Exit.USAGE, "form"),
+        (["--data", "views=views.csv", "-o", "no/out.csv"], Exit.USAGE, "no such"),
+        (["--data", "views=lacking.csv"], Exit.INVALID, "amount"),
+        (["--data", "views=typed.parquet"], Exit.INVALID, "another type"),
+    ],
+)
+def test_what_can_be_refused_spends_nothing(
+    more: list[str], code: int, word: str
+) -> None:
+    Path("there.csv").write_text("kept")
+    pa.csv.write_csv(views().drop_columns(["amount"]), "lacking.csv")
+    typed = views().drop_columns(["amount"])
+    pq.write_table(typed.append_column("amount", typed["read_at"]), "typed.parquet")
+    text = run("query", "run", "views.yaml", *more, code=code)
+    assert word in text
+    assert CANARY not in text
+    assert status("views") == "unknown"
+    assert Path("there.csv").read_text() == "kept"
+    assert not list(Path().glob(".*csv*"))
+
+
+@pytest.mark.parametrize("name", ["duckdb", "spark"])
+def test_an_engine_that_is_not_installed_is_named(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "find_spec", lambda _: None)
+    command = ["query", "run", "views.yaml", "--data", "views=views.csv"]
+    text = run(*command, "--engine", name, code=Exit.USAGE)
+    assert f"`{name}` is not installed" in text
+    assert "pip install 'modicum[" in text
+    assert status("views") == "unknown"
+
+
+def test_a_denied_query_reads_nothing_and_writes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(DuckdbEngine, "run", None)
+    write("views", loss={"user-day": {"rho": Fraction("0.06")}})
+    command = ["query", "run", "views.yaml", "--data", "views=views.csv"]
+    text = run(*command, "-o", "out.csv", code=Exit.DENIED)
+    assert "DENY views" in text
+    assert document(*command, code=Exit.DENIED)["decision"] == "deny"
+    assert not Path("out.csv").exists()
+    assert not list(Path().glob(".out*"))
+
+
+# --- what fails after the start -------------------------------------------------------
+
+
+def test_an_engine_that_fails_has_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        message = f"row {CANARY}"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(DuckdbEngine, "_select", broken)
+    command = ["query", "run", "views.yaml", "--data", "views=views.csv"]
+    text = run(*command, "-o", "out.csv", code=Exit.INTERNAL)
+    assert "views: started; its loss is spent" in text
+    assert Code.ENGINE_FAILED.value in text
+    assert CANARY not in text
+    assert status("views") == "started"
+    assert not list(Path().glob("*out.csv*"))
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_an_answer_that_cannot_be_written_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch, *, as_json: bool
+) -> None:
+    def taken(*_: object) -> None:
+        raise FileExistsError(17, "File exists")
+
+    monkeypatch.setattr(os, "link", taken)
+    command = ["query", "run", "views.yaml", "--data", "views=views.csv"]
+    command += ["-o", "out.csv", *(["--json"] if as_json else [])]
+    found = RUNNER.invoke(app, command)
+    assert found.exit_code == Exit.INTERNAL, found.output
+    (kept,) = Path().glob(".out.csv.*")
+    assert len(kept.read_text().splitlines()) == 63
+    assert kept.name in found.output
+    assert status("views") == "started"
+    if as_json:
+        told = json.loads(found.stdout)
+        assert len(told["answers"]["rows"]) == 62
+        assert told["status"] == "started"
+        assert told["error"]["code"]
+    else:
+        assert found.stdout.count("2026-10-") == 62
+        assert "modicum release post views" in found.stderr
+    run("release", "post", "views")
+
+
+def test_a_full_disk_loses_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("modicum.shell.answer_files.os.fsync", full)
+    command = ["query", "run", "views.yaml", "--data", "views=views.csv"]
+    found = RUNNER.invoke(app, [*command, "-o", "out.csv"])
+    assert found.exit_code == Exit.INTERNAL, found.output
+    assert "no space left" in found.stderr
+    assert found.stdout.count("2026-10-") == 62
+    assert not list(Path().glob("*out.csv*"))
+    assert status("views") == "started"
+
+
+def test_a_disk_without_links_is_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", none)
+    command = ["query", "run", "views.yaml", "--data", "views=views.csv"]
+    run(*command, "-o", "out.csv")
+    assert len(Path("out.csv").read_text().splitlines()) == 63
+    assert not list(Path().glob(".out*"))
+
+
+def test_an_answer_that_cannot_be_posted_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: object) -> None:
+        raise UnavailableError(Problem(Code.ENGINE_FAILED, "the ledger is gone"))
+
+    monkeypatch.setattr(Workspace, "post", broken)
+    command = ["query", "run", "views.yaml", "--data", "views=views.csv"]
+    found = RUNNER.invoke(app, [*command, "-o", "out.csv"])
+    assert found.exit_code == Exit.INTERNAL
+    assert "the answer is in out.csv" in found.stdout
+    assert "the ledger is gone" in found.stderr
+    assert len(Path("out.csv").read_text().splitlines()) == 63
+    assert status("views") == "started"
+
+
+# --- what is told to nobody -----------------------------------------------------------
+
+
+@pytest.mark.spec("QRY-14")
+def test_no_literal_value_or_number_of_rows_is_told(folder: Path) -> None:
+    """In a process of its own: all that it writes is looked through."""
+    sql = (
+        "SELECT page, COUNT(*) AS n FROM views"
+        f" WHERE amount < {LITERAL} AND topic <> '{CANARY} 0' GROUP BY page"
+    )
+    write("views", sql)
+    number = 4_871
+    pq.write_table(views(number), "views.parquet")
+    text = views(number).set_column(
+        5, "amount", pa.array([f"{CANARY} {one}" for one in range(number)])
+    )
+    pa.csv.write_csv(text, "views.csv")  # No amount can be read.
+    for name, data in (("views", "views.parquet"), ("other", "views.csv")):
+        write(name, sql, loss={"user-day": {"rho": Fraction("0.01")}})
+        found = subprocess.run(
+            [sys.executable, "-m", "modicum", "query", "run", f"{name}.yaml",
+             "--data", f"views={data}", "-o", f"{name}.json"],
+            capture_output=True, text=True, check=False, cwd=folder,
+        )  # fmt: skip
+        assert found.returncode == Exit.OK, found.stderr
+        for words in (found.stdout, found.stderr):
+            assert CANARY not in words
+            assert LITERAL not in words
+            assert str(number) not in words
+    for file in folder.iterdir():
+        if file.name.startswith("ledger.db"):
+            content = file.read_bytes()
+            for word in (CANARY, LITERAL, "SELECT", "WHERE"):
+                assert word.encode() not in content, (file, word)

@@ -1,0 +1,223 @@
+"""DuckDB reads what it is told to, and nothing else."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from samples import watched
+
+from modicum.core.errors import Code, ModicumError
+from modicum.query.exact.reading import as_declared
+from modicum.query.exact.statements import Secrets
+from modicum.query.tables import Column, Table
+from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
+from modicum.shell.engines.sources import CsvFile, source_of
+
+SECRETS = Secrets("ab" * 32, "cd" * 32)
+COUNTED = {("canary-of-a-row",): watched.NUMBER}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM '{folder}/other.parquet'",
+        "SELECT * FROM read_csv('{folder}/*.csv')",
+        "COPY (SELECT 1) TO '{folder}/out.csv'",
+        "ATTACH '{folder}/new.duckdb' AS other",
+        "INSERT INTO file_1.views SELECT * FROM file_1.views",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SELECT * FROM 'https://127.0.0.1:1/x.parquet'",
+        "SET enable_external_access = true",
+        "SET allowed_paths = ['/']",
+        "SET threads = 1",
+        "SELECT * FROM rows",
+        "EXPORT DATABASE '{folder}/all'",
+        "SELECT * FROM glob('{folder}/*')",
+    ],
+)
+def test_nothing_else_can_be_read_or_written(statement: str, tmp_path: Path) -> None:
+    rows = watched.rows()
+    for name in ("views", "other"):
+        pq.write_table(rows, tmp_path / f"{name}.parquet")
+    file = tmp_path / "views.duckdb"
+    with duckdb.connect(file) as connection:
+        connection.execute("CREATE TABLE views AS SELECT * FROM rows")
+    sources = {"views": str(tmp_path / "views.parquet"), "more": f"{file}::views"}
+    before = sorted(tmp_path.iterdir())
+    with DuckdbEngine(sources) as engine:
+        with pytest.raises(duckdb.Error):
+            engine._connection.execute(statement.format(folder=tmp_path)).fetchall()
+        assert engine.run(watched.plan(), SECRETS)["n"] == COUNTED
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", ["views", 'o\'dd "one"'])
+def test_duckdb_files(name: str, tmp_path: Path) -> None:
+    rows = watched.rows()
+    file = tmp_path / "it's.duckdb"
+    quoted = name.replace('"', '""')
+    with duckdb.connect(file) as connection:
+        connection.execute(f'CREATE TABLE "{quoted}" AS SELECT * FROM rows')
+    assert len(rows) == watched.NUMBER
+    with DuckdbEngine({"views": f"{file}::{name}"}) as engine:
+        assert engine.run(watched.plan(), SECRETS)["n"] == COUNTED
+
+
+def test_parquet_files_of_a_folder_and_of_a_pattern(tmp_path: Path) -> None:
+    rows = watched.rows()
+    (tmp_path / "day=1").mkdir()
+    pq.write_table(rows.slice(0, 100), tmp_path / "day=1" / "a'b.parquet")
+    pq.write_table(rows.slice(100), tmp_path / "c.parquet")
+    listed = [tmp_path / "c.parquet", tmp_path / "day=1"]
+    for source in (str(tmp_path), str(tmp_path / "**" / "*.parquet"), listed):
+        with DuckdbEngine({"views": source}) as engine:
+            assert engine.run(watched.plan(), SECRETS)["n"] == COUNTED
+
+
+def test_readers_of_arrow_are_read_once(tmp_path: Path) -> None:
+    rows = watched.rows()
+    for source in (rows.to_reader(), rows.to_batches()[0], rows):
+        with DuckdbEngine({"views": source}) as engine:
+            for _ in range(2):
+                assert engine.run(watched.plan(), SECRETS)["n"] == COUNTED
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "no.parquet",
+        "no.csv",
+        "no.duckdb::views",
+        "no/*.parquet",
+        7,
+        "{folder}",
+        "{odd}",
+    ],
+)
+def test_what_is_not_there(source: object, tmp_path: Path) -> None:
+    odd = tmp_path / "odd[1].csv"
+    odd.write_text("a\n1\n")
+    if isinstance(source, str):
+        source = source.format(folder=tmp_path, odd=odd)
+    with pytest.raises(ModicumError) as caught:
+        DuckdbEngine({"views": source})
+    assert caught.value.code == Code.DATA_NOT_AS_DECLARED
+
+
+def test_a_table_without_a_source() -> None:
+    with DuckdbEngine({}) as engine, pytest.raises(ModicumError) as caught:
+        engine.check(watched.plan())
+    assert caught.value.code == Code.DATA_NOT_AS_DECLARED
+
+
+def test_what_is_put_aside_is_removed() -> None:
+    engine = DuckdbEngine({"views": watched.rows()})
+    folder = engine._own
+    assert folder is not None
+    assert folder.stat().st_mode & 0o077 == 0
+    engine.close()
+    assert not folder.exists()
+
+
+def test_running_out_of_memory_is_a_failure() -> None:
+    rows = pa.concat_tables([watched.rows()] * 100)
+    options = DuckdbOptions(memory="1MB")
+    with (
+        pytest.raises(ModicumError) as caught,
+        DuckdbEngine({"views": rows}, options) as e,
+    ):
+        e.run(watched.plan(), SECRETS)
+    assert caught.value.code == Code.ENGINE_FAILED
+
+
+def test_interrupting() -> None:
+    rows = pa.concat_tables([watched.rows()] * 400)
+    failures: list[ModicumError] = []
+    with DuckdbEngine({"views": rows}) as engine:
+
+        def run() -> None:
+            try:
+                engine.run(watched.plan(), SECRETS)
+            except ModicumError as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        while thread.is_alive():
+            engine.interrupt()
+            thread.join(0.01)
+    assert [error.code for error in failures] == [Code.ENGINE_FAILED]
+
+
+@pytest.mark.spec("QRY-4")
+def test_texts_of_a_duckdb_file_are_compared_byte_by_byte(tmp_path: Path) -> None:
+    file = tmp_path / "views.duckdb"
+    with duckdb.connect(file) as connection:
+        connection.execute(
+            "CREATE TABLE names (name VARCHAR COLLATE NOCASE);"
+            "INSERT INTO names VALUES ('a'), ('A'), ('\xe4')"
+        )
+    with DuckdbEngine({"names": f"{file}::names"}) as engine:
+        relation = engine._relations["names"]
+        for statement, wanted in (
+            (f"SELECT count(*) FROM (SELECT name FROM {relation} GROUP BY name)", 3),
+            (f"SELECT count(*) FROM {relation} WHERE name = 'a'", 1),
+            (f"SELECT count(*) FROM {relation} a JOIN {relation} b USING (name)", 3),
+            (
+                "SELECT max(n) FROM (SELECT row_number() OVER (PARTITION BY"
+                f" CAST(name AS VARCHAR)) AS n FROM {relation})",
+                1,
+            ),
+        ):
+            found = engine._connection.execute(statement).fetchall()
+            assert found == [(wanted,)], statement
+
+
+def test_a_view_of_a_duckdb_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "views.duckdb"
+    with duckdb.connect(file) as connection:
+        connection.execute("CREATE VIEW drawn AS SELECT random() AS x")
+    with pytest.raises(ModicumError) as caught:
+        DuckdbEngine({"drawn": f"{file}::drawn"})
+    assert caught.value.problems[0].code is Code.DATA_NOT_AS_DECLARED
+
+
+def test_rows_of_a_csv_file_are_not_looked_at_before_it_is_read(tmp_path: Path) -> None:
+    for number, rest in enumerate((b"1,\xff\xfe\n", b'"', b"")):
+        path = tmp_path / f"{number}.csv"
+        path.write_bytes(b"view_id,page\n" + rest)
+        source = source_of(str(path), "views")
+        assert isinstance(source, CsvFile)
+        assert source.columns == ("view_id", "page")
+
+
+@pytest.mark.parametrize(
+    ("written", "day"),
+    [
+        ("2026-11-01T06:39:00Z", "2026-11-01"),
+        ("2026-11-02T06:39", "2026-11-02"),
+        ("2026-11-03 23:59:59.999999Z", "2026-11-03"),
+        ("2026-11-04 00:00Z", "2026-11-04"),
+        ("2026-11-05T00:00:00", "2026-11-05"),
+        ("2026-11-06T24:00", None),
+        ("2026-11-31T00:00Z", None),
+        ("2026-11-07T01:02:03+02:00", None),
+        ("Z", None),
+    ],
+)
+def test_times_as_they_are_written_in_csv_files(written: str, day: str | None) -> None:
+    column = Column("at", "timestamp")
+    table = Table("views", {"at": column}, ("at",))
+    read = as_declared(table, ["at"], {"at": "written"}, "rows")
+    with duckdb.connect() as connection:
+        connection.execute('CREATE TABLE rows ("at" VARCHAR)')
+        connection.execute("INSERT INTO rows VALUES (?)", [written])
+        found = connection.execute(read.sql(dialect="duckdb")).fetchall()
+    assert [None if at is None else f"{at:%Y-%m-%d}" for (at,) in found] == [day]
