@@ -80,11 +80,12 @@ CASES = [
 @pytest.mark.parametrize(("noise", "apart"), CASES)
 def test_a_sampler_gives_away_no_more_than_is_priced(noise: str, apart: Apart) -> None:
     scale = SCALES[noise]
-    draws = examples(DRAWS if len(apart) == 1 else DRAWS // 4)
+    draws = examples(DRAWS)
     cost = said(noise, apart, scale)
     found = loss_found(opendp(noise, scale), cost, draws, LUCK / len(CASES) / 2)
     assert found <= cost.loss
-    # And the audit sees nearly all that is there.
+    # And the audit sees most of what is there: with so many draws about 0.85 of ρ and
+    # 0.9 of ε, with a standard deviation of 0.014.
     assert found >= cost.loss * Fraction(3, 5)
 
 
