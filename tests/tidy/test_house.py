@@ -185,6 +185,8 @@ HEAVY = {
     "sqlalchemy",
     "torch",
     "opendp",
+    "sqlglot",
+    "pyarrow",
 }
 
 

@@ -12,9 +12,7 @@ import pytest
 from samples import watched
 
 from modicum.core.errors import Code, ModicumError
-from modicum.query.exact.reading import as_declared
 from modicum.query.exact.statements import Secrets
-from modicum.query.tables import Column, Table
 from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 from modicum.shell.engines.sources import CsvFile, source_of
 
@@ -196,28 +194,3 @@ def test_rows_of_a_csv_file_are_not_looked_at_before_it_is_read(tmp_path: Path) 
         source = source_of(str(path), "views")
         assert isinstance(source, CsvFile)
         assert source.columns == ("view_id", "page")
-
-
-@pytest.mark.parametrize(
-    ("written", "day"),
-    [
-        ("2026-11-01T06:39:00Z", "2026-11-01"),
-        ("2026-11-02T06:39", "2026-11-02"),
-        ("2026-11-03 23:59:59.999999Z", "2026-11-03"),
-        ("2026-11-04 00:00Z", "2026-11-04"),
-        ("2026-11-05T00:00:00", "2026-11-05"),
-        ("2026-11-06T24:00", None),
-        ("2026-11-31T00:00Z", None),
-        ("2026-11-07T01:02:03+02:00", None),
-        ("Z", None),
-    ],
-)
-def test_times_as_they_are_written_in_csv_files(written: str, day: str | None) -> None:
-    column = Column("at", "timestamp")
-    table = Table("views", {"at": column}, ("at",))
-    read = as_declared(table, ["at"], {"at": "written"}, "rows")
-    with duckdb.connect() as connection:
-        connection.execute('CREATE TABLE rows ("at" VARCHAR)')
-        connection.execute("INSERT INTO rows VALUES (?)", [written])
-        found = connection.execute(read.sql(dialect="duckdb")).fetchall()
-    assert [None if at is None else f"{at:%Y-%m-%d}" for (at,) in found] == [day]
