@@ -18,11 +18,13 @@ Read = Callable[[ColumnType, list[str]], list[Any]]
 #: What a text is read as, by declared type; None for what is not written as it says.
 VALUES: dict[ColumnType, dict[str, object]] = {
     "timestamp": {
-        "2026-11-01T06:39:00Z": datetime(2026, 11, 1, 6, 39),
-        "2026-11-02T06:39": datetime(2026, 11, 2, 6, 39),
-        "2026-11-03 23:59:59.999999Z": datetime(2026, 11, 3, 23, 59, 59, 999999),
-        "2026-11-04 00:00Z": datetime(2026, 11, 4),
-        "2026-11-05T00:00:00.5": datetime(2026, 11, 5, 0, 0, 0, 500000),
+        "2026-11-01T06:39:00Z": datetime.fromisoformat("2026-11-01T06:39:00"),
+        "2026-11-02T06:39": datetime.fromisoformat("2026-11-02T06:39:00"),
+        "2026-11-03 23:59:59.999999Z": datetime.fromisoformat(
+            "2026-11-03T23:59:59.999999"
+        ),
+        "2026-11-04 00:00Z": datetime.fromisoformat("2026-11-04T00:00:00"),
+        "2026-11-05T00:00:00.5": datetime.fromisoformat("2026-11-05T00:00:00.500000"),
         "2026-11-06T24:00": None,
         "2026-11-31T00:00Z": None,
         "2026-02-29T00:00": None,
