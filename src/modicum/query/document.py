@@ -157,7 +157,8 @@ def _read_asked(
         return value
 
     written = needed("sql", lambda node: _query(node, tables))
-    caps = needed("bounds", lambda node: _caps(node, vocabulary))
+    uncapped: tuple[Cap, ...] = ()
+    caps = optional("bounds", lambda node: _caps(node, vocabulary), uncapped)
     noise = needed("noise", _noise)
     loss = needed("loss", lambda node: _loss(node, vocabulary))
     unweighted: dict[str, Fraction] = {}
@@ -170,7 +171,6 @@ def _read_asked(
         fields.finish()
     found.raise_any()
     assert written is not None  # Else its mistake was raised; so for the others.
-    assert caps is not None
     assert noise is not None
     assert loss is not None
     sql, query = written

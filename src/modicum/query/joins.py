@@ -13,6 +13,7 @@ from modicum.core.errors import Code
 from modicum.query.asking import Asked
 from modicum.query.attributes import references
 from modicum.query.bounding import Moves
+from modicum.query.caps import main_table
 from modicum.query.mistakes import refused
 from modicum.query.tables import Table
 from modicum.release.units import Unit, all_steps
@@ -25,10 +26,8 @@ def joined_tables(asked: Asked) -> tuple[Table, ...]:
     Args:
         asked: The query.
     """
-    query = asked.query
-    tables = [asked.tables.by_name[name] for name in query.tables]
-    many = [one for one in tables if one.one_per != query.joined_on]
-    main = (many or tables)[0]
+    main = main_table(asked.query, asked.tables)
+    tables = (asked.tables.by_name[name] for name in asked.query.tables)
     return tuple(one for one in tables if one is not main)
 
 

@@ -10,6 +10,7 @@ from modicum.query.aggregates import free_name, statistics_of
 from modicum.query.asking import Asked, Noise
 from modicum.query.attributes import attributes_read
 from modicum.query.bounding import UNBOUNDED, Moves, in_order, moves
+from modicum.query.caps import caps_of
 from modicum.query.demands import must_be_bounded, must_be_few, must_have_keys
 from modicum.query.groups import grain_of, number_of_groups, shape_of
 from modicum.query.joins import refuse_other_steps, refuse_unproven_joins
@@ -107,7 +108,7 @@ def lower(asked: Asked, vocabulary: Vocabulary) -> Lowered:
             neither public nor to be discovered.
     """
     units = vocabulary.unit_facts
-    caps = in_order(asked.caps, units)
+    caps = in_order(caps_of(asked, units), units)
     read = attributes_read(asked, vocabulary)
     refuse_unproven_joins(asked, vocabulary)
     found = _all_moves(asked, caps, read, vocabulary)

@@ -82,7 +82,7 @@ def test_all_that_a_file_may_say_is_read() -> None:
     ("more", "code", "word"),
     [
         ({"sql": None}, Code.MISSING_KEY, "sql"),
-        ({"bounds": None}, Code.MISSING_KEY, "bounds"),
+        ({"bounds": None}, Code.NOT_BOUNDED, "add one of"),
         ({"noise": None}, Code.MISSING_KEY, "noise"),
         ({"loss": None}, Code.MISSING_KEY, "loss"),
         ({"extra": 1}, Code.UNKNOWN_KEY, "extra"),
