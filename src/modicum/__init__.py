@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from modicum.shell.adapters.dp_events import from_dp_event
     from modicum.shell.files import load_policy, load_release
     from modicum.shell.joining import reservation
-    from modicum.shell.query_files import load_query
+    from modicum.shell.query_files import load_query, sql_query
     from modicum.shell.serving.decider import Decider, Limits
     from modicum.shell.serving.opening import open_decider
     from modicum.shell.wiring import open_workspace as open  # noqa: A004
@@ -53,6 +53,7 @@ _PUBLIC = {
     "load_policy": ("modicum.shell.files", "load_policy"),
     "load_release": ("modicum.shell.files", "load_release"),
     "load_query": ("modicum.shell.query_files", "load_query"),
+    "sql_query": ("modicum.shell.query_files", "sql_query"),
     "requests": ("modicum.shell.request_files", ""),
     "from_dp_event": ("modicum.shell.adapters.dp_events", "from_dp_event"),
     "reservation": ("modicum.shell.joining", "reservation"),
@@ -120,6 +121,7 @@ __all__ = [
     "randomized_response",
     "requests",
     "reservation",
+    "sql_query",
     "zcdp",
 ]
 

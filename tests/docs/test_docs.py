@@ -535,7 +535,7 @@ DOCUMENTS = {
     "Planners that were compared": (
         "plan compare --workload w1 --rounds 2 --solvers fcfs,dpk --seeds 2",
     ),
-    "The plan of a query": ("query plan query.yaml",),
+    "The plan of a query": ("query plan query.yaml", "query plan discovered.yaml"),
     "Answers to a query": (
         "query run query.yaml --data visits=visits.csv 2>/dev/null",
     ),
@@ -641,6 +641,11 @@ def busy_folder(folder: Folder) -> Folder:
     (folder.place / "sampled.yaml").write_text(SAMPLED)
     (folder.place / "tables.yaml").write_text(TABLES)
     (folder.place / "query.yaml").write_text(QUERY)
+    hidden = re.sub(r", values: \[[^]]*\]", "", TABLES)
+    (folder.place / "hidden.yaml").write_text(hidden)
+    found = QUERY.replace("tables.yaml", "hidden.yaml")
+    found += "  discover: {delta: 1e-9}\n"
+    (folder.place / "discovered.yaml").write_text(found)
     (folder.place / "visits.csv").write_text("visit_id,patient_id,clinic\n1,p,north\n")
     folder.run("modicum init --policy policy.yaml --ledger sampled.db")
     folder.run("modicum release submit sampled.yaml --ledger sampled.db")

@@ -171,6 +171,65 @@ def test_a_plan_shows_how_keys_are_told() -> None:
     assert "told from" in text
 
 
+def test_a_plan_as_json_tells_how_keys_are_told() -> None:
+    write("views", asked.BY_TOPIC, discover={"delta": Fraction("1e-7")})
+    found = document("query", "plan", "views.yaml", code=Exit.DENIED)
+    keys = found["keys"]
+    assert keys["name"] == "keys"
+    assert f"told from {keys['threshold']} on" in "".join(found["derivation"])
+    assert float(keys["losses"]["user-day"]["delta"]) <= 1e-7
+    write("views")
+    assert document("query", "plan", "views.yaml")["keys"] is None
+
+
+def test_a_plan_of_a_sample_says_what_its_losses_are() -> None:
+    sampled = {"sampling": {"unit": "user", "rate": Fraction("0.5")}}
+    write("views", heading=sampled)
+    (words,) = document("query", "plan", "views.yaml")["notes"]
+    assert "without the sample" in words
+    assert words in run("query", "plan", "views.yaml")
+    write("views")
+    assert document("query", "plan", "views.yaml")["notes"] == []
+    assert words not in run("query", "plan", "views.yaml")
+
+
+def test_a_plan_remarks_on_values_that_are_not_declared() -> None:
+    write("views", f"{SCALAR.replace('GROUP', f'WHERE page = {LITERAL!r} GROUP')}")
+    text = run("query", "plan", "views.yaml")
+    assert "note: WHERE compares `page` with a value" in text
+    assert LITERAL not in text
+
+
+def test_a_plan_speaks_of_sums_in_one_unit() -> None:
+    """The table is in units of the answer; the derivation names the step."""
+    sql = "SELECT page, SUM(amount) AS total FROM views GROUP BY page"
+    write("views", sql)
+    text = run("query", "plan", "views.yaml")
+    (row,) = (x.split() for x in text.splitlines() if x.startswith("total  "))
+    (why,) = (x for x in text.splitlines() if "total, one user-day" in x)
+    assert "in steps of 0.5" in why
+    steps = float(why.split("(2 · ")[1].split("²")[0])
+    assert float(row[2]) == pytest.approx(steps * 0.5, rel=1e-4)
+
+
+def test_one_row_is_spoken_of_as_one() -> None:
+    write("views", bounds={"user-day": 1, "user-month": 1})
+    text = run("query", "plan", "views.yaml")
+    assert "1 rows" not in text
+    assert "at most 1 row of each user-day, then 1 row of each user-month is" in text
+    assert "one user-day: 1 row comes and 1 goes" in text
+    assert "one user-month: 1 row comes, or goes" in text
+
+
+def test_what_would_pass_is_said_in_words_of_the_query() -> None:
+    write("views", loss={"user-day": {"rho": Fraction("0.06")}})
+    for command in (["plan"], ["run", "--data", "views=views.csv"]):
+        name, *more = command
+        text = run("query", name, "views.yaml", *more, code=Exit.DENIED)
+        assert "what would pass: loss of user-day: rho 0.05 instead of 0.06" in text
+        assert "sigma" not in text
+
+
 def test_what_is_lowered_is_the_release_that_runs() -> None:
     Path("lowered.json").write_text(run("query", "lower", "views.yaml"))
     checked = document("release", "check", "lowered.json")
@@ -236,6 +295,8 @@ def test_a_query_is_run_once() -> None:
     run("query", "run", "views.yaml", "--data", "views=views.parquet")
     again = error("query", "run", "views.yaml", "--data", "views=views.parquet")
     assert again["code"] == Code.RELEASE_STATE.value
+    assert again["message"].startswith("query `views` was answered already")
+    assert "new id" in again["help"]
     write("views", bounds={"user-day": 9})
     other = error("query", "run", "views.yaml", "--data", "views=views.parquet")
     assert other["code"] != again["code"]

@@ -49,12 +49,12 @@ def plan(
     """
     from modicum.cli.opening import open_view
     from modicum.cli.query_text import plan_to_dict, print_plan
-    from modicum.workspace.querying.running import planned
+    from modicum.workspace.querying.queries import plan_of
 
     with reporting(as_json=as_json):
         view = open_view(ledger, policy=policy)
         found = _loaded(query, view)
-        decision = planned(view, found)
+        decision = plan_of(view, found)
         if as_json:
             print_json(plan_to_dict(found, decision))
         else:
@@ -105,24 +105,19 @@ def run(
     from modicum.cli.opening import open_workspace
     from modicum.cli.query_text import Telling
     from modicum.shell.answer_files import writing_to
-    from modicum.shell.engines.noise import OpenDpSampler
-    from modicum.shell.engines.opening import SystemLots, open_engine
 
     with reporting(as_json=as_json):
         workspace = open_workspace(ledger, actor=actor)
         found = _loaded(query, workspace)
         sources = _sources(data or (), found.asked.query.tables)
-        with (
-            writing_to(out) as write,
-            open_engine(engine, sources, master=spark_master) as opened,
-        ):
+        with writing_to(out) as write:
             telling = Telling(found.heading.id, out, write, as_json=as_json)
             try:
                 ran = workspace.queries.run(
                     found,
-                    opened,
-                    OpenDpSampler(),
-                    SystemLots(),
+                    sources,
+                    engine=engine,
+                    spark_master=spark_master,
                     begun=lambda one: note(
                         f"{one.release}: started; its loss is spent"
                     ),

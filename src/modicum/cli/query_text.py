@@ -62,8 +62,8 @@ def print_plan(query: QueryFile, decision: Decision) -> None:
         ]
         table.add_row(selection.name, "laplace", brief(selection.scale), *cells)
     print_table(table)
-    if lowered.asked.sampling is not None:
-        print("\nlosses of mechanisms are without the sample; rules charge with it")
+    for words in _notes(query):
+        print(f"\n{words}")
     groups = "found by noise" if lowered.groups == UNBOUNDED else str(lowered.groups)
     print(f"\ngroups of the answer: {groups}")
     sure = brief(100 * query.confidence)
@@ -99,6 +99,7 @@ def plan_to_dict(query: QueryFile, decision: Decision) -> dict[str, object]:
             }
             for line in lowered.lines
         ],
+        "keys": _keys_to_dict(query),
         "expected": [
             {
                 "aggregate": one.aggregate,
@@ -108,8 +109,31 @@ def plan_to_dict(query: QueryFile, decision: Decision) -> dict[str, object]:
             for one in errors_of(lowered, query.confidence)
         ],
         "derivation": derivation(lowered),
+        "notes": _notes(query),
         "decision": decision.to_dict(deep=True),
     }
+
+
+def _keys_to_dict(query: QueryFile) -> dict[str, object] | None:
+    """Return the mechanism that tells keys; None if they are public."""
+    selection = query.lowered.selection
+    if selection is None:
+        return None
+    return {
+        "name": selection.name,
+        "scale": number_text(selection.scale),
+        "threshold": selection.threshold,
+        "losses": {
+            unit: {"eps": brief(eps), "delta": brief(selection.delta[unit])}
+            for unit, eps in selection.eps.items()
+        },
+    }
+
+
+def _notes(query: QueryFile) -> list[str]:
+    if query.lowered.asked.sampling is None:
+        return []
+    return ["losses of mechanisms are without the sample; rules charge with it"]
 
 
 def print_answers(answers: Answers) -> None:

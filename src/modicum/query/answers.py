@@ -10,11 +10,21 @@ to 0, sums over many groups would come out too large.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
+from modicum.core.errors import printable
 from modicum.core.exact import brief, number_text
+from modicum.query.answer_forms import (
+    arrow_table,
+    float_at,
+    html_table,
+    needed,
+    text_table,
+)
 from modicum.query.averages import Range
 from modicum.query.estimates import Group, Noisy, reader_of
 from modicum.query.lowering import Lowered
@@ -83,6 +93,77 @@ class Answers:
             ],
             "notes": list(self.notes),
         }
+
+    def to_arrow(self) -> Any:
+        """Return an Arrow table: the keys, and value, low and high of each aggregate.
+
+        Values are the nearest floats, and intervals are rounded outward; `rows` has
+        the exact fractions. A number that there is not is NULL.
+
+        Raises:
+            UsageError: If pyarrow is not installed.
+        """
+        keys = [
+            [row.keys[place] for row in self.rows] for place in range(len(self.keys))
+        ]
+        numbers = [
+            column
+            for place in range(len(self.aggregates))
+            for column in _floats([row.estimates[place] for row in self.rows])
+        ]
+        header = [*self.keys]
+        for name in self.aggregates:
+            header += [name, f"{name}.low", f"{name}.high"]
+        return arrow_table(header, keys, numbers)
+
+    def to_pandas(self) -> Any:
+        """Return a DataFrame of pandas, with the columns of `to_arrow`.
+
+        Raises:
+            UsageError: If pyarrow or pandas is not installed.
+        """
+        needed("pandas")
+        return self.to_arrow().to_pandas()
+
+    def __str__(self) -> str:
+        lines = text_table(*self._in_words(), words=len(self.keys))
+        return "\n".join((*lines, *(f"note: {one}" for one in self.notes)))
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._in_words(), notes=self.notes)
+
+    def _in_words(self) -> tuple[list[str], list[list[str]]]:
+        header = [*self.keys]
+        for name in self.aggregates:
+            header += [name, "from … to"]
+        rows = [
+            [*(printable(str(key)) for key in row.keys), *_cells(row.estimates)]
+            for row in self.rows
+        ]
+        return [printable(one) for one in header], rows
+
+
+def _cells(estimates: Sequence[Estimate]) -> list[str]:
+    return [
+        cell
+        for one in estimates
+        for cell in (_short(one.value), f"{_short(one.low)} … {_short(one.high)}")
+    ]
+
+
+def _short(value: Fraction | None) -> str:
+    return "-" if value is None else brief(value)
+
+
+def _floats(
+    estimates: Sequence[Estimate],
+) -> tuple[list[float | None], list[float | None], list[float | None]]:
+    """Return values, lower and upper ends as floats."""
+    return (
+        [float_at(one.value) for one in estimates],
+        [float_at(one.low, towards=-math.inf) for one in estimates],
+        [float_at(one.high, towards=math.inf) for one in estimates],
+    )
 
 
 def _estimate_to_dict(one: Estimate) -> dict[str, str | None]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final, TypeVar
 
 from modicum.core.document import Entries, Node, Scalar, from_python
-from modicum.core.errors import Code
+from modicum.core.errors import Code, InputError
 from modicum.core.reading import (
     Fields,
     Problems,
@@ -26,6 +26,7 @@ from modicum.query.identity import identity_of
 from modicum.query.lowering import Lowered, lower
 from modicum.query.model import Query
 from modicum.query.parsing import parse_query
+from modicum.query.sql_places import SqlPlaces
 from modicum.query.statistics import Cap
 from modicum.query.tables import Tables
 from modicum.release.heading import Heading
@@ -36,6 +37,21 @@ from modicum.release.vocabulary import Vocabulary
 ROWS_MAX: Final = 1_000_000
 #: The confidence of intervals, unless a query says otherwise.
 CONFIDENCE = Fraction(19, 20)
+
+#: What stands in `query`, besides what its tables are.
+QUERY_KEYS: Final = frozenset(
+    (
+        "sql",
+        "bounds",
+        "noise",
+        "loss",
+        "weights",
+        "discover",
+        "bins",
+        "confidence",
+        "salt",
+    )
+)
 
 T = TypeVar("T")
 
@@ -53,6 +69,7 @@ class QueryFile:
         lowered: The query as mechanisms.
         described: The release, as a tree.
         policy: The digest of the policy that all of this was worked out under.
+        file: The query file, as it was read.
     """
 
     heading: Heading
@@ -61,6 +78,7 @@ class QueryFile:
     lowered: Lowered
     described: Node
     policy: str
+    file: Node
 
 
 def tables_named(node: Node) -> Scalar:
@@ -108,7 +126,7 @@ def read_query_file(
     lowered = lower(asked, vocabulary)
     statements(lowered.plan, Secrets("00"))  # What no engine computes is no query.
     described = _described(node, lowered, identity)
-    return QueryFile(heading, asked, confidence, lowered, described, policy)
+    return QueryFile(heading, asked, confidence, lowered, described, policy, node)
 
 
 def _query_of(fields: Fields) -> Node:
@@ -206,7 +224,12 @@ def _must_be_measured(noise: Noise, loss: _Loss) -> None:
 
 def _query(node: Node, tables: Tables) -> tuple[str, Query]:
     written = text(node, "`sql`")
-    return written, parse_query(written, tables, source="sql")
+    assert isinstance(node, Scalar)  # It is a text.
+    places = SqlPlaces(node)
+    try:
+        return written, places.query(parse_query(written, tables, source="sql"))
+    except InputError as error:
+        raise places.error(error) from None
 
 
 def _caps(node: Node, vocabulary: Vocabulary) -> tuple[Cap, ...]:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Final, NamedTuple, cast
 
 from modicum.core.document import Node
-from modicum.core.errors import Code
+from modicum.core.errors import Code, InputError
 from modicum.core.exact import number_text
 from modicum.core.reading import (
     Fields,
@@ -75,8 +75,7 @@ def read_column(
     with found.guard():
         partition = _partition(what, kind, fields, vocabulary)
     with found.guard():
-        step = _step(what, kind, fields)
-        bounds = _bounds(what, kind, step, fields)
+        step, bounds = _numbers(what, kind, fields)
     with found.guard():
         values = read_values(what, kind, partition, fields)
     with found.guard():
@@ -178,6 +177,18 @@ def _partition(
 
 
 # --- numbers --------------------------------------------------------------------------
+
+
+def _numbers(
+    what: str, kind: ColumnType, fields: Fields
+) -> tuple[Fraction, tuple[Fraction, Fraction] | None]:
+    """Return the step and the bounds of a column."""
+    try:
+        step = _step(what, kind, fields)
+    except InputError:
+        fields.take_optional("bounds")  # They cannot be read without a step.
+        raise
+    return step, _bounds(what, kind, step, fields)
 
 
 def _step(what: str, kind: ColumnType, fields: Fields) -> Fraction:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from modicum.core.exact import brief
+from modicum.query.aggregates import column_of
 from modicum.query.bounding import Moves
 from modicum.query.lowering import Line, Lowered
 from modicum.query.sensitivity import Norms, root
@@ -43,8 +44,9 @@ def _loss(noise: str, norms: Norms, scale: Fraction) -> Fraction:
 def _caps(lowered: Lowered) -> Iterator[str]:
     caps = lowered.plan.caps
     if caps:
-        kept = ", then ".join(f"{cap.rows} rows of each {cap.unit}" for cap in caps)
-        yield f"of the rows that are read, at most {kept} are kept"
+        kept = ", then ".join(f"{_rows(cap.rows)} of each {cap.unit}" for cap in caps)
+        verb = "is" if caps[-1].rows == 1 else "are"
+        yield f"of the rows that are read, at most {kept} {verb} kept"
 
 
 def _moves(lowered: Lowered) -> Iterator[str]:
@@ -56,8 +58,19 @@ def _moved(moves: Moves) -> str:
     if not moves.bounded:
         return "nothing bounds how many of the kept rows it changes"
     if not moves.going:
-        return f"{_rows(moves.coming)} come, or as many go"
-    return f"{_rows(moves.coming)} come and {moves.going} go: caps let others move up"
+        one = moves.coming == 1
+        return (
+            "1 row comes, or goes"
+            if one
+            else f"{moves.coming} rows come, or as many go"
+        )
+    come, go = (
+        ("comes" if moves.coming == 1 else "come"),
+        ("goes" if moves.going == 1 else "go"),
+    )
+    return (
+        f"{_rows(moves.coming)} {come} and {moves.going} {go}: caps let others move up"
+    )
 
 
 def _together(lowered: Lowered, unit: str) -> str:
@@ -73,7 +86,7 @@ def _losses(lowered: Lowered) -> Iterator[str]:
     for line in lowered.lines:
         for unit, loss in computed(lowered, line).items():
             norms, scale = line.norms[unit], brief(line.scale)
-            name = f"{line.statistic.name}, one {unit}"
+            name = f"{line.statistic.name}, one {unit}{_in_steps(lowered, line)}"
             if noise == "laplace":
                 yield (
                     f"{name}: moves {norms.l1} in L1, so"
@@ -93,6 +106,18 @@ def _losses(lowered: Lowered) -> Iterator[str]:
                 f" told from {selection.threshold} on:"
                 f" eps {brief(eps)}, delta {brief(selection.delta[unit])}"
             )
+
+
+def _in_steps(lowered: Lowered, line: Line) -> str:
+    """Return what a sum is counted in here, where that is not 1."""
+    statistic = line.statistic
+    if statistic.column is None or statistic.kind not in ("total", "squares"):
+        return ""
+    step = column_of(statistic.column, lowered.asked.tables).step
+    if step == 1:
+        return ""
+    squared = "²" if statistic.kind == "squares" else ""
+    return f", in steps of {brief(step)}{squared}"
 
 
 def _rows(number: int) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from modicum.core.document import from_python
 from modicum.core.yaml_reader import read_document
 from modicum.policy import CompiledPolicy
-from modicum.query.document import QueryFile, read_query_file, tables_named
+from modicum.query.document import QUERY_KEYS, QueryFile, read_query_file, tables_named
 from modicum.query.read_tables import read_tables
 from modicum.query.tables import Tables
 from modicum.release.vocabulary import Vocabulary
@@ -30,6 +32,51 @@ def load_query(path: str | Path, policy: CompiledPolicy | str | Path) -> QueryFi
     node = read_document(read_bytes(path), str(path))
     tables = load_tables(Path(path).parent / tables_named(node).text, vocabulary)
     return read_query_file(node, tables, vocabulary, compiled.policy.digest)
+
+
+def sql_query(
+    release: str,
+    sql: str,
+    *,
+    tables: str | Path | Mapping[str, object] | Tables,
+    policy: CompiledPolicy | str | Path,
+    **fields: object,
+) -> QueryFile:
+    """Return a query, as mechanisms under a policy. Reads no table.
+
+    It is read as a query file with the same keys is, and refused for the same reasons.
+
+    Args:
+        release: The id of the release that it will be.
+        sql: One SELECT.
+        tables: What is declared about its tables: a file, what would stand in one, or
+            what `load_tables` returns.
+        policy: The policy, or its file.
+        fields: `bounds`, `noise`, `loss` and the other keys of `query`; and labels,
+            `periods`, `where` and other keys of a release.
+
+    Raises:
+        InputError: With the mistakes found.
+    """
+    compiled = policy if isinstance(policy, CompiledPolicy) else load_policy(policy)
+    vocabulary = compiled.policy.vocabulary
+    asked = {key: value for key, value in fields.items() if key in QUERY_KEYS}
+    heading = {key: value for key, value in fields.items() if key not in QUERY_KEYS}
+    node = from_python({"release": release, **heading, "query": {"sql": sql, **asked}})
+    declared = _declared(tables, vocabulary)
+    return read_query_file(node, declared, vocabulary, compiled.policy.digest)
+
+
+def _declared(
+    tables: str | Path | Mapping[str, object] | Tables, vocabulary: Vocabulary
+) -> Tables:
+    match tables:
+        case Tables():
+            return tables
+        case str() | Path():
+            return load_tables(tables, vocabulary)
+        case _:
+            return read_tables(from_python(tables), vocabulary)
 
 
 def load_tables(path: str | Path, vocabulary: Vocabulary) -> Tables:

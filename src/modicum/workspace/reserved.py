@@ -89,6 +89,25 @@ class Reserved:
         """By unit, the guarantees that were declared, with exact numbers as text."""
         return dict(_map(self._recorded.description["cost"]))
 
+    @property
+    def sampled(self) -> bool:
+        """Whether it runs on a secret sample."""
+        return self._recorded.description.get("sampling") is not None
+
+    @property
+    def sensitivities(self) -> dict[str, Fraction]:
+        """By unit, how far its answer moves, in the norm that its noise needs."""
+        stated = _map(self._recorded.description["sensitivity"])
+        return {unit: _exact(moved) for unit, moved in stated.items()}
+
+    def parameter(self, name: str) -> Fraction:
+        """Return a number that it was described with, such as `sigma`, exactly.
+
+        Args:
+            name: Which one; its kind has it.
+        """
+        return _exact(_map(self._recorded.description["parameters"])[name])
+
     def cost(self, unit: str) -> Budget | None:
         """Return the guarantee that was declared for a unit, exactly; or None.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, SupportsIndex
 
 from modicum.accounting import Loss
 from modicum.accounting.losses import total_of
@@ -14,11 +14,22 @@ from modicum.core.mistakes import fail, nearest
 from modicum.ledger import RecordedRelease, Standing
 from modicum.ledger.log.events import ReleaseStarted
 from modicum.ledger.state.life import ReleaseStatus, next_status
+from modicum.workspace.querying.ports import Engines
 from modicum.workspace.reserved import Reserved, ReservedLoss, loss_of_unit
+
+if TYPE_CHECKING:
+    from modicum.core.document import Node
+    from modicum.query.answers import Answers
+    from modicum.query.document import QueryFile
+    from modicum.workspace.decision import Decision
 
 
 class Ledger(Protocol):
     """What using a reservation needs of a workspace."""
+
+    def check(self, release: Node) -> Decision:
+        """Return what `submit` would answer now."""
+        ...
 
     def standing(self, release: str) -> Standing:
         """Return where a release stands now."""
@@ -37,8 +48,8 @@ class Ledger(Protocol):
         ...
 
 
-class Adapters(Protocol):
-    """Other libraries, each held to what is reserved; the shell implements them."""
+class Adapters(Engines, Protocol):
+    """Engines and other libraries, held to what is reserved; of the shell."""
 
     def opendp(self, use: Use, mechanism: Reserved) -> Any:
         """Return what runs OpenDP as one mechanism of a reservation."""
@@ -166,6 +177,57 @@ class Use:
             UsageError: If Opacus is not installed.
         """
         return self._libraries.opacus(self, self.mechanism(mechanism))
+
+    # --- what modicum runs itself ---
+
+    def query(
+        self,
+        query: QueryFile,
+        data: object,
+        *,
+        engine: str = "duckdb",
+        spark_master: str = "local[*]",
+    ) -> Answers:
+        """Return the answers to the query that the reservation was made for.
+
+        Args:
+            query: The query; its release is the one that is reserved.
+            data: Where its rows are, as `ws.queries.run` takes it.
+            engine: `duckdb` or `spark`.
+            spark_master: The cluster that Spark runs on.
+
+        Raises:
+            ConflictError: If another release is reserved, it ran already, or rows may
+                not be read now.
+            InputError: If the form of the data is not as declared.
+            StaleError: If it was read under another policy than the ledger decides by.
+            UsageError: If there is no such engine, or a table has no data.
+            ModicumError: If the engine fails.
+        """
+        from modicum.workspace.querying.under_use import answers_under
+
+        self.must_run()
+        where = (data, engine, spark_master)
+        return answers_under(self, self._ledger, self._libraries, query, where)
+
+    def noise(self, mechanism: str, values: Iterable[SupportsIndex]) -> list[int]:
+        """Return whole numbers with the noise that is reserved for them.
+
+        Args:
+            mechanism: The name of a `discrete-gaussian` or `discrete-laplace`.
+            values: The numbers, all that the mechanism tells. Together they must not
+                move by more than its sensitivity: nobody can check that here.
+
+        Raises:
+            InputError: If the release has no such mechanism, it is of another kind,
+                or something is no whole number.
+            ConflictError: If it ran already, or rows may not be read now.
+            UnavailableError: If OpenDP fails.
+        """
+        from modicum.workspace.adding_noise import with_noise
+
+        sampler = self._libraries.sampler()
+        return with_noise(self, self.mechanism(mechanism), sampler, values)
 
     @property
     def _libraries(self) -> Adapters:

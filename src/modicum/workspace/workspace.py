@@ -29,7 +29,7 @@ from modicum.workspace.steps import giving_up, step
 from modicum.workspace.using import Adapters, Use
 
 if TYPE_CHECKING:
-    from modicum.workspace.querying.running import Queries
+    from modicum.workspace.querying.queries import Queries
 
 T = TypeVar("T")
 
@@ -239,9 +239,9 @@ class Workspace(LedgerView):
     @property
     def queries(self) -> Queries:
         """What people do who ask private queries: price them, and run them."""
-        from modicum.workspace.querying.running import Queries
+        from modicum.workspace.querying.queries import Queries
 
-        return Queries(self)
+        return Queries(self, self.adapters)
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
         """Do some work in the turn of a ledger that exists; it is durable on return.

@@ -23,13 +23,14 @@ from modicum.core.errors import (
     StaleError,
     UnavailableError,
 )
+from modicum.policy import CompiledPolicy
 from modicum.query.answers import Answers
 from modicum.query.document import QueryFile
 from modicum.query.exact.statements import Secrets
 from modicum.query.statistics import Exact, ExactPlan
 from modicum.workspace import Workspace
 from modicum.workspace.decision import Decision
-from modicum.workspace.querying.running import Queries, Ran
+from modicum.workspace.querying.queries import Queries, Ran
 
 CANARY = "canary-5309"
 
@@ -111,6 +112,9 @@ class Ledger:
         self.world.note("price")
         return self.world.ledger.check(release)
 
+    def policy(self) -> CompiledPolicy:
+        return self.world.ledger.policy()
+
     def void(self, release: str, *, reason: str) -> Any:
         self.world.note("void", reason)
         return self.world.ledger.void(release, reason=reason)
@@ -136,7 +140,7 @@ def world(tmp_path: Path) -> World:
 
 def run(world: World, query: QueryFile, **more: Any) -> Ran:
     queries = Queries(Ledger(world))
-    return queries.run(query, world, Sampler(world), world, **more)
+    return queries.run_on(query, world, Sampler(world), world, **more)
 
 
 def with_delta(*sql: str, **more: Any) -> QueryFile:
@@ -242,6 +246,21 @@ def test_a_query_is_answered_once(world: World) -> None:
     assert world.steps.count("price") == 2
     assert "start" not in world.steps
     assert "run" not in world.steps
+
+
+def test_a_second_run_is_refused_in_words_about_queries(world: World) -> None:
+    world.fail_at = "run"
+    with pytest.raises(StoppedError):
+        run(world, asked.query())
+    world.fail_at = ""
+    with pytest.raises(ConflictError, match="was started before") as caught:
+        run(world, asked.query())
+    assert caught.value.code is Code.RELEASE_STATE
+    run(world, asked.query(release="other", loss={"user-day": {"rho": 0.01}}))
+    with pytest.raises(ConflictError, match="was answered already") as caught:
+        run(world, asked.query(release="other", loss={"user-day": {"rho": 0.01}}))
+    assert caught.value.code is Code.RELEASE_STATE
+    assert "new loss" in caught.value.problems[0].help
 
 
 def test_what_was_reserved_before_is_run(world: World) -> None:

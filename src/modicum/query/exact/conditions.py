@@ -27,7 +27,7 @@ from modicum.query.model import (
     Not,
 )
 from modicum.query.tables import Table
-from modicum.release.parts import Box, Values
+from modicum.release.parts import LAST_DAY, Box, Values
 
 _OPERATORS: Final[dict[Comparison, Callable[..., exp.Expression]]] = {
     "=": exp.EQ,
@@ -202,10 +202,22 @@ def key_value(key: Key, names: Names) -> exp.Expression:
     return value if grain is None else sql.first_day(value, grain)
 
 
+def _of_our_years(key: Key, names: Names) -> Iterator[exp.Expression]:
+    """Yield that a date which is a key has a year of four digits, if it has any.
+
+    Engines write other years each in their own way, or fail at their first day.
+    """
+    if names.declared(key.column).type in {"date", "timestamp"}:
+        days = date.min.toordinal(), LAST_DAY
+        without = exp.Is(this=names.column(key.column), expression=exp.null())
+        yield sql.any_of([without, on_days(key.column, days, names)])
+
+
 def _of_public_key(key: Key, names: Names) -> Iterator[exp.Expression]:
     """Yield that a row has a value of a key that is public, if its values are."""
     plan = names.plan
     if values_of(key, plan.tables, plan.part) is None:
+        yield from _of_our_years(key, names)
         return
     value = key_value(key, names)
     grain = grain_of(key, plan.tables)

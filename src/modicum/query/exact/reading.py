@@ -109,6 +109,11 @@ def _value(column: Column, form: Form) -> exp.Expression:
         value = exp.cast(exp.cast(value, "text"), "double")
     elif column.type == "text":
         return exp.cast(value, "text")
+    elif column.type == "timestamp":
+        # What no timestamp can be must not end the run: it would tell that it is there.
+        return exp.TryCast(
+            this=value, to=exp.DataType.build(sql.sql_type(column.type)), safe=True
+        )
     else:
         value = exp.cast(value, sql.sql_type(column.type))
     return _one_zero(value) if column.type == "number" else value

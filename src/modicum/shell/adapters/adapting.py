@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from modicum.workspace.reserved import Reserved
 from modicum.workspace.using import Use
+
+if TYPE_CHECKING:
+    from modicum.shell.engines.noise import OpenDpSampler
+    from modicum.shell.engines.opening import SystemLots
+    from modicum.shell.engines.protocol import Engine
 
 
 class Adapters:
@@ -38,3 +44,36 @@ class Adapters:
         from modicum.shell.adapters.opacus_training import Opacus
 
         return Opacus(use, mechanism)
+
+    # --- private queries ---
+
+    def engine(
+        self, name: str, sources: Mapping[str, object], spark_master: str
+    ) -> Engine:
+        """Return an engine that reads some tables; it is to be closed.
+
+        Args:
+            name: `duckdb` or `spark`.
+            sources: By table, where its rows are.
+            spark_master: For Spark, where it runs.
+
+        Raises:
+            UsageError: If there is no such engine, or it is not installed.
+            InputError: If a source is not there.
+            UnavailableError: If it does not start.
+        """
+        from modicum.shell.engines.opening import open_engine
+
+        return open_engine(name, sources, master=spark_master)
+
+    def sampler(self) -> OpenDpSampler:
+        """Return where noise comes from."""
+        from modicum.shell.engines.noise import OpenDpSampler
+
+        return OpenDpSampler()
+
+    def lots(self) -> SystemLots:
+        """Return where secrets come from."""
+        from modicum.shell.engines.opening import SystemLots
+
+        return SystemLots()

@@ -35,6 +35,8 @@ _CLOSED: Final = {
     "allow_unsigned_extensions": "false",
     "python_enable_replacements": "false",
 }
+#: A line of a CSV file has so many bytes at most.
+_LINE_MAX: Final = 1 << 28
 _DECIMAL: Final = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _FORMS: Final[dict[str, Form]] = {
     "VARCHAR": "text",
@@ -140,6 +142,9 @@ class DuckdbEngine(SqlEngine):
         paths = exp.Array(expressions=[exp.Literal.string(one) for one in allowed])
         for statement in (
             "SET TimeZone = 'UTC'",
+            # By what other rows of a file hold, it takes NaN for a number (2.0.0), or
+            # computes what no row that is read has.
+            "SET disabled_optimizers = 'statistics_propagation'",
             f"SET allowed_paths = {paths.sql(dialect='duckdb')}",
             "SET enable_external_access = false",
             "SET lock_configuration = true",
@@ -157,23 +162,25 @@ class DuckdbEngine(SqlEngine):
         """
         path = _text(source.path)
         self._connection.execute(f"ATTACH {path} AS {file} (READ_ONLY)")
-        table = exp.table_(source.table, db=file, quoted=True)
+        table = exp.table_(source.table, db="main", catalog=file, quoted=True)
+        named = (
+            "WHERE database_name = ? AND schema_name = 'main'"
+            " AND lower(table_name) = lower(?)"
+        )
+        if self._number_of(f"duckdb_tables() {named}", source, file) != 1:
+            raise _not_a_table(
+                source,
+                "what a view computes of many rows has no bound",
+                "name a table, or write the view's rows to a Parquet file",
+            )
+        if self._number_of(f"duckdb_columns() {named} AND is_generated", source, file):
+            raise _not_a_table(
+                source,
+                "what its generated columns compute has no bound",
+                "write its rows to a table without them, or to a Parquet file",
+            )
         rows = self._connection.execute(f"DESCRIBE {table.sql(dialect='duckdb')}")
         columns = [(row[0], row[1]) for row in rows.fetchall()]
-        kind = self._connection.execute(
-            "SELECT table_type FROM information_schema.tables"
-            " WHERE table_catalog = ? AND lower(table_name) = lower(?)",
-            [file, source.table],
-        ).fetchone()
-        if kind is None or kind[0] != "BASE TABLE":
-            raise InputError(
-                Problem(
-                    Code.DATA_NOT_AS_DECLARED,
-                    f"`{source.table[:100]}` is a view: what it computes of many rows"
-                    " has no bound",
-                    help="name a table, or write the view's rows to a Parquet file",
-                )
-            )
         read = []
         for name, column_type in columns:
             column: exp.Expression = exp.column(name, quoted=True)
@@ -182,6 +189,14 @@ class DuckdbEngine(SqlEngine):
                 column = exp.Collate(this=column, expression=binary)
             read.append(exp.alias_(column, name, quoted=True))
         return exp.select(*read).from_(table)
+
+    def _number_of(self, what: str, source: DuckdbTable, file: str) -> int:
+        found = self._connection.execute(
+            f"SELECT count(*) FROM {what}",  # noqa: S608 - our own words
+            [file, source.table],
+        ).fetchone()
+        assert found is not None  # A count is one row.
+        return int(found[0])
 
     def _described(self, name: str, written: bool) -> dict[str, Form]:  # noqa: FBT001
         rows = self._connection.execute(f"DESCRIBE {name}").fetchall()
@@ -226,6 +241,9 @@ def _reading(source: ParquetFiles | CsvFile) -> exp.Expression:
         escape=exp.Literal.string('"'),
         nullstr=exp.Literal.string(""),
         columns=exp.Struct(expressions=names),
+        # Where it cuts a file in pieces, a text with line breaks ends the run.
+        parallel=exp.false(),
+        max_line_size=exp.Literal.number(_LINE_MAX),
     )
 
 
@@ -237,6 +255,17 @@ def _call(
         for key, value in settings.items()
     ]
     return exp.Anonymous(this=name, expressions=[first, *named])
+
+
+def _not_a_table(source: DuckdbTable, reason: str, remedy: str) -> InputError:
+    return InputError(
+        Problem(
+            Code.DATA_NOT_AS_DECLARED,
+            f"`{source.table[:100]}` is not a table of rows in the schema `main`:"
+            f" {reason}",
+            help=remedy,
+        )
+    )
 
 
 def _text(value: str) -> str:

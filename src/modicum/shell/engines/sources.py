@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from modicum.core.errors import Code, InputError, Problem
+from modicum.shell.engines.protocol import scrubbed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,7 +76,8 @@ def source_of(where: object, table: str) -> Source:
     Args:
         where: A path: `….csv`, `….duckdb::table` (the table's name if it is left
             away), anything else is a Parquet file, a folder of such files or a pattern
-            for their names; several of these in a list; or an Arrow table or reader.
+            for their names; several of these in a list; or rows in memory: an Arrow
+            table or reader, a frame of pandas or Polars, or a relation of DuckDB.
         table: The table's name.
 
     Raises:
@@ -148,7 +150,10 @@ def _arrow(where: Any, table: str) -> pa.Table:
         return pa.Table.from_batches([where])
     if isinstance(where, pa.RecordBatchReader):
         return where.read_all()  # A reader can be read once only, engines read twice.
-    raise _unreadable(table, "it is neither a path nor an Arrow table")
+    if hasattr(where, "__arrow_c_stream__"):  # pandas, Polars, DuckDB's relations.
+        found: pa.Table = scrubbed("Arrow", "to take the rows", lambda: pa.table(where))
+        return found
+    raise _unreadable(table, "it is neither a path nor rows that Arrow can take")
 
 
 def _unreadable(table: str, reason: str) -> InputError:

@@ -14,6 +14,7 @@ from modicum.query.exact.statements import Dialect, Secrets, Statements, stateme
 from modicum.query.statistics import Exact, ExactPlan, KeyValue
 from modicum.shell.engines.protocol import scrubbed
 from modicum.shell.engines.sources import Source, source_of
+from modicum.shell.engines.unchanged import must_be_unchanged, state_of
 
 
 class SqlEngine(ABC):
@@ -28,6 +29,7 @@ class SqlEngine(ABC):
         self._sources: dict[str, Source] = {
             table: source_of(one, table) for table, one in sources.items()
         }
+        self._state = state_of(self._sources.values())
         #: By table, what the engine calls its data, and which columns it has.
         self._relations = {
             table: f"data_{number}" for number, table in enumerate(sources)
@@ -54,7 +56,9 @@ class SqlEngine(ABC):
 
         Raises:
             InputError: If plan, tables and data do not fit each other.
+            UnavailableError: If a file is not the one that was opened.
         """
+        must_be_unchanged(self._state)
         statements(plan, Secrets("00", "00"))
         problems: list[Problem] = []
         for name in plan.query.tables:
@@ -75,11 +79,14 @@ class SqlEngine(ABC):
 
         Raises:
             InputError: If plan, tables and data do not fit each other.
-            UnavailableError: If the engine fails; nothing of what it says is told.
+            UnavailableError: If the engine fails; nothing of what it says is told. Or
+                if a file changed meanwhile.
         """
         self.check(plan)
         made = statements(plan, secrets, apart=self.apart)
-        return scrubbed(self.name, "to compute a query", lambda: self._run(plan, made))
+        found = scrubbed(self.name, "to compute a query", lambda: self._run(plan, made))
+        must_be_unchanged(self._state)
+        return found
 
     def __enter__(self) -> Self:
         """Return the engine."""

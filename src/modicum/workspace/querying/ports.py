@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from fractions import Fraction
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from modicum.query.exact.statements import Secrets
-from modicum.query.statistics import Exact, ExactPlan
+if TYPE_CHECKING:
+    from modicum.query.exact.statements import Secrets
+    from modicum.query.statistics import Exact, ExactPlan
 
 
 class Engine(Protocol):
@@ -74,4 +76,33 @@ class Lots(Protocol):
 
     def draw(self) -> Secrets:
         """Return new secrets that nobody can guess."""
+        ...
+
+
+class Engines(Protocol):
+    """Where engines come from, and all else that a run needs."""
+
+    def engine(
+        self, name: str, sources: Mapping[str, object], spark_master: str
+    ) -> AbstractContextManager[Engine]:
+        """Return an engine, to be opened and closed.
+
+        Args:
+            name: Which one.
+            sources: By table, where its rows are.
+            spark_master: For Spark, where it runs.
+
+        Raises:
+            UsageError: If there is no such engine, or it is not installed.
+            InputError: If a source is not there.
+            UnavailableError: If it does not start.
+        """
+        ...
+
+    def sampler(self) -> Sampler:
+        """Return where noise comes from."""
+        ...
+
+    def lots(self) -> Lots:
+        """Return where secrets come from."""
         ...

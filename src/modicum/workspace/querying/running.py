@@ -1,22 +1,13 @@
-"""Running a query: reserved, started before the first row, posted when it is out."""
+"""Running a query on an engine: exact numbers come in, noisy answers go out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from modicum.core.document import Node
-from modicum.core.errors import (
-    Code,
-    InvariantError,
-    ModicumError,
-    Problem,
-    StaleError,
-    check,
-)
-from modicum.ledger import Standing
+from modicum.core.errors import Code, InvariantError, ModicumError, Problem, check
 from modicum.query.answers import Answers, answers_of
 from modicum.query.bounding import UNBOUNDED
 from modicum.query.document import QueryFile
@@ -26,163 +17,47 @@ from modicum.query.selection import Selection
 from modicum.query.sensitivity import root
 from modicum.query.statistics import Exact, ExactPlan, KeyValue, Statistic
 from modicum.query.tree import nodes_of
-from modicum.workspace.decision import Decision
 from modicum.workspace.querying.ports import Engine, Lots, Sampler
 
 Group = tuple[KeyValue, ...]
 T = TypeVar("T")
 
 
-class Asking(Protocol):
-    """What pricing a query needs of a ledger."""
-
-    def check(self, release: Node) -> Decision:
-        """Return what `submit` would answer now."""
-        ...
-
-
-class Ledger(Asking, Protocol):
-    """What running a query needs of a workspace."""
-
-    def submit(self, release: Node) -> Decision:
-        """Decide a release and, if it is allowed, reserve its loss."""
-        ...
-
-    def void(self, release: str, *, reason: str) -> Standing:
-        """Give up a reservation that was not started."""
-        ...
-
-    def start(self, release: str) -> Standing:
-        """Note, durably, that rows are about to be read."""
-        ...
-
-    def post(self, release: str) -> Standing:
-        """Note that a started release is out."""
-        ...
-
-
-#: Why a reservation is given up that was made while the policy changed.
-_STALE = "the policy changed while the query was read"
-
-
-def _other_policy(query: QueryFile) -> StaleError:
-    return StaleError(
-        Problem(
-            Code.POLICY_STALE,
-            f"`{query.heading.id}` was read under another policy than the ledger"
-            " decides by",
-            notes=("units, attributes and bounds may mean something else there",),
-            help="read the query again, under the ledger's active policy",
-        )
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """What became of a query.
-
-    Attributes:
-        decision: What the ledger said.
-        answers: The answers; None if it was denied.
-    """
-
-    decision: Decision
-    answers: Answers | None
-
-
-def planned(ledger: Asking, query: QueryFile) -> Decision:
-    """Return what a ledger would say to a query. Reads no row, writes nothing.
+def must_fit(lowered: Lowered, engine: Engine, sampler: Sampler) -> None:
+    """Refuse what can be refused of a run before a row is read.
 
     Args:
-        ledger: The ledger.
-        query: The query.
+        lowered: The query.
+        engine: Where the rows are.
+        sampler: Where noise comes from.
 
     Raises:
-        InputError: If it cannot be priced.
-        StaleError: If it was read under another policy than the ledger decides by.
+        InputError: If the form of the data is not as declared, or noise is priced
+            otherwise than it is drawn.
     """
-    decision = ledger.check(query.described)
-    if decision.policy_digest != query.policy:
-        raise _other_policy(query)
-    return decision
+    engine.check(lowered.plan)
+    _check(sampler, lowered)
 
 
-class Queries:
-    """What people do who ask private queries under a ledger.
+def answered(query: QueryFile, engine: Engine, sampler: Sampler, lots: Lots) -> Answers:
+    """Return the answers to a query whose loss is spent.
 
     Args:
-        ledger: The ledger.
+        query: The query.
+        engine: Where the rows are.
+        sampler: Where noise comes from.
+        lots: Where secrets come from.
+
+    Raises:
+        ModicumError: If the engine fails.
+        InvariantError: If an engine or a sampler does not do what it must.
     """
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-
-    def plan(self, query: QueryFile) -> Decision:
-        """Return what the ledger would say to a query. Reads no row, writes nothing.
-
-        Args:
-            query: The query.
-
-        Raises:
-            InputError: If it cannot be priced.
-        """
-        return planned(self._ledger, query)
-
-    def run(
-        self,
-        query: QueryFile,
-        engine: Engine,
-        sampler: Sampler,
-        lots: Lots,
-        *,
-        begun: Callable[[Decision], None] = lambda _: None,
-        complete: Callable[[Answers], None] = lambda _: None,
-    ) -> Ran:
-        """Answer a query under a reservation.
-
-        What can be refused is refused before anything is spent. Once it is started,
-        its loss is spent, whatever happens. It is posted when `complete` returns: if
-        that fails, or posting does, the answers were handed over all the same.
-
-        Args:
-            query: The query.
-            engine: Where the rows are.
-            sampler: Where noise comes from.
-            lots: Where secrets come from.
-            begun: Told when it is started, before a row is read.
-            complete: Given the answers, before the release is posted.
-
-        Raises:
-            InputError: If the query, or the form of the data, is not as declared.
-            ConflictError: If it was started before, under the same id.
-            ApprovalError: If people must agree first.
-            StaleError: If it was read under another policy than the ledger decides by.
-            ModicumError: If the engine fails; the loss is spent then.
-            InvariantError: If an engine or a sampler does not do what it must.
-        """
-        lowered = query.lowered
-        engine.check(lowered.plan)
-        _check(sampler, lowered)
-        planned(self._ledger, query)
-        decision = self._ledger.submit(query.described)
-        if not decision.allowed:
-            return Ran(decision, None)
-        if decision.policy_digest != query.policy:
-            if not decision.retry:
-                self._ledger.void(query.heading.id, reason=_STALE)
-            raise _other_policy(query)
-        self._ledger.start(query.heading.id)
-        begun(decision)
-        answers = _silent(
-            lambda: answers_of(
-                lowered,
-                noisy_of(lowered, engine, sampler, lots),
-                query.confidence,
-            )
+    lowered = query.lowered
+    return _silent(
+        lambda: answers_of(
+            lowered, noisy_of(lowered, engine, sampler, lots), query.confidence
         )
-        complete(answers)
-        self._ledger.post(query.heading.id)
-        return Ran(decision, answers)
+    )
 
 
 def _silent(work: Callable[[], T]) -> T:

@@ -1,0 +1,126 @@
+"""Where a place in the SQL of a query file stands in that file.
+
+YAML may fold lines, indent them and put quotes around them. The text is compared with
+the lines of the file that it was made of; where they do not match, as after an escape,
+the place of the whole text stands for all places in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from modicum.core.document import Scalar
+from modicum.core.errors import InputError, Mark, Problem
+from modicum.query.model import Query
+
+
+class _Piece(NamedTuple):
+    """Some characters of the text that stand on one line of the file.
+
+    Attributes:
+        start: The number of the first one, in the text.
+        length: How many they are.
+        mark: Where they stand.
+    """
+
+    start: int
+    length: int
+    mark: Mark
+
+
+class SqlPlaces:
+    """Tells places in a text of SQL as places in its file.
+
+    Args:
+        node: The text.
+    """
+
+    def __init__(self, node: Scalar) -> None:
+        self._mark = node.mark
+        self._lines = node.text.split("\n")
+        self._pieces = _pieces(node)
+
+    def of(self, mark: Mark | None) -> Mark | None:
+        """Return where a place in the text stands in the file, or else the text.
+
+        Args:
+            mark: The place in the text; the text itself if there is no file.
+        """
+        return mark if self._mark is None else self._found(mark) or self._mark
+
+    def error(self, error: InputError) -> InputError:
+        """Return a mistake in the text as one in the file.
+
+        Args:
+            error: The mistake.
+        """
+        return InputError(*map(self._problem, error.problems))
+
+    def query(self, query: Query) -> Query:
+        """Return a query whose parts stand in the file.
+
+        Args:
+            query: The query.
+        """
+        keys = tuple(replace(one, mark=self.of(one.mark)) for one in query.keys)
+        aggregates = (replace(one, mark=self.of(one.mark)) for one in query.aggregates)
+        return replace(query, keys=keys, aggregates=tuple(aggregates))
+
+    def _problem(self, problem: Problem) -> Problem:
+        mark = problem.mark
+        if mark is None or self._mark is None or self._found(mark) is not None:
+            return replace(problem, mark=self.of(mark))
+        note = f"in the SQL, at line {mark.line}, column {mark.column}"
+        return replace(problem, mark=self._mark, notes=(note, *problem.notes))
+
+    def _found(self, mark: Mark | None) -> Mark | None:
+        if mark is None:
+            return None
+        before = sum(len(one) + 1 for one in self._lines[: mark.line - 1])
+        place = before + mark.column - 1
+        for piece in self._pieces:
+            within = place - piece.start
+            if 0 <= within < piece.length:
+                length = min(mark.length, piece.length - within)
+                column = piece.mark.column + within
+                return replace(piece.mark, column=column, length=length)
+        return None
+
+
+def _pieces(node: Scalar) -> tuple[_Piece, ...]:
+    """Return what stands on which line; nothing if it cannot be told."""
+    found: list[_Piece] = []
+    place = 0
+    for mark, written in _written(node):
+        place += _blanks(node.text, place)
+        left = node.text[place:].rstrip()
+        if not left:
+            break
+        same = written if left.startswith(written) else left
+        if not written.startswith(same):
+            return ()
+        found.append(_Piece(place, len(same), mark))
+        place += len(same)
+    return tuple(found) if not node.text[place:].strip() else ()
+
+
+def _written(node: Scalar) -> Iterator[tuple[Mark, str]]:
+    """Yield the lines of the file that a text stands on, without blanks and quotes."""
+    if node.mark is None:
+        return
+    for mark in node.lines or (node.mark,):
+        begin = mark.column - 1
+        first = mark.line == node.mark.line  # A block begins below its sign.
+        if first and node.quoted:
+            begin += 1
+        begin += _blanks(mark.source, begin)
+        written = mark.source[begin:].rstrip()
+        if written:
+            yield replace(mark, column=begin + 1), written
+
+
+def _blanks(text: str, begin: int) -> int:
+    """Return how many blanks and line breaks there are in a text from some place on."""
+    return len(text) - begin - len(text[begin:].lstrip(" \t\r\n"))
