@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cache
 from typing import Literal, TypeAlias, TypedDict
 
 Grain: TypeAlias = Literal["day", "week", "month"]
@@ -109,6 +110,7 @@ class Plan:
         return self.cells * max(len(self.pages), 1)
 
 
+@cache
 def first_day(day: date, period: Grain | None) -> date | None:
     """Return the first day of the period that a day lies in; weeks begin on Monday."""
     if period == "week":

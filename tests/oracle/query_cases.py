@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from itertools import pairwise
 from typing import Literal
 
 from oracle.bounded_queries import (
@@ -92,23 +93,18 @@ def roomy_plan(dice: random.Random) -> Plan:
     changes, and each cap is a multiple of the one before it.
     """
     units = units_of(dice.choice(RELATIONS) for _ in UNITS)
-    caps: list[tuple[str, int]]
-    if dice.random() < 0.15:
-        names, device = [], dice.randint(1, 3)
-        caps = [("device", device)]
-        if dice.random() < 0.7:
-            caps.append(("user", device + dice.randint(0, 3)))
-    else:
-        names = [name for name in ORDER[1:] if dice.random() < 0.5] or ["user"]
-        caps, rows = [], 0
-        for name in names:
-            rows = dice.randint(1, 4) if not rows else rows * dice.randint(1, 3)
-            caps.append((name, rows))
-        if dice.random() < 0.5:  # The last one need not be a multiple.
-            caps[-1] = (caps[-1][0], rows + dice.randint(0, 3))
+    names = [name for name in ORDER[1:] if dice.random() < 0.5]
+    if dice.random() < 0.12:
+        names = ["device", *names]
+    caps, rows = list[tuple[str, int]](), 0
+    for name in names or ["user"]:
+        rows = dice.randint(1, 4) if not rows else rows * dice.randint(1, 3)
+        caps.append((name, rows))
+    if dice.random() < 0.5:  # The last one need not be a multiple.
+        caps[-1] = (caps[-1][0], rows + dice.randint(0, 3))
     start, length = dice.choice([(FEBRUARY, 14), (FEBRUARY + timedelta(14), 28)])
     days = _days_from(start, length)
-    grain: Grain | None = dice.choice([None, "day", "week", "month"]) if names else None
+    grain: Grain | None = dice.choice([None, "day", "week", "month"])
     few = [(), MANY[:1], MANY[:2], MANY[:4], MANY]
     pages = dice.choice(few if grain is None else few[2:])
     return Plan(units, tuple(caps), days, grain, pages, _random_asked(dice))
@@ -120,43 +116,51 @@ def uneven(plan: Plan) -> bool:
     Of seven rows a month and two a day, one is alone on its day, in every month. Priced
     are days of two rows, as if rows of one month could fill up a day of another.
     """
-    if len(plan.caps) < 2 or plan.grain is None:
-        return False
-    (_, few), (name, most) = plan.caps[-2:]
-    return most % few > 0 and len(instances(plan.units[name], plan.days)) > 1
+    nested = list(pairwise(most for name, most in plan.caps if name != "device"))
+    return plan.grain is not None and any(most % few for few, most in nested)
+
+
+def crowded_ids(plan: Plan) -> bool:
+    """Tell whether ids are counted in fewer groups than a period has rows.
+
+    Two of three rows of a day are then of one page, and of one id that counts once.
+    Priced are rows of as many groups, as if those of other days made up for it.
+    """
+    most = max(rows for _, rows in plan.caps)
+    few = len(plan.pages) < most
+    return plan.asked.column == "user" and plan.grain is not None and few
+
+
+def scattered(plan: Plan, unit: UnitFact) -> bool:
+    """Tell whether devices tie a period of somebody to all others, before caps do.
+
+    A day has rows of any number of devices, each of which has rows of other days.
+    """
+    device = plan.caps[0][0] == "device" and len(plan.caps) > 1
+    return device and unit.period is not None
+
+
+def _of_new_devices(day: date, turn: int) -> Told:
+    return Told("stays", day, "ann", f"{day} {turn}")
 
 
 def has_room(plan: Plan, unit: UnitFact) -> bool:
     """Tell whether a change of a unit can reach every bound in a roomy plan.
 
-    It cannot where what does not change cannot fill a cap, where groups are longer
-    than the periods that caps part, and where what comes and what goes are never in
-    one group though their signs differ.
+    It cannot in the structures that prices are known to be too high for, and where
+    there are too few days for what does not change to fill a cap.
     """
-    if uneven(plan):
+    if uneven(plan) or crowded_ids(plan) or scattered(plan, unit):
         return False
-    if unit.id == "device":
-        return plan.caps[0][0] == "device" and plan.asked.column != "user"
-    if plan.caps[0][0] == "device":
-        return False
-    days = {name: instances(one, plan.days)[0] for name, one in plan.units.items()}
-    spread = [name for name, _ in plan.caps if set(days[name]) > set(days[unit.name])]
-    if plan.grain is not None:
-        finest = instances(UnitFact("", "user", plan.grain, "any-change"), plan.days)[0]
-        if plan.asked.column == "user" or any(
-            not set(days[name]) >= set(finest)
-            or (plan.grain, name) == ("week", "user-month")  # In general, no part.
-            for name, _ in plan.caps
-        ):
-            return False
-        apart = spread and unit.relation == "add-remove"
-        if apart and min(plan.asked.reach) > 0:
-            return False
+    changed = set(instances(unit, plan.days)[0])
     for at, (name, rows) in enumerate(plan.caps):
-        others = [day for day in days[name] if day not in days[unit.name]]
+        days = instances(plan.units[name], plan.days)[0]
+        if unit.id == "user" and set(days) <= changed:
+            continue
+        others = [day for day in days if day not in changed or unit.id == "device"]
         first = replace(plan, caps=plan.caps[: at + 1])
-        left = filled(first, others, lambda day, _: Told("stays", day), rows)
-        if name in spread and len(left) < rows:
+        left = filled(first, others, _of_new_devices, rows)
+        if len(left) < rows:
             return False
     return True
 

@@ -89,17 +89,21 @@ def painted(story: Story, plan: Plan, norm: Norm) -> Pair:
     cells: dict[date | None, list[int]] = {}
     for rank in sorted(ways):
         cells.setdefault(days[rank], []).append(rank)
-    looks: dict[tuple[int, int], list[Look]] = {}
+    looks: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Look]] = {}
     paints: dict[int, Look] = {}
     for ranks in cells.values():
         come = [rank for rank in ranks if ways[rank] > 0]
         go = [rank for rank in ranks if ways[rank] < 0]
-        if (len(come), len(go)) not in looks:
-            looks[len(come), len(go)] = max(
-                _paints(len(come), len(go), plan),
-                key=lambda look: _effect(look, len(come), plan, norm),
+        whose = (
+            tuple(story[rank].user for rank in come),
+            tuple(story[rank].user for rank in go),
+        )
+        if whose not in looks:
+            looks[whose] = max(
+                _paints(*whose, plan),
+                key=lambda look: _effect(look, *whose, plan, norm),
             )
-        paints.update(zip([*come, *go], looks[len(come), len(go)], strict=True))
+        paints.update(zip([*come, *go], looks[whose], strict=True))
     for row in {row["rank"]: row for row in before + after}.values():
         still = (_LEFT_OUT, None, "none")
         row["page"], row["value"], row["item"] = paints.get(row["rank"], still)
@@ -165,9 +169,12 @@ def _promising(known: dict[Profile, Story]) -> Iterable[Story]:
     return [known[profile] for profile in chosen]
 
 
-def _paints(come: int, go: int, plan: Plan) -> Iterator[list[Look]]:
+def _paints(
+    comers: Sequence[str], goers: Sequence[str], plan: Plan
+) -> Iterator[list[Look]]:
     """Yield pages, values and items for the rows of one cell that come, then go."""
     asked, pages = plan.asked, plan.pages or ("any",)
+    come, go = len(comers), len(goers)
     first, last = pages[0], pages[-1]
     items = [f"item {number}" for number in range(come + go)]
     if asked.kind == "distinct":  # One page each, as long as there are some.
@@ -178,6 +185,12 @@ def _paints(come: int, go: int, plan: Plan) -> Iterator[list[Look]]:
                 for at in beyond if asked.column == "user" else ():
                     spread[at] = _LEFT_OUT
             yield list(zip(spread, range(1, 1 + come + go), items, strict=True))
+    if asked.column == "user":  # On each page one row of each user.
+        first_free = max(Counter(comers).values(), default=0)
+        places = [*_turns(comers), *(first_free + turn for turn in _turns(goers))]
+        yield [
+            (pages[at] if at < len(pages) else _LEFT_OUT, None, "any") for at in places
+        ]
     ends: list[int | None] = [asked.low, asked.high, None]
     for up, down, page in product(ends, ends, dict.fromkeys((first, last, _LEFT_OUT))):
         yield [
@@ -191,14 +204,28 @@ def _paints(come: int, go: int, plan: Plan) -> Iterator[list[Look]]:
         ]
 
 
-def _effect(looks: Sequence[Look], come: int, plan: Plan, norm: Norm) -> int:
+def _turns(users: Sequence[str]) -> Iterator[int]:
+    """Yield how many rows of the same user stand before each row."""
+    for at, user in enumerate(users):
+        yield users[:at].count(user)
+
+
+def _effect(
+    looks: Sequence[Look],
+    comers: Sequence[str],
+    goers: Sequence[str],
+    plan: Plan,
+    norm: Norm,
+) -> int:
     """Return how far rows of one cell, the first of which come, move the answers."""
     rows = [
-        Row(rank=rank, user="ann", device="ann's", day=plan.days[0], page=page,
+        Row(rank=rank, user=user, device=f"{user}'s", day=plan.days[0], page=page,
             item=item, value=value, country="here")
-        for rank, (page, value, item) in enumerate(looks)
+        for rank, (user, (page, value, item)) in enumerate(
+            zip([*comers, *goers], looks, strict=True)
+        )
     ]  # fmt: skip
-    free = replace(plan, caps=())
+    free, come = replace(plan, caps=()), len(comers)
     gap = apart(answers(rows[come:], free), answers(rows[:come], free))
     return gap[0] if norm == "l1" else gap[1]
 
@@ -233,7 +260,10 @@ def filled(
             keys = [
                 ((name, _key(new, plan.units[name])), most) for name, most in plan.caps
             ]
-            if any(count.get(key, 0) >= most for key, most in keys):
+            full = [key for key, most in keys if count.get(key, 0) >= most]
+            if any(plan.units[name].id == "user" for name, _ in full):
+                break
+            if full:
                 continue
             for key, _ in keys:
                 count[key] = count.get(key, 0) + 1
@@ -255,20 +285,41 @@ def stories(plan: Plan, unit: UnitFact, dice: random.Random) -> Iterator[Story]:
         outside = [day for day in plan.days if day not in inside]
         if unit.id == "device":
             outside = list(plan.days)
-        for number, far in enumerate(_orders(outside, dice)):
-            for _ in range(1 if len(plan.days) > 9 else 3):
-                told = _Telling(plan, unit, dice, plain=number == 0)
-                yield from _arranged(told, inside, far)
+        for far, tag in product(_orders(outside, dice), _tags(plan)):
+            told = _Telling(plan, unit, dice, tag)
+            yield from _arranged(told, inside, far)
+            yield from _arranged(replace(told, daily=1), inside, far)
+            near = dice.sample(inside, len(inside))
+            daily, taker = dice.choice([1, 2, 2**62]), dice.choice(["ann", "bob"])
+            told = replace(told, daily=daily, taker=taker)
+            yield from _arranged(told, near, far)
 
 
 @dataclass(frozen=True)
 class _Telling:
-    """Of what stories are told, and whether by the plainest choices or random ones."""
+    """Of what stories are told.
+
+    Attributes:
+        plan: What is asked.
+        unit: What changes.
+        dice: What is left to chance.
+        tag: Whether a user has one device, a new one for each row, or some.
+        daily: How many rows of a day change at most.
+        taker: Whose a device is in the other table.
+    """
 
     plan: Plan
     unit: UnitFact
     dice: random.Random
-    plain: bool
+    tag: str
+    daily: int = 2**62
+    taker: str = "bob"
+
+
+def _tags(plan: Plan) -> tuple[str, ...]:
+    """Return how devices are given to rows: that matters if some cap is of them."""
+    capped = any(plan.units[name].id == "device" for name, _ in plan.caps)
+    return ("own", "each", "one") if capped else ("own",)
 
 
 def _orders(days: list[date], dice: random.Random) -> Iterator[list[date]]:
@@ -277,13 +328,11 @@ def _orders(days: list[date], dice: random.Random) -> Iterator[list[date]]:
     yield dice.sample(days, len(days))
 
 
-def _arranged(
-    told_of: _Telling, inside: list[date], far: list[date]
-) -> Iterator[Story]:
+def _arranged(told_of: _Telling, near: list[date], far: list[date]) -> Iterator[Story]:
     """Yield stories of what comes or goes on some days beside what stays on others."""
     plan, unit, dice = told_of.plan, told_of.unit, told_of.dice
     own = "ann's" if unit.id == "device" else None
-    tag = "own" if told_of.plain else dice.choice(["own", "each", "one"])
+    tag, daily = told_of.tag, told_of.daily
 
     def row(role: Role, user: str, mark: str) -> Callable[[date, int], Told]:
         def told(day: date, turn: int) -> Told:
@@ -295,29 +344,29 @@ def _arranged(
 
         return told
 
-    near = dice.sample(inside, len(inside))
-    daily = 2**62 if told_of.plain else dice.choice([1, 2, 2**62, 2**62])
-    new_user = "bob" if own and (told_of.plain or dice.random() < 0.5) else "ann"
+    new_user = told_of.taker if own else "ann"
     comes = filled(plan, near, row("comes", "ann", "+"), daily)
     goes, late = (
         filled(plan, days, row("goes", new_user, "-"), daily)
         for days in (near, near[::-1])
     )
-    stays = filled(plan, far, row("stays", "ann", ""), 2**62)
+    stays, spare = (
+        filled(plan, days, row("stays", "ann", ""), daily) for days in (far, far[::-1])
+    )
     others = (
-        filled(plan, far, row("stays", new_user, ""), 2**62)
+        filled(plan, far, row("stays", new_user, ""), daily)
         if new_user != "ann"
         else []
     )
-    spare = filled(plan, far[::-1], row("stays", "ann", ""), 2**62)
     if unit.relation == "add-remove":
-        yield from ((*comes, *stays), (*comes,), (*comes, *stays[::-1]))
+        yield from ((*comes,), (*comes, *stays), (*comes, *stays[::-1]))
         mixed = [*comes, *stays]
         yield tuple(dice.sample(mixed, len(mixed)))
         cut = dice.randint(0, len(stays))
         yield (*comes, *stays[cut:])
         return
     some = dice.randint(0, len(goes))
+    yield (*comes,)
     for first, second in ((comes, goes), (goes, comes), (comes, late)):
         yield (*first, *second, *stays, *others)
         yield (*first, *stays, *second, *others, *spare)
@@ -325,7 +374,6 @@ def _arranged(
     yield (*comes, *stays, *others)
     yield (*comes, *stays[::-1])
     yield (*comes, *stays[dice.randint(0, len(stays)) :])
-    yield (*comes,)
     mixed = [*comes, *goes, *stays, *others, *spare]
     yield tuple(dice.sample(mixed, len(mixed)))
 

@@ -24,7 +24,7 @@ from samples.spark import spark_or_skip
 from modicum.query import tables
 from modicum.query.bounding import UNBOUNDED, moves
 from modicum.query.exact.statements import Secrets
-from modicum.query.groups import shape_of
+from modicum.query.groups import Grouping, shape_of
 from modicum.query.lowering import norms_of
 from modicum.query.model import ColumnRef, Key, Query
 from modicum.query.sensitivity import Norms
@@ -132,12 +132,15 @@ class Asked:
         """Return the priced norms of a unit; None if it has none."""
         units, caps = self.units, self.caps
         days = (self.plan.days[0].toordinal(), self.plan.days[-1].toordinal())
-        moving = moves(unit, caps, units, overlaps(kinds(units), (days,)))
+        periods = dict.fromkeys((*kinds(units), self.plan.grain))
+        within = overlaps(tuple(periods), (days,))
+        moving = moves(unit, caps, units, within)
         if not moving.bounded:
             return None
-        groups = UNBOUNDED if self.plan.pages == MANY else self.plan.groups
-        shape = shape_of(moving, units[unit], self.keys, caps, units, groups)
-        return norms_of(self.statistic, moving, shape, units[unit])
+        pages = UNBOUNDED if self.plan.pages == MANY else len(self.plan.pages)
+        values = [self.plan.cells if key.grain else pages for key in self.keys]
+        grouping = Grouping(self.keys, values, caps, units, within)
+        return norms_of(self.statistic, moving, shape_of(moving, unit, grouping))
 
     def exact(self) -> ExactPlan:
         """Return what an engine is to compute, of each world apart."""

@@ -8,13 +8,24 @@ the kept ones stands behind all that were kept, one that is pushed out before al
 were not; so nothing moves up where something is pushed out.)
 
 A cap of a larger unit lets the change of a smaller one move rows of others: what comes
-pushes out as much. Adding a day to a full month is a substitution in that month.
+pushes out as much. Adding a day to a full month is a substitution in that month. Three
+things keep rows where they are:
+
+- A cap of a unit that the changed one covers moves no rows of others. An instance in
+  which a row changes lies in the change whole, in the table that has the row; what else
+  it had in the other table would be outside the change, and so be in both.
+- For the same reason all that moves stays in the instances of each larger unit in which
+  it moved before, if this unit covers the one that is capped.
+- If rows only come, and each cap's instances lie in those of the next, rows of others
+  only go. For up to any place in the order, as many rows are kept as before, or more:
+  that holds when rows come, for the sum of several instances, and for what a cap leaves
+  of it. So nobody finds more room than before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from modicum.query.statistics import Cap
@@ -34,12 +45,19 @@ class Moves:
     Attributes:
         coming: How many come at most.
         going: How many go at most, none or not more than come.
-        one_id: Whether all of them have the id of the instance that changes.
+        ids: By column of ids, how many different ones they have at most, in both
+            tables; they may have any number of those that are not named.
+        apart: Whether what comes is of the instance that changes, and what goes of
+            others; or the other way round.
+        touched: By unit, in how many of its instances they lie at most, in both
+            tables; of a unit that is not named it may be any number.
     """
 
     coming: int
     going: int
-    one_id: bool = True
+    ids: Mapping[str, int] = field(default_factory=dict)
+    apart: bool = False
+    touched: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def bounded(self) -> bool:
@@ -84,14 +102,35 @@ def moves(
     change = _Change(units, reaches, unit, whole=whole)
     for cap in caps:
         change.cut(cap)
-    return Moves(change.coming, change.going, change.one_id)
+    return Moves(
+        change.coming, change.going, change.ids(), change.apart, change.touched
+    )
+
+
+def most_rows(unit: str, caps: Iterable[Cap], reaches: Reaches) -> int:
+    """Return how many rows caps leave of one instance of a unit, at most.
+
+    Args:
+        unit: The unit.
+        caps: The caps.
+        reaches: How instances of the unit lie on those that are capped.
+    """
+    return min(
+        (
+            min(reach.size * cap.rows, UNBOUNDED)
+            for cap in caps
+            for reach in reaches.of(unit, cap.unit)
+        ),
+        default=UNBOUNDED,
+    )
 
 
 class _Change:
     """A change of one instance, followed through caps.
 
-    All that moves lies in some instances of a unit: at first in the one that changes,
-    of which `coming` and `going` bound all rows, after and before.
+    `coming` and `going` bound the rows that move, and `touched` in how many instances
+    of each unit they lie. At first these are the rows of the instance that changes, all
+    of those after and before.
     """
 
     def __init__(
@@ -99,59 +138,98 @@ class _Change:
     ) -> None:
         self._units = units
         self._reaches = reaches
-        self._changed = units[unit]
-        self._unit, self._count = unit, 1
+        self._covers = larger(units)
+        self._unit, self._id, self._one_id = unit, units[unit].id, True
         self._caps: list[Cap] = []
+        self._spread: str | None = None
         self.coming, self.going = UNBOUNDED, 0 if whole else UNBOUNDED
-        self.one_id = True
-        self.spread = False
+        self.apart = whole
+        self.touched = {name: self._reached(unit, name, alone=whole) for name in units}
 
     def cut(self, cap: Cap) -> None:
         """Follow the change through one cap."""
-        too_many = self._most_rows(cap.unit) - cap.rows
+        too_many = most_rows(cap.unit, self._caps, self._reaches) - cap.rows
         self._caps.append(cap)
         if too_many <= 0:
             return  # Caps of smaller units left nothing to cut.
-        touched, inside = self._touched(cap.unit)
-        kept = min(touched * cap.rows, UNBOUNDED)
-        if inside:
+        kept = min(self.touched[cap.unit] * cap.rows, UNBOUNDED)
+        shared = self._shared(cap.unit)
+        if shared == 0:
             self.coming, self.going = min(self.coming, kept), min(self.going, kept)
             return
-        most = max(self.coming, self.going)
-        both = most if touched == 1 else min(self.coming + self.going, UNBOUNDED)
-        pushed = both if self.going else min(both, touched * too_many)
-        self.coming, self.going = min(kept, both), min(kept, pushed)
-        self._unit, self._count, self.spread = cap.unit, touched, True
-        self.one_id = self.one_id and self._is_of_the_id(cap.unit)
+        moving = self._moving(cap.unit)
+        pushed = moving if self.going else shared * min(too_many, cap.rows)
+        self.coming, self.going = min(kept, moving), min(kept, moving, pushed)
+        self._spread_in(cap.unit)
 
-    def _touched(self, unit: str) -> tuple[int, bool]:
-        """Return in how many instances of a unit rows move, and if no others are there.
+    def ids(self) -> dict[str, int]:
+        """Return how many ids of each kind the rows have; an instance has one."""
+        found = {self._id: 1} if self._one_id else {}
+        for name, one in self._units.items():
+            found[one.id] = min(found.get(one.id, UNBOUNDED), self.touched[name])
+        return found
 
-        Before and after, different ones may be touched, unless their keys are fixed.
+    def _shared(self, unit: str) -> int:
+        """Return how many instances with rows that move may have rows of others, too.
+
+        None has if the unit that changes covers it, as what is outside the change is
+        the same before and after: it cannot lie in the instance then.
         """
-        if self.spread and self.one_id and self._is_all_of_the_id(unit):
-            return 1, False
-        both = self.spread or self.going > 0
-        size, inside = UNBOUNDED, False
-        for reach in self._reaches.of(self._unit, unit):
-            factor = 1 if reach.fixed or not both else 2
-            size = min(size, reach.size * factor)
-            inside = inside or not reach.partly
-        return min(size * self._count, UNBOUNDED), inside and not self.spread
+        if self._spread is not None:
+            return self.touched[unit]
+        if self._unit in self._covers[unit]:
+            return 0
+        partly = [reach.partly for reach in self._reaches.of(self._unit, unit)]
+        return min(partly, default=UNBOUNDED)
 
-    def _most_rows(self, unit: str) -> int:
-        """Return how many rows caps before leave of one instance of a unit, at most."""
+    def _moving(self, unit: str) -> int:
+        """Return how many rows come or go at most, summed over instances of a unit.
+
+        Of each instance counts what comes or what goes, whichever is more.
+        """
+        most = max(self.coming, self.going)
+        if self.touched[unit] == 1:
+            return most
+        if self._spread is not None and self._told(self._spread, unit):
+            return most  # It was so many, summed over smaller instances.
+        return min(self.coming + self.going, UNBOUNDED)
+
+    def _spread_in(self, unit: str) -> None:
+        """Note that now any rows may move of the instances in which some did.
+
+        What covers these instances, holds the other rows with those that moved.
+        """
+        wide = [
+            name
+            for name in self._units
+            if name in self._covers[unit] or self._told(unit, name)
+        ]
+        self.touched |= {
+            name: min(
+                min(self.touched[one] * self._reached(one, name), UNBOUNDED)
+                for one in wide
+            )
+            for name in self._units.keys() - wide
+        }
+        if self._spread is not None and not self._told(self._spread, unit):
+            self.apart = False
+        self._one_id = self._one_id and self._units[unit].id == self._id
+        self._spread = unit
+
+    def _told(self, one: str, other: str) -> bool:
+        """Return whether the key of an instance tells the other one that it lies in."""
+        reaches = self._reaches.of(one, other)
+        return any(reach.fixed and reach.size == 1 for reach in reaches)
+
+    def _reached(self, one: str, other: str, *, alone: bool = False) -> int:
+        """Return how many instances of another unit one has rows in, at most.
+
+        Before and after, they may be different ones, unless their keys are fixed.
+        """
         return min(
             (
-                reach.size * cap.rows
-                for cap in self._caps
-                for reach in self._reaches.of(unit, cap.unit)
+                reach.size * (1 if reach.fixed or alone else 2)
+                for reach in self._reaches.of(one, other)
             ),
             default=UNBOUNDED,
         )
-
-    def _is_of_the_id(self, unit: str) -> bool:
-        return self._units[unit].id == self._changed.id
-
-    def _is_all_of_the_id(self, unit: str) -> bool:
-        return self._is_of_the_id(unit) and self._units[unit].period is None

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from itertools import product
 from typing import Final
 
 from modicum.query.aggregates import column_of
-from modicum.query.bounding import UNBOUNDED, Moves
+from modicum.query.bounding import UNBOUNDED, Moves, most_rows
 from modicum.query.model import Grain, Key
 from modicum.query.sensitivity import Shape
 from modicum.query.statistics import Cap, KeyValue
 from modicum.query.tables import Tables
 from modicum.release.parts import FIRST_DAY, LAST_DAY, Part, Span
-from modicum.release.periods import nests
-from modicum.release.units import Unit
+from modicum.release.periods import Overlaps
+from modicum.release.units import Reaches, Unit, clocks_of
 
 #: An answer has so many groups at most.
 GROUPS_MAX: Final = 1_000_000
+#: What the rows of one id in one period of a key are called, beside other units.
+CELL: Final = ""
 
 
 def values_of(key: Key, tables: Tables, part: Part) -> tuple[KeyValue, ...] | None:
@@ -66,59 +69,122 @@ def groups_of(
     yield from product(*public)
 
 
-def number_of_groups(keys: Sequence[Key], tables: Tables, part: Part) -> int:
-    """Return how many groups there are; `UNBOUNDED` if that is not public.
+def number_of_values(key: Key, tables: Tables, part: Part) -> int:
+    """Return how many values a key has; `UNBOUNDED` if that is not public.
 
     Args:
-        keys: The keys; without any, there is one group.
+        key: The key.
         tables: The tables.
         part: The part that is read.
     """
-    number = 1
-    for key in keys:
-        values = values_of(key, tables, part)
-        if values is None:
-            return UNBOUNDED
-        number = min(number * len(values), UNBOUNDED)
-    return number
+    values = values_of(key, tables, part)
+    return UNBOUNDED if values is None else len(values)
 
 
-def shape_of(
-    moves: Moves,
-    unit: Unit,
-    keys: Sequence[Key],
-    caps: Sequence[Cap],
-    units: Mapping[str, Unit],
-    groups: int,
-) -> Shape:
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """How an answer is divided into groups, and what bounds the rows in them.
+
+    Attributes:
+        keys: The keys, a date that tells time with its grain.
+        values: How many values each key has; `UNBOUNDED` if that is not public.
+        caps: The caps.
+        units: The units by name.
+        within: How periods, also those of keys, lie on each other on the days that are
+            read; None if all days may be read.
+    """
+
+    keys: Sequence[Key]
+    values: Sequence[int]
+    caps: Sequence[Cap]
+    units: Mapping[str, Unit]
+    within: Overlaps | None = None
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are; `UNBOUNDED` if that is not public."""
+        return _product(self.values)
+
+    def tells_time(self, key: Key) -> bool:
+        """Return whether the values of a key are periods of time, as those of units.
+
+        Args:
+            key: The key.
+        """
+        return key.grain is not None and key.column.column in clocks_of(self.units)
+
+    def cells(self, key: Key, id_: str) -> Reaches:
+        """Return how the periods of a key lie on the instances of units.
+
+        The rows of one id in one period of a key are an instance of a unit like others,
+        which is called `CELL`.
+
+        Args:
+            key: The key, which tells time.
+            id_: The column of the ids.
+        """
+        cell = Unit(
+            CELL,
+            id_,
+            key.grain,
+            key.column.column,
+            within=tuple(
+                name
+                for name, one in self.units.items()
+                if one.id == id_ and one.period is None
+            ),
+        )
+        within = None if self.within is None else dict(self.within)
+        return Reaches({**self.units, CELL: cell}, within)
+
+
+def shape_of(moves: Moves, unit: str, grouping: Grouping) -> Shape:
     """Return how the rows that move with one change may lie in the groups.
 
     A key that tells periods apart parts the rows of one id: no group has more of them
-    than a cap keeps of one such period, or of a longer one.
+    than caps keep of one such period. Rows move only in the periods in which instances
+    lie that they move in. And what comes in periods of one instance does not meet what
+    goes in others.
 
     Args:
         moves: The rows that move.
         unit: The unit that changes.
-        keys: The keys.
-        caps: The caps.
-        units: The units by name.
-        groups: How many groups there are.
+        grouping: The keys, the caps, and the units.
     """
-    together = UNBOUNDED
-    if moves.one_id:
-        for cap in caps:
-            other = units[cap.unit]
-            if other.id == unit.id and any(_parts(key, other) for key in keys):
-                together = min(together, cap.rows)
-    return Shape(groups, together)
+    own = grouping.units[unit].id
+    together, apart, touched = UNBOUNDED, False, list[int]()
+    for key, values in zip(grouping.keys, grouping.values, strict=True):
+        if not grouping.tells_time(key):
+            touched.append(values)
+            continue
+        for id_, count in moves.ids.items():
+            most = most_rows(CELL, grouping.caps, grouping.cells(key, id_))
+            together = min(together, count * most)
+        cells = grouping.cells(key, own)
+        if moves.ids.get(own) == 1:
+            reaches = cells.of(CELL, unit)
+            apart = apart or any(one.fixed and one.size == 1 for one in reaches)
+        touched.append(min(values, _periods_touched(moves, cells)))
+    return Shape(_product(touched), together, apart and moves.apart)
 
 
-def _parts(key: Key, unit: Unit) -> bool:
-    """Return whether all rows of one id in a group lie in one instance of a unit."""
-    if unit.period is None:
-        return True
-    same_clock = unit.column == key.column.column
-    return key.grain is not None and same_clock and nests(key.grain, unit.period)
+def _periods_touched(moves: Moves, cells: Reaches) -> int:
+    """Return in how many periods of a key rows move, at most."""
+    return min(
+        (
+            count * reach.size
+            for name, count in moves.touched.items()
+            for reach in cells.of(name, CELL)
+        ),
+        default=UNBOUNDED,
+    )
+
+
+def _product(numbers: Iterable[int]) -> int:
+    product = 1
+    for number in numbers:
+        product = min(product * number, UNBOUNDED)
+    return product
 
 
 def _periods(grain: Grain, days: tuple[Span, ...] | None) -> tuple[str, ...] | None:

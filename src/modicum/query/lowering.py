@@ -12,15 +12,16 @@ from modicum.query.attributes import attributes_read
 from modicum.query.bounding import UNBOUNDED, Moves, in_order, moves
 from modicum.query.caps import caps_of
 from modicum.query.demands import must_be_bounded, must_be_few, must_have_keys
-from modicum.query.groups import grain_of, number_of_groups, shape_of
+from modicum.query.groups import Grouping, grain_of, number_of_values, shape_of
 from modicum.query.joins import refuse_other_steps, refuse_unproven_joins
+from modicum.query.model import Key
 from modicum.query.scales import gaussian_scale, laplace_scale
 from modicum.query.selection import Selection, selection_of
 from modicum.query.sensitivity import (
     Norms,
     Shape,
     of_counts,
-    of_identities,
+    of_ids,
     of_sums,
     of_tree,
     root,
@@ -111,16 +112,19 @@ def lower(asked: Asked, vocabulary: Vocabulary) -> Lowered:
     caps = in_order(caps_of(asked, units), units)
     read = attributes_read(asked, vocabulary)
     refuse_unproven_joins(asked, vocabulary)
-    found = _all_moves(asked, caps, read, vocabulary)
-    refuse_other_steps(asked, found, vocabulary)
-    must_be_bounded(asked, found, vocabulary)
-    groups = number_of_groups(asked.query.keys, asked.tables, asked.part)
-    must_have_keys(asked, groups)
     keys = tuple(
         replace(key, grain=grain_of(key, asked.tables)) for key in asked.query.keys
     )
+    within = _within(asked, read, vocabulary, keys)
+    found = _all_moves(asked, caps, within, vocabulary)
+    refuse_other_steps(asked, found, vocabulary)
+    must_be_bounded(asked, found, vocabulary)
+    values = tuple(number_of_values(key, asked.tables, asked.part) for key in keys)
+    grouping = Grouping(keys, values, caps, units, within)
+    groups = grouping.groups
+    must_have_keys(asked, groups)
     shapes = {
-        unit: shape_of(one, units[unit], keys, caps, units, groups)
+        unit: shape_of(one, unit, grouping)
         for unit, one in found.items()
         if one.bounded
     }
@@ -128,7 +132,7 @@ def lower(asked: Asked, vocabulary: Vocabulary) -> Lowered:
     if groups == UNBOUNDED and asked.discovery is not None:
         selection = selection_of(asked, found, shapes, units)
         left = asked.loss * (1 - asked.discovery.share)
-    lines = _lines(asked, found, shapes, units, left)
+    lines = _lines(asked, found, shapes, left)
     must_be_few(asked, {line.statistic: line.serves for line in lines}, groups)
     if selection is not None:
         selection = selection.called(
@@ -151,10 +155,12 @@ def lower(asked: Asked, vocabulary: Vocabulary) -> Lowered:
 
 
 def _all_moves(
-    asked: Asked, caps: tuple[Cap, ...], read: tuple[str, ...], vocabulary: Vocabulary
+    asked: Asked,
+    caps: tuple[Cap, ...],
+    within: Overlaps | None,
+    vocabulary: Vocabulary,
 ) -> dict[str, Moves]:
     units = vocabulary.unit_facts
-    within = _within(asked, read, vocabulary)
     found = {unit: moves(unit, caps, units, within) for unit in vocabulary.units}
     if len(asked.query.tables) == 1:
         return found
@@ -183,14 +189,15 @@ def _of_the_id(unit: str, caps: tuple[Cap, ...], units: Mapping[str, Unit]) -> M
 
 
 def _within(
-    asked: Asked, read: tuple[str, ...], vocabulary: Vocabulary
+    asked: Asked, read: tuple[str, ...], vocabulary: Vocabulary, keys: tuple[Key, ...]
 ) -> Overlaps | None:
     """Return how periods lie on each other on the days that are read, if that helps."""
     days = asked.part.periods
     timeless = not vocabulary.population.static.isdisjoint(read)
     if days is None or timeless or len(vocabulary.clocks) != 1:
         return None
-    return overlaps(kinds(vocabulary.unit_facts), days)
+    every = (*kinds(vocabulary.unit_facts), None, *(key.grain for key in keys))
+    return overlaps(tuple(dict.fromkeys(every)), days)
 
 
 # --- noise ----------------------------------------------------------------------------
@@ -200,7 +207,6 @@ def _lines(
     asked: Asked,
     found: Mapping[str, Moves],
     shapes: Mapping[str, Shape],
-    units: Mapping[str, Unit],
     loss: Fraction,
 ) -> tuple[Line, ...]:
     needed = statistics_of(asked.query.aggregates, asked.tables, asked.bins)
@@ -212,8 +218,7 @@ def _lines(
     lines = []
     for one, serves in needed.items():
         norms = {
-            unit: norms_of(one, found[unit], shape, units[unit])
-            for unit, shape in shapes.items()
+            unit: norms_of(one, found[unit], shape) for unit, shape in shapes.items()
         }
         share = loss * weights[one] / every
         scale = scale_of(asked.noise, norms[asked.unit], share)
@@ -221,20 +226,19 @@ def _lines(
     return tuple(lines)
 
 
-def norms_of(one: Statistic, moved: Moves, shape: Shape, unit: Unit) -> Norms:
+def norms_of(one: Statistic, moved: Moves, shape: Shape) -> Norms:
     """Return how far a statistic of all groups moves with one change of a unit.
 
     Args:
         one: The statistic.
         moved: The rows that move.
         shape: The groups.
-        unit: The unit.
     """
     if one.kind == "rows":
         return of_counts(moved, shape)
     if one.kind == "distinct":
-        own = moved.one_id and one.column is not None and one.column.column == unit.id
-        return of_identities(moved, shape) if own else of_counts(moved, shape)
+        column = None if one.column is None else one.column.column
+        return of_ids(moved, shape, moved.ids.get(column or "", UNBOUNDED))
     if one.kind == "total":
         return of_sums(moved, shape, one.low - one.center, one.high - one.center)
     if one.kind == "squares":

@@ -21,7 +21,7 @@ from modicum.query.bounding import Moves
 from modicum.query.mistakes import refused
 from modicum.query.model import ColumnRef
 from modicum.query.scales import laplace_scale
-from modicum.query.sensitivity import Shape, of_identities
+from modicum.query.sensitivity import Shape, of_ids
 from modicum.query.statistics import Statistic
 from modicum.release.units import Unit
 
@@ -108,9 +108,9 @@ def selection_of(
     assert discovery is not None  # Else there is nothing to tell keys by.
     column = _id_column(asked, units[asked.unit])
     norms = {
-        unit: of_identities(found[unit], shape)
+        unit: of_ids(found[unit], shape, 1)
         for unit, shape in shapes.items()
-        if found[unit].one_id and units[unit].id == column.column
+        if units[unit].id == column.column and found[unit].ids.get(column.column) == 1
     }
     if asked.unit not in norms:
         raise refused(

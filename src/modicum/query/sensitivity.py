@@ -8,7 +8,7 @@ apart lets no more into a group than a cap keeps of a day.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from itertools import product
 from math import isqrt
@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from modicum.query.bounding import UNBOUNDED, Moves
 
-__all__ = ["Norms", "Shape", "of_counts", "of_identities", "of_sums", "of_tree", "root"]
+__all__ = ["Norms", "Shape", "of_counts", "of_ids", "of_sums", "of_tree", "root"]
 
 #: Square roots are rounded up to so many digits behind the point.
 ROOT_DIGITS: Final = 12
@@ -30,13 +30,16 @@ class Shape:
     """How an answer is divided into groups.
 
     Attributes:
-        groups: How many groups there are, if that is public; else `UNBOUNDED`.
+        groups: In how many groups rows can move with one change, at most; `UNBOUNDED`
+            if that is not public.
         together: How many of the rows that come with one change may be in one group,
             at most, and of those that go; `UNBOUNDED` if nothing keeps them apart.
+        apart: Whether no group has both rows that come and rows that go.
     """
 
     groups: int = 1
     together: int = UNBOUNDED
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,20 @@ def of_sums(moves: Moves, shape: Shape, low: int, high: int) -> Norms:
         low: The least number of a row.
         high: The greatest one.
     """
+    norms = _of_sums(moves, shape, low, high)
+    if not shape.apart:
+        return norms
+    come, go = (
+        _of_sums(Moves(rows, 0), shape, low, high)
+        for rows in (moves.coming, moves.going)
+    )
+    return Norms(
+        min(norms.l1, come.l1 + go.l1),
+        min(norms.l2_squared, come.l2_squared + go.l2_squared),
+    )
+
+
+def _of_sums(moves: Moves, shape: Shape, low: int, high: int) -> Norms:
     up, down = max(high, 0), max(-low, 0)
 
     def moved(coming: int, going: int) -> int:
@@ -90,15 +107,17 @@ def of_sums(moves: Moves, shape: Shape, low: int, high: int) -> Norms:
     return Norms(l1, l2_squared)
 
 
-def of_identities(moves: Moves, shape: Shape) -> Norms:
-    """Return the norms of numbers of different ids, if one id moves only.
+def of_ids(moves: Moves, shape: Shape, ids: int) -> Norms:
+    """Return the norms of numbers of different ids.
+
+    Of the rows of one id that come to a group, or go from it, one counts at most.
 
     Args:
-        moves: The rows that come and go; all of one id.
+        moves: The rows that come and go.
         shape: The groups.
+        ids: How many different ids they have, at most.
     """
-    touched = min(moves.coming + moves.going, shape.groups)
-    return Norms(touched, touched)
+    return of_counts(moves, replace(shape, together=min(shape.together, ids)))
 
 
 def of_tree(moves: Moves, shape: Shape, levels: int) -> Norms:
@@ -110,8 +129,8 @@ def of_tree(moves: Moves, shape: Shape, levels: int) -> Norms:
         levels: How many levels are told.
     """
     # Two nodes of a group are as good as many: one for what comes, one for what goes.
-    nodes = Shape(min(2 * shape.groups, UNBOUNDED), shape.together)
-    one = of_counts(moves, nodes)
+    nodes = min(2 * shape.groups, UNBOUNDED)
+    one = of_counts(moves, replace(shape, groups=nodes))
     return Norms(levels * one.l1, levels * one.l2_squared)
 
 

@@ -36,8 +36,9 @@ _TOUCHED: Mapping[tuple[Period, Period], int] = MappingProxyType(
 )
 
 #: How many periods of one kind a period of another kind touches at most, on some
-#: days; and the same with those counted twice that have some of the days outside it.
-Overlap: TypeAlias = tuple[int, int]
+#: days; the same with those counted twice that have some of the days outside it; and
+#: how many have some outside. Each may be the most of another period.
+Overlap: TypeAlias = tuple[int, int, int]
 
 #: The overlaps of every two kinds of periods; the kind None is all of time.
 Overlaps: TypeAlias = tuple[tuple[tuple[Period | None, Period | None], Overlap], ...]
@@ -92,9 +93,9 @@ def overlaps(
     Examples:
         >>> november = ((739921, 739950),)
         >>> dict(overlaps(("month", "week"), november))["month", "week"]
-        (6, 6)
+        (6, 6, 0)
         >>> dict(overlaps(("month", "day"), november))["month", "day"]
-        (30, 30)
+        (30, 30, 0)
     """
     if sum(last - first + 1 for first, last in days) > DAYS_MAX:
         return None
@@ -109,12 +110,14 @@ def _overlap(
     for here, there in _pieces(one, other, days):
         touched[here].add(there)
         touching[there].add(here)
+    sizes = [
+        (len(found), sum(len(touching[there]) > 1 for there in found))
+        for found in touched.values()
+    ]
     return (
-        max(map(len, touched.values())),
-        max(
-            sum(min(len(touching[there]), 2) for there in found)
-            for found in touched.values()
-        ),
+        max(size for size, _ in sizes),
+        max(size + partly for size, partly in sizes),
+        max(partly for _, partly in sizes),
     )
 
 

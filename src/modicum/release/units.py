@@ -89,11 +89,19 @@ class Reach:
         partly: How many of these may have rows outside it.
         fixed: Whether the keys that it can touch are themselves at most `size`, the
             same in every table; else other tables may have other keys.
+        most_both: `size` and `partly` of one instance together, at most, if that is
+            less than their sum, which may be that of two instances.
     """
 
     size: int
     partly: int
     fixed: bool
+    most_both: int | None = None
+
+    @property
+    def both(self) -> int:
+        """How many it touches, those with rows outside counted twice, at most."""
+        return self.size + self.partly if self.most_both is None else self.most_both
 
 
 #: The instance itself.
@@ -180,8 +188,8 @@ def changes(reach: Reach, change_of: Relation, in_terms_of: Relation) -> int | N
         return 1 if inside and change_of == "substitute" else None
     if in_terms_of == "add-remove":
         if change_of == "add-remove":
-            return reach.size + reach.partly
-        return 2 * (reach.size if reach.fixed else reach.size + reach.partly)
+            return reach.both
+        return 2 * (reach.size if reach.fixed else reach.both)
     return reach.size if reach.fixed or change_of == "add-remove" else 2 * reach.size
 
 
@@ -366,5 +374,5 @@ def _on_days(one: Unit, other: Unit, within: Within) -> Iterator[Reach]:
     """
     clocks = {unit.column for unit in (one, other) if unit.period is not None}
     if one.id == other.id and len(clocks) == 1:
-        size, weighed = within[one.period, other.period]
-        yield Reach(size, weighed - size, fixed=True)
+        size, both, partly = within[one.period, other.period]
+        yield Reach(size, partly, fixed=True, most_both=both)

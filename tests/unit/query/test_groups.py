@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
@@ -15,9 +16,10 @@ from samples.declared import TABLES
 from modicum.query.bounding import UNBOUNDED, Moves
 from modicum.query.groups import (
     GROUPS_MAX,
+    Grouping,
     first_day,
     groups_of,
-    number_of_groups,
+    number_of_values,
     shape_of,
     values_of,
 )
@@ -92,7 +94,7 @@ def test_days_apart_make_periods_once() -> None:
 )
 def test_periods_without_an_end_are_not_listed(part: Part) -> None:
     assert values_of(key("event_time", "year"), TABLES, part) is None
-    assert number_of_groups([key("event_time", "year")], TABLES, part) == UNBOUNDED
+    assert number_of_values(key("event_time", "year"), TABLES, part) == UNBOUNDED
 
 
 def test_a_date_that_tells_time_is_a_day() -> None:
@@ -112,10 +114,18 @@ def test_groups_are_all_pairs_of_values_in_order() -> None:
         ("2026-09-29", "help"),
         ("2026-09-29", "main"),
     ]
-    assert number_of_groups(keys, TABLES, part) == 4
+    assert [number_of_values(one, TABLES, part) for one in keys] == [2, 2]
     assert list(groups_of([], TABLES, part)) == [()]
-    assert number_of_groups([], TABLES, part) == 1
-    assert number_of_groups([*keys, key("mobile")], TABLES, part) == UNBOUNDED
+    assert number_of_values(key("mobile"), TABLES, part) == UNBOUNDED
+
+
+@pytest.mark.parametrize(
+    ("values", "groups"),
+    [([], 1), ([2, 3], 6), ([2, UNBOUNDED], UNBOUNDED), ([2**40, 2**40], UNBOUNDED)],
+)
+def test_groups_are_as_many_as_there_are_pairs(values: list[int], groups: int) -> None:
+    keys = [key("page")] * len(values)
+    assert Grouping(keys, values, [], UNITS).groups == groups
 
 
 # --- how rows are spread --------------------------------------------------------------
@@ -127,9 +137,10 @@ def test_groups_are_all_pairs_of_values_in_order() -> None:
     [
         ("day", {"user-day": 10, "user-month": 70}, 10),
         ("month", {"user-day": 10, "user-month": 70}, 70),
-        ("week", {"user-day": 10, "user-month": 70}, UNBOUNDED),
+        ("week", {"user-day": 10, "user-month": 80}, 70),
+        ("week", {"user-day": 50, "user-month": 70}, 140),
         ("day", {"user-month": 70}, 70),
-        ("quarter", {"user-day": 10, "user-month": 70}, UNBOUNDED),
+        ("quarter", {"user-day": 10, "user-month": 70}, 210),
         ("quarter", {"user-day": 10, "user": 90}, 90),
         (None, {"user-day": 10}, UNBOUNDED),
         ("day", {"device": 3}, UNBOUNDED),
@@ -140,19 +151,64 @@ def test_a_key_parts_what_caps_keep_of_its_periods(
 ) -> None:
     keys = [key("page"), key("event_time", grain)] if grain else [key("page")]
     kept = [Cap(unit, rows) for unit, rows in caps.items()]
-    moves = Moves(100, 0)
-    found = shape_of(moves, UNITS["user-month"], keys, kept, UNITS, 7)
-    assert found == Shape(7, together)
-    others = Moves(100, 0, one_id=False)
-    found = shape_of(others, UNITS["user-month"], keys, kept, UNITS, 7)
-    assert found == Shape(7, UNBOUNDED)
+    grouping = Grouping(keys, [7] * len(keys), kept, UNITS)
+    found = shape_of(Moves(100, 0, {"user_id": 1}), "user-month", grouping)
+    assert found == Shape(7 ** len(keys), together)
+    found = shape_of(Moves(100, 0, {"user_id": 2}), "user-month", grouping)
+    assert found.together == min(2 * together, UNBOUNDED)
+    found = shape_of(Moves(100, 0), "user-month", grouping)
+    assert found == Shape(7 ** len(keys), UNBOUNDED)
+
+
+@pytest.mark.spec("QRY-7")
+@pytest.mark.parametrize(
+    ("grain", "touched", "groups"),
+    [
+        ("day", {"user-day": 2}, 2 * 9),
+        ("day", {"user-day": 200}, 100 * 9),
+        ("week", {"user-month": 1}, 6 * 9),
+        ("week", {"user-month": 1, "user-day": 3}, 3 * 9),
+        ("quarter", {"user-month": 3}, 3 * 9),
+        ("month", {"user": 1}, 100 * 9),
+        ("month", {"device": 1}, 100 * 9),
+        (None, {"user": 1, "user-day": 1}, 100 * 9),
+    ],
+)
+def test_rows_move_in_the_groups_of_the_periods_that_are_touched(
+    grain: Grain | None, touched: dict[str, int], groups: int
+) -> None:
+    keys = [key("event_time", grain), key("page")]
+    moves = Moves(1000, 1000, {"user_id": 1}, touched=touched)
+    found = shape_of(moves, "user-day", Grouping(keys, [100, 9], [], UNITS))
+    assert found.groups == groups
+
+
+@pytest.mark.spec("QRY-7")
+@pytest.mark.parametrize(
+    ("grain", "unit", "ids", "apart"),
+    [
+        ("day", "user-day", 1, True),
+        ("day", "user-month", 1, True),
+        ("month", "user-month", 1, True),
+        ("week", "user-month", 1, False),
+        ("quarter", "user-month", 1, False),
+        (None, "user-day", 1, False),
+        ("day", "user-day", 2, False),
+    ],
+)
+def test_what_comes_meets_what_goes_where_periods_of_a_key_reach_over_both(
+    grain: Grain | None, unit: str, ids: int, *, apart: bool
+) -> None:
+    grouping = Grouping([key("event_time", grain)], [100], [], UNITS)
+    moves = Moves(5, 5, {"user_id": ids}, apart=True)
+    assert shape_of(moves, unit, grouping).apart is apart
+    assert not shape_of(replace(moves, apart=False), unit, grouping).apart
 
 
 def test_the_clock_of_another_column_parts_nothing() -> None:
-    kept = [Cap("user-day", 10)]
-    keys = [key("event_date", "day")]
-    found = shape_of(Moves(9, 0), UNITS["user-day"], keys, kept, UNITS, 7)
-    assert found.together == UNBOUNDED
+    grouping = Grouping([key("event_date", "day")], [7], [Cap("user-day", 10)], UNITS)
+    moves = Moves(9, 0, {"user_id": 1}, apart=True, touched={"user-day": 1})
+    assert shape_of(moves, "user-day", grouping) == Shape(7, UNBOUNDED)
 
 
 def test_a_date_needs_no_period_to_part_days() -> None:
@@ -160,4 +216,4 @@ def test_a_date_needs_no_period_to_part_days() -> None:
     tables = asked.TABLES.replace("read_at: {type: timestamp}", "read_at: {type: date}")
     sql = "SELECT read_at, COUNT(*) AS n FROM views GROUP BY read_at"
     query = asked.query(sql, policy=policy, declared=tables, bounds={"user-day": 10})
-    assert query.lowered.shapes["user-month"] == Shape(31, 10)
+    assert query.lowered.shapes["user-month"] == Shape(31, 10, apart=True)

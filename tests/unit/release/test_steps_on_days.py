@@ -69,7 +69,7 @@ def test_periods_lie_on_each_other_as_their_days_say(days: tuple[Span, ...]) -> 
     found = overlaps(tuple(KEYS), days)
     assert found is not None
     each = [date.fromordinal(day) for low, high in days for day in range(low, high + 1)]
-    for (one, other), (size, weighed) in found:
+    for (one, other), (size, weighed, partly) in found:
         outside: dict[Hashable, set[Hashable]] = {}
         inside: dict[Hashable, set[Hashable]] = {}
         for day in each:
@@ -79,6 +79,10 @@ def test_periods_lie_on_each_other_as_their_days_say(days: tuple[Span, ...]) -> 
         assert size == max(len(touched) for touched in inside.values())
         assert weighed == max(
             sum(2 if outside[there] - {here} else 1 for there in touched)
+            for here, touched in inside.items()
+        )
+        assert partly == max(
+            sum(bool(outside[there] - {here}) for there in touched)
             for here, touched in inside.items()
         )
 
