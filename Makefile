@@ -4,14 +4,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test lint types imports format soak pins clean
+.PHONY: help demo test engines lint types imports format soak pins clean
 
 help:            ## Show what can be made.
 	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 12
 
 $(BIN)/modicum: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --constraint constraints.txt --editable .
+	$(PIP) install --constraint constraints.txt --editable .[postgres]
 	@touch $@
 
 $(VENV)/.test: $(BIN)/modicum
@@ -24,6 +24,21 @@ demo: $(BIN)/modicum   ## Set up, and show the main job on an example organizati
 
 test: $(VENV)/.test    ## Set up for the tests, and pass them.
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
+
+# Libraries whose versions exclude each other, each in an environment of its own.
+# Opacus and Polars need modicum beside them; Tumult cannot have it.
+ENGINES := build/engines
+$(ENGINES)/opacus/.built $(ENGINES)/polars/.built: BESIDE := --editable '.[postgres]'
+$(ENGINES)/%/.built: tools/engines/%.txt pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --requirement $< $(BESIDE)
+	@touch $@
+
+ADAPTERS := tests/unit/shell/adapters
+engines: $(VENV)/.test $(ENGINES)/opacus/.built $(ENGINES)/polars/.built $(ENGINES)/tumult/.built   ## Test other libraries, each in its own environment.
+	MODICUM_OPACUS=required $(ENGINES)/opacus/bin/python -m pytest $(ADAPTERS)/test_opacus_training.py
+	MODICUM_OPENDP_POLARS=required $(ENGINES)/polars/bin/python -m pytest $(ADAPTERS)/test_opendp_context.py
+	MODICUM_TUMULT=required $(BIN)/python -m pytest $(ADAPTERS)/test_tumult_sessions.py
 
 lint: $(VENV)/.test    ## Check style and spelling.
 	$(BIN)/ruff check .

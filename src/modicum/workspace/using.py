@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, SupportsIndex
 
@@ -11,9 +11,10 @@ from modicum.accounting.losses import total_of
 from modicum.core.canonical import Plain
 from modicum.core.errors import Code, ConflictError, Problem, UsageError
 from modicum.core.mistakes import fail, nearest
-from modicum.ledger import RecordedRelease, Standing
+from modicum.ledger import RecordedRelease, Standing, State
 from modicum.ledger.log.events import ReleaseStarted
 from modicum.ledger.state.life import ReleaseStatus, next_status
+from modicum.policy.past_units import Known, units_of
 from modicum.workspace.querying.ports import Engines
 from modicum.workspace.reserved import Reserved, ReservedLoss, loss_of_unit
 
@@ -39,6 +40,10 @@ class Ledger(Protocol):
         """Return what a release is and costs, as the ledger keeps it."""
         ...
 
+    def state(self) -> State:
+        """Return the state at the head of the log."""
+        ...
+
     def start(self, release: str) -> Standing:
         """Note, durably, that rows are about to be read."""
         ...
@@ -57,6 +62,16 @@ class Adapters(Engines, Protocol):
 
     def opacus(self, use: Use, mechanism: Reserved) -> Any:
         """Return what trains by Opacus as one mechanism of a reservation."""
+        ...
+
+    def tumult(
+        self,
+        use: Use,
+        mechanism: Reserved,
+        python: str,
+        settings: Mapping[str, str] | None,
+    ) -> Any:
+        """Return what runs scripts for Tumult as one mechanism of a reservation."""
         ...
 
 
@@ -99,6 +114,7 @@ class Use:
         recorded = ledger.release_of(standing)
         self._mechanisms = {one.name: one for one in map(Reserved, recorded.mechanisms)}
         self._charged = [one.losses for one in recorded.mechanisms]
+        self._seq = standing.seq
         self._ran: dict[str, object] = {}
         self._endings: list[Callable[[], None]] = []
         self._state = "before"
@@ -144,6 +160,29 @@ class Use:
         units = tuple(total.units(index) for index in range(len(total.finite)))
         return ReservedLoss(Loss(units))
 
+    def unit(self, name: str) -> Known:
+        """Return what the policy said about a unit when the release was reserved.
+
+        Args:
+            name: The unit.
+
+        Raises:
+            InputError: If it had no such unit.
+        """
+        held = [
+            policy
+            for policy in self._ledger.state().policies
+            if policy.seq <= self._seq
+        ]
+        known = units_of(held[-1].text) if held else None
+        if known is None or name not in known:
+            raise fail(
+                Code.UNKNOWN_UNIT,
+                f"the policy of `{self.release}` has no privacy unit `{name[:200]}`",
+                help=nearest(name, known or ()),
+            )
+        return known[name]
+
     @property
     def costs(self) -> dict[str, dict[str, Plain]]:
         """By mechanism and unit, the declared guarantees, with exact numbers as text.
@@ -177,6 +216,27 @@ class Use:
             UsageError: If Opacus is not installed.
         """
         return self._libraries.opacus(self, self.mechanism(mechanism))
+
+    def tumult(
+        self,
+        mechanism: str,
+        *,
+        python: str,
+        settings: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Return what runs scripts for Tumult Analytics as one mechanism.
+
+        Args:
+            mechanism: Its name.
+            python: The Python of an environment with Tumult Analytics.
+            settings: Settings of its Spark, such as `spark.driver.memory`.
+
+        Raises:
+            InputError: If the release has no such mechanism, or it is not reserved in
+                a way that a session of Tumult could have.
+        """
+        one = self.mechanism(mechanism)
+        return self._libraries.tumult(self, one, python, settings)
 
     # --- what modicum runs itself ---
 

@@ -45,6 +45,29 @@ class Adapters:
 
         return Opacus(use, mechanism)
 
+    def tumult(
+        self,
+        use: Use,
+        mechanism: Reserved,
+        python: str,
+        settings: Mapping[str, str] | None,
+    ) -> Any:
+        """Return what runs scripts for Tumult as one mechanism of a reservation.
+
+        Args:
+            use: The reservation in use.
+            mechanism: The mechanism.
+            python: The Python of an environment with Tumult Analytics.
+            settings: Settings of its Spark.
+
+        Raises:
+            InputError: If it is not reserved in a way that a session could have.
+            UsageError: If what reads Arrow is not installed here.
+        """
+        from modicum.shell.adapters.tumult_script import Tumult
+
+        return Tumult(use, mechanism, python, settings)
+
     # --- private queries ---
 
     def engine(

@@ -1,0 +1,1 @@
+"""Libraries in environments of their own: worker processes that are asked by lines."""

@@ -1,0 +1,120 @@
+"""The worker's side. It runs by the Python of another environment.
+
+modicum cannot be imported there, nor anything but the standard library and what the
+environment is for. So this is a program, started by its path, with the path of an
+engine as its argument: a module with `versions`, `prepare` and `run`.
+
+A request is a line of JSON, and so is its answer. Nothing else is told: not what the
+engine prints, not what an exception says, only where it happened and its class. When
+the parent is gone, so is the worker, with all that it started.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from types import ModuleType
+from typing import Any, BinaryIO
+
+#: Parent and worker must agree on it.
+PROTOCOL = 1
+#: A longer line is neither read nor written.
+LINE_MAX = 2**20
+
+_WORD_MAX = 80
+
+
+class _Stage:
+    """Where the engine is, for the case that it fails there."""
+
+    def __init__(self) -> None:
+        self.name = "engine"
+
+    def __call__(self, name: str) -> None:
+        self.name = name
+
+
+def _own_pipes() -> tuple[BinaryIO, int]:
+    """Return the pipes of the protocol; what is printed from here on is lost."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
+    return requests, answers
+
+
+def _listen(requests: BinaryIO, heard: SimpleQueue[bytes], scratch: Path) -> None:
+    """Put requests into a queue; at their end, end all that was started here."""
+    while line := requests.readline(LINE_MAX):
+        heard.put(line)
+    shutil.rmtree(scratch, ignore_errors=True)
+    os.killpg(0, signal.SIGKILL)
+
+
+def _say(answers: int, answer: dict[str, Any]) -> None:
+    line = json.dumps(answer, ensure_ascii=True).encode("ascii") + b"\n"
+    if len(line) > LINE_MAX:
+        raise OverflowError
+    while line:
+        line = line[os.write(answers, line) :]
+
+
+def _loaded(path: str) -> ModuleType:
+    found = importlib.util.spec_from_file_location(Path(path).stem, path)
+    if found is None or found.loader is None:
+        raise ImportError
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def _answered(answers: int, kind: str, stage: _Stage, work: Callable[[], Any]) -> bool:
+    """Answer with what some work returns, or with where it failed."""
+    try:
+        _say(answers, {"answer": kind, "result": work()})
+    except BaseException as error:  # noqa: BLE001 - also a script that exits
+        word = type(error).__name__[:_WORD_MAX]
+        named = word if word.isascii() and word.isidentifier() else "Exception"
+        _say(answers, {"answer": "failed", "at": stage.name, "kind": named})
+        return False
+    return True
+
+
+def main(engine_path: str) -> None:
+    """Answer requests by an engine, until one fails or the parent is gone.
+
+    Args:
+        engine_path: The engine's file.
+    """
+    requests, answers = _own_pipes()
+    heard: SimpleQueue[bytes] = SimpleQueue()
+    scratch = Path.cwd()
+    Thread(target=_listen, args=(requests, heard, scratch), daemon=True).start()
+    stage = _Stage()
+    engine: dict[str, ModuleType] = {}
+
+    def hello() -> Any:
+        engine["module"] = _loaded(engine_path)
+        return {"protocol": PROTOCOL, "versions": engine["module"].versions()}
+
+    def done() -> Any:
+        asked = json.loads(heard.get())
+        verb = {"prepare": "prepare", "run": "run"}[asked["ask"]]
+        return getattr(engine["module"], verb)(asked["job"], scratch, stage)
+
+    heard.get()  # All versions of the protocol begin alike.
+    well = _answered(answers, "hello", stage, hello)
+    while well:
+        well = _answered(answers, "done", stage, done)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
