@@ -35,8 +35,8 @@ _CLOSED: Final = {
     "allow_unsigned_extensions": "false",
     "python_enable_replacements": "false",
 }
-#: A line of a CSV file has so many bytes at most.
-_LINE_MAX: Final = 1 << 28
+#: A line of a CSV file has so many bytes at most; some of them are read at a time.
+_LINE_MAX: Final = 1 << 24
 _DECIMAL: Final = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _FORMS: Final[dict[str, Form]] = {
     "VARCHAR": "text",
@@ -244,6 +244,7 @@ def _reading(source: ParquetFiles | CsvFile) -> exp.Expression:
         # Where it cuts a file in pieces, a text with line breaks ends the run.
         parallel=exp.false(),
         max_line_size=exp.Literal.number(_LINE_MAX),
+        buffer_size=exp.Literal.number(4 * _LINE_MAX),
     )
 
 
