@@ -101,13 +101,17 @@ class Names:
             return sql.in_steps(value, column, -sql.STEPS_MAX, sql.STEPS_MAX)
         return value
 
-    def identity_text(self, reference: ColumnRef) -> exp.Expression:
+    def identity_text(
+        self, reference: ColumnRef, identity: exp.Expression | None = None
+    ) -> exp.Expression:
         """Return a column's value as text, for a hash.
 
         Args:
             reference: The column.
+            identity: What tells its values apart, where it is computed already.
         """
-        identity = self.identity(reference)
+        if identity is None:
+            identity = self.identity(reference)
         if self.declared(reference).type == "text":
             return identity
         return exp.cast(identity, "text")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -10,15 +10,9 @@ from sqlglot import exp
 
 from modicum.core.errors import check
 from modicum.query.exact import expressions as sql
+from modicum.query.exact.caps import cuts_of
 from modicum.query.exact.conditions import conditions, in_some_box, key_value
-from modicum.query.exact.cutting import (
-    Pieces,
-    Step,
-    crowded_apart,
-    first_rows,
-    spare_name,
-)
-from modicum.query.exact.instances import unit_key
+from modicum.query.exact.cutting import Pieces, Step, first_rows, spare_name
 from modicum.query.exact.names import Names
 from modicum.query.groups import grain_of
 from modicum.query.model import ColumnRef
@@ -65,19 +59,26 @@ class Statement:
     statistics: tuple[str, ...]
     steps: tuple[Step, ...] = ()
 
-    def over(self, relations: Mapping[str, exp.Select], dialect: Dialect) -> str:
+    def over(
+        self,
+        relations: Mapping[str, exp.Select],
+        dialect: Dialect,
+        *,
+        kept: Collection[str] = (),
+    ) -> str:
         """Return the text of the statement for an engine.
 
         Args:
             relations: By name, what each relation is.
             dialect: The engine's way of writing.
+            kept: The relations that an engine should keep, since reading them again
+                takes long.
         """
         query = self.query.copy()
-        for name, relation in relations.items():
-            query = query.with_(name, as_=relation, copy=False)
-        for step in self.steps:
-            kept = step.kept if dialect == "duckdb" else None
-            query = query.with_(step.name, as_=step.rows, materialized=kept, copy=False)
+        named = [Step(name, rows, name in kept) for name, rows in relations.items()]
+        for step in (*named, *self.steps):
+            keep = step.kept if dialect == "duckdb" else None
+            query = query.with_(step.name, as_=step.rows, materialized=keep, copy=False)
         return query.sql(dialect=dialect, comments=False)
 
 
@@ -124,7 +125,8 @@ class _Kept:
         self._names, self._plan, self._secrets = names, names.plan, secrets
         self._apart = apart
         self._pieces = pieces = Pieces()
-        self._caps = self._instances()
+        self._order = self._ordered() if self._plan.caps else exp.null()
+        self._cuts = cuts_of(names, pieces)
         self._keys = [
             pieces.called(key_value(key, names)) for key in self._plan.query.keys
         ]
@@ -202,37 +204,35 @@ class _Kept:
 
     # --- caps -------------------------------------------------------------------------
 
-    def _instances(self) -> list[tuple[int, list[exp.Column]]]:
-        """Return how many rows caps keep, and of what; the order of rows goes first."""
-        names, caps, called = self._names, self._plan.caps, self._pieces.called
-        if not caps:
-            return []
-        ids = names.row_id(names.main)
-        texts = [names.identity_text(one) for one in ids]
-        called(sql.hashed(self._secrets.order_key, texts, sql.ORDER_DIGITS))
-        for one in ids:
-            called(names.identity(one))
-        return [
-            (cap.rows, [called(value) for value, _ in unit_key(cap.unit, names)])
-            for cap in caps
-        ]
+    def _ordered(self) -> exp.Expression:
+        """Return what puts rows in order; where it is alike, their ids go next."""
+        names, texts = self._names, []
+        for one in names.row_id(names.main):
+            identity = self._pieces.called(names.identity(one))
+            texts.append(names.identity_text(one, identity))
+        return sql.hashed(self._secrets.order_key, texts, sql.ORDER_DIGITS)
 
     def _capped(self) -> tuple[exp.Expression, tuple[Step, ...]]:
         """Return the rows that are left when every cap has cut.
 
-        Rows are in the order of all that is computed of them, the hash and their ids
-        first: those that are alike in it are alike in all that follows.
+        Rows are in the order of their hash and of all that is computed of them, their
+        ids first: those that are alike in it are alike in all that follows.
         """
-        rows = self._rows()
+        rows, columns = self._rows(), self._pieces.columns()
         if not self._apart:
-            for most, instance in self._caps:
-                rows = first_rows(rows, instance, self._pieces.columns(), most)
+            for cuts in self._cuts:
+                rows = cuts.of(rows, columns, self._order)
             return rows.subquery("kept"), ()
-        steps = [Step("read", rows, kept=False)]
-        for most, instance in self._caps:
-            steps += crowded_apart(steps[-1], self._pieces, instance, most)
+        steps = [Step("read", rows, kept=self._takes_long())]
+        for cuts in self._cuts:
+            steps += cuts.apart(steps[-1], columns, self._order)
         steps[-1] = steps[-1]._replace(kept=False)  # It is read once.
         return exp.to_table(steps[-1].name), tuple(steps)
+
+    def _takes_long(self) -> bool:
+        """Return whether rows are kept rather than computed again: each is hashed."""
+        several = bool(self._names.others) or self._plan.sample is not None
+        return several and bool(self._cuts)
 
     def _rows(self) -> exp.Select:
         """Return the rows that are read, with all pieces."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from weakref import finalize
 
 from sqlglot import exp
 
@@ -60,8 +61,9 @@ class DuckdbOptions:
     Attributes:
         memory: At most so much memory, such as `4GB`; None for most of the machine's.
         threads: So many threads; None for one per core.
-        folder: Where it puts what does not fit into memory: rows, encrypted. None
-            for a folder of its own among the temporary files, removed in the end.
+        folder: Where it puts rows that do not fit into memory, not encrypted: into a
+            folder of its own there, which other users cannot read and which is removed
+            in the end. None for where temporary files go.
     """
 
     memory: str | None = None
@@ -91,13 +93,16 @@ class DuckdbEngine(SqlEngine):
         options: DuckdbOptions = DuckdbOptions(),
     ) -> None:
         super().__init__(sources)
-        self._own: Path | None = None
-        folder = options.folder
-        if folder is None:
-            self._own = folder = Path(tempfile.mkdtemp(prefix="modicum-duckdb-"))
+        made = scrubbed(
+            _NAME,
+            "to start",
+            lambda: tempfile.mkdtemp("", "modicum-duckdb-", options.folder),
+        )
+        self._own = Path(made)  # Other users cannot read it.
+        self._remove = finalize(self, shutil.rmtree, made, ignore_errors=True)
         try:
             self._connection = scrubbed(
-                _NAME, "to start", lambda: _connected(options, folder)
+                _NAME, "to start", lambda: _connected(options, self._own)
             )
             scrubbed(_NAME, "to open the tables", self._open)
         except BaseException:
@@ -112,8 +117,7 @@ class DuckdbEngine(SqlEngine):
         """Close DuckDB, and remove what it put aside."""
         if hasattr(self, "_connection"):
             self._connection.close()
-        if self._own is not None:
-            shutil.rmtree(self._own, ignore_errors=True)
+        self._remove()
 
     # --- inside -----------------------------------------------------------------------
 
@@ -145,6 +149,8 @@ class DuckdbEngine(SqlEngine):
             # By what other rows of a file hold, it takes NaN for a number (2.0.0), or
             # computes what no row that is read has.
             "SET disabled_optimizers = 'statistics_propagation'",
+            # It shows how long the rows take.
+            "SET enable_progress_bar = false",
             f"SET allowed_paths = {paths.sql(dialect='duckdb')}",
             "SET enable_external_access = false",
             "SET lock_configuration = true",
@@ -208,8 +214,9 @@ def _connected(options: DuckdbOptions, folder: Path) -> duckdb.DuckDBPyConnectio
 
     settings: dict[str, str | bool | int | float | list[str]] = {
         **_CLOSED,
+        # What does not fit into memory is written as it is: without OpenSSL, which
+        # its extension `httpfs` brings, DuckDB refuses to encrypt.
         "temp_directory": str(folder),
-        "temp_file_encryption": True,
     }
     if options.memory is not None:
         settings["memory_limit"] = options.memory

@@ -111,9 +111,15 @@ class SqlEngine(ABC):
             )
             for table, called in made.relations.items()
         }
+        # Texts take long to read as values.
+        kept = {
+            called
+            for table, called in made.relations.items()
+            if "written" in self._forms[table].values()
+        }
         found: dict[str, dict[tuple[KeyValue, ...], int]] = {}
         for one in made.statements:
-            rows = self._select(one.over(relations, self.dialect))
+            rows = self._select(one.over(relations, self.dialect, kept=kept))
             read_answers(one, rows, found)
         return dict(found)
 

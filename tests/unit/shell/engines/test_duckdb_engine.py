@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from pathlib import Path
 
@@ -115,13 +116,48 @@ def test_a_table_without_a_source() -> None:
     assert caught.value.code == Code.DATA_NOT_AS_DECLARED
 
 
-def test_what_is_put_aside_is_removed() -> None:
-    engine = DuckdbEngine({"views": watched.rows()})
+@pytest.mark.parametrize("named", [False, True])
+def test_what_is_put_aside_is_removed(named: bool, tmp_path: Path) -> None:
+    options = DuckdbOptions(folder=tmp_path if named else None)
+    engine = DuckdbEngine({"views": watched.rows()}, options)
     folder = engine._own
-    assert folder is not None
+    assert (folder.parent == tmp_path) is named
     assert folder.stat().st_mode & 0o077 == 0
     engine.close()
     assert not folder.exists()
+    assert tmp_path.exists()
+
+
+def test_what_is_put_aside_is_removed_if_nobody_closes() -> None:
+    engine = DuckdbEngine({"views": watched.rows()})
+    folder = engine._own
+    assert folder.exists()
+    del engine
+    gc.collect()
+    assert not folder.exists()
+
+
+def test_rows_that_do_not_fit_into_memory_are_put_aside(tmp_path: Path) -> None:
+    rows = pa.concat_tables([watched.rows()] * 40)
+    options = DuckdbOptions(memory="40MB", threads=1, folder=tmp_path)
+    with DuckdbEngine({"views": rows}, options) as engine:
+        assert engine.run(watched.plan(), SECRETS)["n"] == COUNTED
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    options = DuckdbOptions(folder=tmp_path / "no")
+    with pytest.raises(ModicumError) as caught:
+        DuckdbEngine({"views": watched.rows()}, options)
+    assert caught.value.code == Code.ENGINE_FAILED
+
+
+def test_nothing_is_drawn_while_it_works() -> None:
+    with DuckdbEngine({"views": watched.rows()}) as engine:
+        shown = engine._connection.execute(
+            "SELECT current_setting('enable_progress_bar')"
+        )
+        assert shown.fetchone() == (False,)
 
 
 def test_running_out_of_memory_is_a_failure() -> None:
