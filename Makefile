@@ -37,6 +37,7 @@ $(ENGINES)/%/.built: tools/engines/%.txt pyproject.toml
 ADAPTERS := tests/unit/shell/adapters
 engines: $(VENV)/.test $(ENGINES)/opacus/.built $(ENGINES)/polars/.built $(ENGINES)/tumult/.built   ## Test other libraries, each in its own environment.
 	MODICUM_OPACUS=required $(ENGINES)/opacus/bin/python -m pytest $(ADAPTERS)/test_opacus_training.py
+	MODICUM_OPACUS=required $(ENGINES)/opacus/bin/python -m pytest tests/system/test_release_run.py -k opacus
 	MODICUM_OPENDP_POLARS=required $(ENGINES)/polars/bin/python -m pytest $(ADAPTERS)/test_opendp_context.py
 	MODICUM_TUMULT=required $(BIN)/python -m pytest $(ADAPTERS)/test_tumult_sessions.py
 

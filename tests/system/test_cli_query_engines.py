@@ -123,17 +123,13 @@ def test_spark_answers_from_a_parquet_file() -> None:
     must_be_right(found, "out.csv")
 
 
-@pytest.mark.parametrize(
-    "kind", ["path", "arrow", "batches", "reader", "relation", "table alone"]
-)
+@pytest.mark.parametrize("kind", ["path", "arrow", "batches", "table alone"])
 def test_python_answers_from_files_and_from_memory(kind: str) -> None:
     rows = views()
     data: object = {
         "path": {"views": Path("views.parquet")},
         "arrow": {"views": rows},
         "batches": {"views": rows.combine_chunks().to_batches()[0]},
-        "reader": {"views": rows.to_reader()},
-        "relation": {"views": duckdb.sql("SELECT * FROM 'views.parquet'")},
         "table alone": "views.csv",
     }[kind]
     ledger = mo.open("ledger.db")

@@ -271,6 +271,38 @@ def test_a_script_joins_the_reservation_that_it_runs_under(
         assert status(folder) == "started"
 
 
+CLAIMING = """
+import sys
+import modicum as mo
+
+for _ in range(int(sys.argv[1])):
+    with mo.reservation() as use:
+        use.claim("m")
+        print("ran")
+"""
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_mechanism_runs_once_in_all_processes_of_a_command(
+    folder: Path, times: int, processes: int
+) -> None:
+    Path("claim.py").write_text(CLAIMING)
+    again = "; ".join([f"{sys.executable} claim.py {times}"] * processes)
+    found = done(*RUN, "sh", "-c", again)
+    assert found.stdout == "ran\n"
+    assert ("ran already" in found.stderr) == (times * processes > 1)
+    assert status(folder) == ("posted" if times * processes == 1 else "started")
+
+
+def test_a_mechanism_that_cannot_be_noted_does_not_run(folder: Path) -> None:
+    Path("claim.py").write_text(CLAIMING)
+    elsewhere = f"MODICUM_CLAIMS=/nowhere {sys.executable} claim.py 1"
+    found = done(*RUN, "sh", "-c", elsewhere)
+    assert found.stdout == ""
+    assert "cannot be noted" in found.stderr
+
+
 def test_a_script_that_runs_under_none_is_told(folder: Path) -> None:
     joining = "from modicum.shell.joining import reservation; reservation()"
     found = done(sys.executable, "-c", joining)

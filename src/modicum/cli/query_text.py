@@ -213,7 +213,8 @@ class Telling:
             print_json(self._document("posted"))
         elif self._written:
             rows = len(self._answers.rows)
-            print(f"{self._release}: posted; {rows} rows in {self._out}")
+            told = "one row" if rows == 1 else f"{rows} rows"
+            print(f"{self._release}: posted; {told} in {self._out}")
         else:
             print_answers(self._answers)
 

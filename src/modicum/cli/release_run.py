@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -50,10 +52,10 @@ def run(
     from modicum.shell.adapters.command import Command, environment
     from modicum.workspace.using import Use
 
-    with reporting(as_json=False):
+    with reporting(as_json=False), TemporaryDirectory(prefix="modicum-run-") as claims:
         workspace = open_workspace(ledger, actor=actor)
         use = Use(workspace, release)  # Refuses what is not reserved.
-        ready = Command(command, environment(use, ledger))
+        ready = Command(command, environment(use, ledger, Path(claims)))
         code = ready.run(lambda: _start(release, workspace.start))
         if code == 0:
             _post(release, workspace.post)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Self
 
 
 class Code(Enum):
@@ -217,6 +218,14 @@ class ModicumError(Exception):
     def render(self) -> str:
         """Return all problems as a compiler would print them."""
         return "\n\n".join(problem.render() for problem in self.problems)
+
+    def alone(self) -> Self:
+        """Return this mistake, without the frames and errors that it came through.
+
+        What stands in them, such as rows and exact numbers, is told to nobody then.
+        """
+        self.__traceback__ = self.__context__ = self.__cause__ = None
+        return self
 
 
 class InputError(ModicumError):

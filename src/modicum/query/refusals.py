@@ -79,9 +79,13 @@ _ARITHMETIC: Final = Reason(
     "each aggregate is of one column, each condition on one",
     "compute it in the data, declare that column, and name it",
 )
-_RANGE: Final = Reason(
-    "the least and the greatest value are those of a single row",
+_LEAST: Final = Reason(
+    "the least and the first value are those of a single row",
     "ask for a quantile: QUANTILE(column, 0.05)",
+)
+_GREATEST: Final = Reason(
+    "the greatest and the last value are those of a single row",
+    "ask for a quantile: QUANTILE(column, 0.95)",
 )
 _PARAMETER: Final = Reason(
     "what is asked must stand in the text", "write the value itself"
@@ -121,7 +125,8 @@ WORDS: Final[Mapping[str, Reason]] = {
         ("+", "-", "*", "/", "//", "%", "||", "^", "**", "&", "|", "<<", ">>", "CASE"),
         _ARITHMETIC,
     ),
-    **dict.fromkeys(("MIN", "MAX", "ARG_MIN", "ARG_MAX", "FIRST", "LAST"), _RANGE),
+    **dict.fromkeys(("MIN", "ARG_MIN", "FIRST"), _LEAST),
+    **dict.fromkeys(("MAX", "ARG_MAX", "LAST"), _GREATEST),
     **dict.fromkeys(("?", "$", ":", "@", "#"), _PARAMETER),
     **dict.fromkeys(("TABLESAMPLE", "SAMPLE"), _SAMPLED),
     **dict.fromkeys(

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
+from functools import partial
+from pathlib import Path
 
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.shell.adapters.adapting import Adapters
-from modicum.shell.adapters.command import LEDGER, RESERVATION
+from modicum.shell.adapters.command import (
+    CLAIMS,
+    LEDGER,
+    RESERVATION,
+    first_claim,
+)
 from modicum.shell.wiring import open_workspace
 from modicum.workspace.using import Use
 
@@ -15,7 +22,8 @@ def reservation() -> Use:
     """Return the reservation that this script runs under.
 
     `modicum release run ID -- …` has started it, and posts it when the script ends
-    well; a block  with mo.reservation() as use:  does neither.
+    well; a block  with mo.reservation() as use:  does neither. Each mechanism runs
+    once, in whichever process of the command.
 
     Raises:
         UsageError: If the script does not run under a reservation.
@@ -23,7 +31,7 @@ def reservation() -> Use:
     """
     found = {
         name: os.environ.get(name, "")  # noqa: TID251 - told by the parent
-        for name in (RESERVATION, LEDGER)
+        for name in (RESERVATION, LEDGER, CLAIMS)
     }
     if not all(found.values()):
         raise UsageError(
@@ -35,4 +43,5 @@ def reservation() -> Use:
             )
         )
     workspace = open_workspace(found[LEDGER])
-    return Use(workspace, found[RESERVATION], Adapters(), within=True)
+    first = partial(first_claim, Path(found[CLAIMS]))
+    return Use(workspace, found[RESERVATION], Adapters(), within=first)

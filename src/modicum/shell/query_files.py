@@ -38,7 +38,7 @@ def sql_query(
     release: str,
     sql: str,
     *,
-    tables: str | Path | Mapping[str, object] | Tables,
+    tables: str | Path | Mapping[str, object],
     policy: CompiledPolicy | str | Path,
     **fields: object,
 ) -> QueryFile:
@@ -49,8 +49,8 @@ def sql_query(
     Args:
         release: The id of the release that it will be.
         sql: One SELECT.
-        tables: What is declared about its tables: a file, what would stand in one, or
-            what `load_tables` returns.
+        tables: What is declared about its tables: a file, or what would stand in one.
+            It is read under this policy.
         policy: The policy, or its file.
         fields: `bounds`, `noise`, `loss` and the other keys of `query`; and labels,
             `periods`, `where` and other keys of a release.
@@ -62,21 +62,19 @@ def sql_query(
     vocabulary = compiled.policy.vocabulary
     asked = {key: value for key, value in fields.items() if key in QUERY_KEYS}
     heading = {key: value for key, value in fields.items() if key not in QUERY_KEYS}
-    node = from_python({"release": release, **heading, "query": {"sql": sql, **asked}})
+    place = {"tables": str(tables)} if isinstance(tables, str | Path) else {}
+    query = {**place, "sql": sql, **asked}
+    node = from_python({"release": release, **heading, "query": query})
     declared = _declared(tables, vocabulary)
     return read_query_file(node, declared, vocabulary, compiled.policy.digest)
 
 
 def _declared(
-    tables: str | Path | Mapping[str, object] | Tables, vocabulary: Vocabulary
+    tables: str | Path | Mapping[str, object], vocabulary: Vocabulary
 ) -> Tables:
-    match tables:
-        case Tables():
-            return tables
-        case str() | Path():
-            return load_tables(tables, vocabulary)
-        case _:
-            return read_tables(from_python(tables), vocabulary)
+    if isinstance(tables, str | Path):
+        return load_tables(tables, vocabulary)
+    return read_tables(from_python(tables), vocabulary)
 
 
 def load_tables(path: str | Path, vocabulary: Vocabulary) -> Tables:

@@ -24,6 +24,10 @@ _FLOATS_MAX: Final = 10**300
 class Using(Protocol):
     """A reservation in use."""
 
+    def must_run(self) -> None:
+        """Return if rows may be read now."""
+        ...
+
     def claim(self, mechanism: str) -> None:
         """Note that a mechanism runs now; each may do so once."""
         ...
@@ -48,6 +52,7 @@ def with_noise(
         ConflictError: If it ran already, or rows may not be read now.
         UnavailableError: If the sampler fails.
     """
+    use.must_run()  # What the numbers are computed from may be read only now.
     if mechanism.kind not in _KINDS:
         raise fail(
             Code.DOES_NOT_FIT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, SupportsIndex
@@ -90,8 +91,9 @@ class Use:
         ledger: The ledger.
         release: The id of a reserved release.
         adapters: Other libraries; None for none.
-        within: Whether somebody else has started the release and will post it, as
-            `modicum release run` does; then the block does neither.
+        within: Set if somebody else has started the release and will post it, as
+            `modicum release run` does; then the block does neither. It notes that a
+            mechanism runs, for all processes, and says whether that is the first time.
 
     Raises:
         InputError: If the ledger knows no such release.
@@ -104,12 +106,13 @@ class Use:
         release: str,
         adapters: Adapters | None = None,
         *,
-        within: bool = False,
+        within: Callable[[str], bool] | None = None,
     ) -> None:
         standing = ledger.standing(release)
-        _refuse_other_states(standing, within=within)
+        _refuse_other_states(standing, within=within is not None)
         self._ledger = ledger
         self._within = within
+        self._process = os.getpid()
         self._adapters = adapters
         recorded = ledger.release_of(standing)
         self._mechanisms = {one.name: one for one in map(Reserved, recorded.mechanisms)}
@@ -309,6 +312,8 @@ class Use:
         Raises:
             ConflictError: If the block was not entered, or has ended.
         """
+        if os.getpid() != self._process:
+            raise _busy("this process is a copy of the one that entered the block")
         if self._state != "in it":
             raise ConflictError(
                 Problem(
@@ -329,8 +334,9 @@ class Use:
             ConflictError: If it ran already, or rows may not be read now.
         """
         self.must_run()
-        own = object()
-        if self._ran.setdefault(self.mechanism(mechanism).name, own) is not own:
+        name, own = self.mechanism(mechanism).name, object()
+        first = self._ran.setdefault(name, own) is own
+        if not first or (self._within is not None and not self._within(name)):
             raise ConflictError(
                 Problem(
                     Code.RELEASE_STATE,
@@ -360,7 +366,7 @@ class Use:
         if _NOW.setdefault("use", self) is not self:
             raise _busy("this process uses another reservation")
         try:
-            if not self._within:
+            if self._within is None:
                 self._ledger.start(self.release)
         except BaseException:
             del _NOW["use"]
@@ -375,6 +381,8 @@ class Use:
         trace: TracebackType | None,
     ) -> None:
         """Post the release, unless the block failed."""
+        if os.getpid() != self._process:
+            return  # The one that entered the block posts it.
         try:
             if kind is None:
                 for ending in self._endings:
@@ -382,7 +390,7 @@ class Use:
         finally:
             self._state = "after"
             del _NOW["use"]
-        if kind is None and not self._within:
+        if kind is None and self._within is None:
             self._ledger.post(self.release)
 
 

@@ -524,3 +524,34 @@ def test_a_policy_that_changes_meanwhile_leaves_no_reservation(
     assert world.of("void") == [("the policy changed while the query was read",)]
     assert status(world) == "voided"
     assert "run" not in world.steps
+
+
+def test_a_reservation_of_somebody_else_stays_when_the_policy_changes(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert world.ledger.submit(asked.query().described).allowed
+
+    def submit_later(ledger: Ledger, release: Any) -> Decision:
+        world.ledger.governance.activate(asked.compiled(STRICT), reason="less")
+        return ledger.world.ledger.submit(release)
+
+    world.ledger = asked.opened(tmp_path)
+    monkeypatch.setattr(Ledger, "submit", submit_later)
+    with pytest.raises(StaleError, match="another policy"):
+        run(world, asked.query())
+    assert world.of("void") == []
+    assert status(world) == "reserved"
+
+
+def test_the_frames_of_an_error_are_not_those_that_hold_exact_numbers(
+    world: World,
+) -> None:
+    """Whoever prints the names that are local to frames prints no exact number."""
+    world.fail_at = "noise"
+    world.error = UnavailableError(Problem(Code.ENGINE_FAILED, "no entropy"))
+    with pytest.raises(UnavailableError) as caught:
+        run(world, asked.query())
+    names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert "run_on" in names
+    assert not {"noisy", "_with_noise", "_exact"} & set(names)
+    assert caught.value.__context__ is None

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from samples import asked
 
-from modicum.core.errors import Code, ConflictError, StaleError, UsageError
+from modicum.core.errors import Code, ConflictError, InputError, StaleError, UsageError
 from modicum.query.document import QueryFile
 from modicum.shell.adapters.adapting import Adapters
 from modicum.shell.engines.protocol import Engine
@@ -116,6 +116,8 @@ def test_a_mechanism_that_was_used_otherwise_is_used_up(ledger: Workspace) -> No
 
 def test_a_mistake_in_the_data_uses_nothing_up(ledger: Workspace) -> None:
     with ledger.use("views") as use:
+        with pytest.raises(InputError, match="has no column `page`"):
+            use.query(asked.query(), ROWS.drop_columns("page"))
         with pytest.raises(UsageError, match="reads no table"):
             use.query(asked.query(), {"other": ROWS})
         assert len(use.query(asked.query(), ROWS).rows) == 62

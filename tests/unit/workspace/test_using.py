@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -132,13 +134,53 @@ def test_what_does_not_end_as_reserved_is_not_posted(ws: Workspace) -> None:
 
 
 def test_a_use_within_a_started_release_neither_starts_nor_posts(ws: Workspace) -> None:
+    noted: list[str] = []
+
+    def first(mechanism: str) -> bool:
+        noted.append(mechanism)
+        return noted.count(mechanism) == 1
+
     with pytest.raises(ConflictError, match="reserved, and not started") as caught:
-        Use(ws, "r-1", within=True)
+        Use(ws, "r-1", within=first)
     assert "modicum release run r-1" in caught.value.problems[0].help
     ws.start("r-1")
-    with Use(ws, "r-1", within=True) as use:
+    with Use(ws, "r-1", within=first) as use:
         use.claim("counts")
+    with (
+        pytest.raises(ConflictError, match="ran already"),
+        Use(ws, "r-1", within=first) as use,
+    ):
+        use.claim("counts")
+    assert noted == ["counts", "counts"]
     assert status(ws) == "started"
+
+
+def in_a_copy(work: Callable[[], None]) -> str:
+    """Return what a copy of this process says of some work."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        said = "done"
+        try:
+            work()
+        except ConflictError as error:
+            said = str(error)
+        os.write(writing, said.encode())
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading) as told:
+        return told.read()
+
+
+def test_a_copy_of_the_process_runs_and_posts_nothing(ws: Workspace) -> None:
+    use = Use(ws, "r-1")
+    with use:
+        assert "a copy" in in_a_copy(lambda: use.claim("counts"))
+        assert in_a_copy(lambda: use.__exit__(None, None, None)) == "done"
+        assert status(ws) == "started"
+        use.claim("counts")
+    assert status(ws) == "posted"
 
 
 def test_without_other_libraries_there_are_none(ws: Workspace) -> None:

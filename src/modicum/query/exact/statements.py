@@ -25,7 +25,6 @@ Dialect: TypeAlias = Literal["duckdb", "spark"]
 #: What every statement calls the number of rows of a group.
 ROWS: Final = "n"
 _HEX: Final = frozenset("0123456789abcdef")
-_TOLD_AS_TEXT: Final = frozenset({"date", "timestamp"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -18,6 +19,8 @@ RESERVATION = "MODICUM_RESERVATION"
 LEDGER = "MODICUM_LEDGER"
 #: What it may cost, as JSON: by mechanism and unit, the declared guarantee.
 RESERVED = "MODICUM_RESERVED"
+#: A folder with a file for each mechanism that runs, of whichever process.
+CLAIMS = "MODICUM_CLAIMS"
 
 _FORWARDED = (
     signal.SIGHUP,
@@ -36,20 +39,55 @@ _SIGNALED = 128
 
 
 def environment(
-    use: Use, ledger: str, inherited: Mapping[str, str] | None = None
+    use: Use, ledger: str, claims: Path, inherited: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """Return the environment of a command that runs under a reservation.
 
     Args:
         use: The reservation.
         ledger: Where the ledger is: a path, or a URL.
+        claims: A folder of this run, where it notes which mechanisms run.
         inherited: What it has besides; by default that of this process.
     """
     if inherited is None:
         inherited = os.environ  # noqa: TID251 - handed on as it is
     place = ledger if "://" in ledger else str(Path(ledger).absolute())
     told = json.dumps(use.costs, ensure_ascii=True, sort_keys=True)
-    return {**inherited, RESERVATION: use.release, LEDGER: place, RESERVED: told}
+    return {
+        **inherited,
+        RESERVATION: use.release,
+        LEDGER: place,
+        RESERVED: told,
+        CLAIMS: str(claims),
+    }
+
+
+def first_claim(claims: Path, mechanism: str) -> bool:
+    """Return whether a mechanism runs for the first time, and note that it does.
+
+    Args:
+        claims: The folder of the run.
+        mechanism: The name of the mechanism.
+
+    Raises:
+        UnavailableError: If that cannot be noted.
+    """
+    name = hashlib.sha256(mechanism.encode()).hexdigest()
+    try:
+        (claims / name).touch(mode=0o600, exist_ok=False)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise UnavailableError(
+            Problem(
+                Code.FILE_UNREADABLE,
+                f"it cannot be noted that `{mechanism[:200]}` runs"
+                f" ({error.strerror or 'the system refused'})",
+                notes=("what may have run before must not run again",),
+                help="run the script by  modicum release run,  on the same machine",
+            )
+        ) from None
+    return True
 
 
 class Command:

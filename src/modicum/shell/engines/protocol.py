@@ -62,12 +62,12 @@ def scrubbed(name: str, doing: str, work: Callable[[], _Result]) -> _Result:
     """
     try:
         return work()
-    except ModicumError:
-        raise
-    except Exception:  # noqa: BLE001, S110 - it may be anything, with rows in it
-        pass
+    except ModicumError as known:
+        error: ModicumError = known
+    except Exception:  # noqa: BLE001 - it may be anything, with rows in it
+        error = failed(name, doing)
     # Outside of the handler: else the failure would stay attached to this one.
-    raise failed(name, doing)
+    raise error.alone()
 
 
 def failed(name: str, doing: str) -> UnavailableError:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.shell.engines.protocol import scrubbed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,7 +76,8 @@ def source_of(where: object, table: str) -> Source:
         where: A path: `….csv`, `….duckdb::table` (the table's name if it is left
             away), anything else is a Parquet file, a folder of such files or a pattern
             for their names; several of these in a list; or rows in memory: an Arrow
-            table or reader, a frame of pandas or Polars, or a relation of DuckDB.
+            table or batch. What has yet to be read or converted is not taken: rows
+            are read after the start of a release, and its failures may quote them.
         table: The table's name.
 
     Raises:
@@ -88,6 +88,8 @@ def source_of(where: object, table: str) -> Source:
     if isinstance(where, str | Path):
         return _of_path(str(where), table)
     if isinstance(where, list | tuple):
+        if any(Path(str(part)).suffix.lower() == ".csv" for part in where):
+            raise _unreadable(table, "a list is one of Parquet files")
         paths = [one for part in where for one in _parquet(str(part), table)]
         return ParquetFiles(tuple(paths))
     return ArrowRows(_arrow(where, table))
@@ -114,14 +116,14 @@ def _parquet(path: str, table: str) -> tuple[str, ...]:
         anchor = Path(place.anchor or ".")
         found = sorted(anchor.glob(str(place.relative_to(place.anchor))))
     if not found:
-        raise _unreadable(table, "there is no such Parquet file")
+        raise _unreadable(table, f"there is no such Parquet file: `{path[:200]}`")
     return tuple(_file(str(one), table) for one in found)
 
 
 def _file(path: str, table: str) -> str:
     place = Path(path).absolute()
     if not place.is_file():
-        raise _unreadable(table, "there is no such file")
+        raise _unreadable(table, f"there is no such file: `{path[:200]}`")
     if not _PATTERNS.isdisjoint(str(place)) or "://" in path:
         raise _unreadable(table, "engines take its path for a pattern")
     return str(place)
@@ -148,20 +150,20 @@ def _arrow(where: Any, table: str) -> pa.Table:
         return where
     if isinstance(where, pa.RecordBatch):
         return pa.Table.from_batches([where])
-    if isinstance(where, pa.RecordBatchReader):
-        return where.read_all()  # A reader can be read once only, engines read twice.
-    if hasattr(where, "__arrow_c_stream__"):  # pandas, Polars, DuckDB's relations.
-        found: pa.Table = scrubbed("Arrow", "to take the rows", lambda: pa.table(where))
-        return found
-    raise _unreadable(table, "it is neither a path nor rows that Arrow can take")
+    raise _unreadable(
+        table,
+        "it is neither a path nor a table of Arrow",
+        "  Rows elsewhere are read by you: `reader.read_all()`,"
+        " `relation.to_arrow_table()`, `pyarrow.table(frame)`",
+    )
 
 
-def _unreadable(table: str, reason: str) -> InputError:
+def _unreadable(table: str, reason: str, more: str = "") -> InputError:
     return InputError(
         Problem(
             Code.DATA_NOT_AS_DECLARED,
             f"the data of table `{table}` cannot be read: {reason}",
             help="name a Parquet file, folder or pattern, a `.csv` file, or"
-            " `file.duckdb::table`",
+            f" `file.duckdb::table`{more}",
         )
     )

@@ -239,8 +239,9 @@ class Queries:
         begun(decision)
         answers = answered(query, engine, sampler, lots)
         complete(answers)
-        self._ledger.post(query.heading.id)
-        return Ran(decision, answers)
+        posted = self._ledger.post(query.heading.id).status.value
+        told = msgspec.structs.replace(decision, status=posted, expires_at="")
+        return Ran(told, answers)
 
 
 #: Why a reservation is given up that was made while the policy changed.

@@ -63,23 +63,24 @@ def answered(query: QueryFile, engine: Engine, sampler: Sampler, lots: Lots) -> 
 def _silent(work: Callable[[], T]) -> T:
     """Return what some work returns; an error that nobody foresaw is not shown.
 
-    It could quote values of rows, or exact numbers.
+    It could quote values of rows, or exact numbers, which also stand in the frames of
+    any other error.
     """
     try:
         return work()
-    except ModicumError:
-        raise
-    except Exception:  # noqa: BLE001, S110 - it may be anything, with rows in it
-        pass
-    # Outside of the handler: else the failure would stay attached to this one.
-    raise InvariantError(
-        Problem(
-            Code.INTERNAL,
-            "the query could not be answered; what went wrong is not shown: it may"
-            " quote rows",
-            help="its loss is spent; report this",
+    except ModicumError as known:
+        failed: ModicumError = known
+    except Exception:  # noqa: BLE001 - it may be anything, with rows in it
+        failed = InvariantError(
+            Problem(
+                Code.INTERNAL,
+                "the query could not be answered; what went wrong is not shown: it may"
+                " quote rows",
+                help="its loss is spent; report this",
+            )
         )
-    )
+    # Outside of the handler: else the failure would stay attached to this one.
+    raise failed.alone()
 
 
 def _check(sampler: Sampler, lowered: Lowered) -> None:

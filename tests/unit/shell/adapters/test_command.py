@@ -29,17 +29,18 @@ def test_the_environment_names_the_reservation_and_the_ledger(
     ws = workspace(tmp_path)
     ws.submit(counts("r-1", rho="0.01"))
     use = Use(ws, "r-1")
-    found = environment(use, "ledger.db", {"A": "b"})
+    found = environment(use, "ledger.db", tmp_path, {"A": "b"})
     assert found == {
         "A": "b",
         "MODICUM_RESERVATION": "r-1",
         "MODICUM_LEDGER": str(tmp_path / "ledger.db"),
         "MODICUM_RESERVED": '{"counts": {"user": {"rho": "0.01"}}}',
+        "MODICUM_CLAIMS": str(tmp_path),
     }
     url = "postgresql://host/database"
-    assert environment(use, url, {})["MODICUM_LEDGER"] == url
+    assert environment(use, url, tmp_path, {})["MODICUM_LEDGER"] == url
     monkeypatch.setenv("OF_THE_PARENT", "1")
-    assert environment(use, url)["OF_THE_PARENT"] == "1"
+    assert environment(use, url, tmp_path)["OF_THE_PARENT"] == "1"
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 255])
