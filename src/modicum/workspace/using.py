@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, SupportsIndex
@@ -56,6 +55,10 @@ class Ledger(Protocol):
 
 class Adapters(Engines, Protocol):
     """Engines and other libraries, held to what is reserved; of the shell."""
+
+    def process(self) -> object:
+        """Return what tells this process from those that are copies of it."""
+        ...
 
     def opendp(self, use: Use, mechanism: Reserved) -> Any:
         """Return what runs OpenDP as one mechanism of a reservation."""
@@ -112,8 +115,8 @@ class Use:
         _refuse_other_states(standing, within=within is not None)
         self._ledger = ledger
         self._within = within
-        self._process = os.getpid()
         self._adapters = adapters
+        self._process = self._here()
         recorded = ledger.release_of(standing)
         self._mechanisms = {one.name: one for one in map(Reserved, recorded.mechanisms)}
         self._charged = [one.losses for one in recorded.mechanisms]
@@ -306,13 +309,16 @@ class Use:
 
     # --- running ---
 
+    def _here(self) -> object:
+        return None if self._adapters is None else self._adapters.process()
+
     def must_run(self) -> None:
         """Return if rows may be read now.
 
         Raises:
             ConflictError: If the block was not entered, or has ended.
         """
-        if os.getpid() != self._process:
+        if self._here() != self._process:
             raise _busy("this process is a copy of the one that entered the block")
         if self._state != "in it":
             raise ConflictError(
@@ -381,7 +387,7 @@ class Use:
         trace: TracebackType | None,
     ) -> None:
         """Post the release, unless the block failed."""
-        if os.getpid() != self._process:
+        if self._here() != self._process:
             return  # The one that entered the block posts it.
         try:
             if kind is None:

@@ -20,6 +20,7 @@ from modicum.accounting.budgets import (
 )
 from modicum.accounting.grid import DELTA, RHO
 from modicum.core.errors import Code, ConflictError, InputError, UsageError
+from modicum.shell.adapters.adapting import Adapters
 from modicum.workspace import Workspace
 from modicum.workspace.reserved import Reserved
 from modicum.workspace.using import Use
@@ -174,7 +175,7 @@ def in_a_copy(work: Callable[[], None]) -> str:
 
 
 def test_a_copy_of_the_process_runs_and_posts_nothing(ws: Workspace) -> None:
-    use = Use(ws, "r-1")
+    use = Use(ws, "r-1", Adapters())
     with use:
         assert "a copy" in in_a_copy(lambda: use.claim("counts"))
         assert in_a_copy(lambda: use.__exit__(None, None, None)) == "done"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,10 @@ class Adapters:
         from modicum.shell.adapters.tumult_script import Tumult
 
         return Tumult(use, mechanism, python, settings)
+
+    def process(self) -> int:
+        """Return what tells this process from those that are copies of it."""
+        return os.getpid()
 
     # --- private queries ---
 
