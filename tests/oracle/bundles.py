@@ -12,7 +12,7 @@ import zipfile
 from io import BytesIO
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -32,11 +32,12 @@ def sha(data: bytes) -> str:
 
 def holds(data: bytes) -> bool:
     """Return whether a bundle holds together, decisions apart."""
+    broken = zipfile.BadZipFile, KeyError, ValueError, TypeError
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
             names = archive.namelist()
             return _holds(names, {name: archive.read(name) for name in names})
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, InvalidSignature):
+    except (*broken, InvalidSignature, UnsupportedAlgorithm):
         return False
 
 
@@ -60,7 +61,8 @@ def _holds(names: list[str], found: dict[str, bytes]) -> bool:
     pems = [f"keys/{key}.pem" for key in meant["keys"]]  # type: ignore[attr-defined]
     for name in pems:
         public = load_pem_public_key(found[name])
-        assert isinstance(public, Ed25519PublicKey)
+        if not isinstance(public, Ed25519PublicKey):
+            return False
         # A PEM reader overlooks odd blanks; a bundle has the one form.
         only = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         if found[name] != only or sha(public.public_bytes_raw()) != name[5:-4]:

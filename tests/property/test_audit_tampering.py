@@ -94,6 +94,20 @@ def test_a_flipped_bit_in_a_member_is_found_behind_a_true_sum(
 
 
 @pytest.mark.spec("AUD-2")
+def test_any_flipped_bit_of_a_key_is_found() -> None:
+    """Also one that makes it a key of another kind, or of none that is known."""
+    members = bundled(log(), signed_log())
+    number = next(n for n, (name, _) in enumerate(members) if name.startswith("keys/"))
+    name, contents = members[number]
+    for place in range(len(contents) * 8):
+        members[number] = (name, flip(contents, place))
+        changed = b"".join(packed(members))
+        assert not holds(changed), place
+        with pytest.raises(VerificationError):
+            checked(changed)
+
+
+@pytest.mark.spec("AUD-2")
 @settings(max_examples=examples(50), deadline=None)
 @given(cut=st.integers(1, len(WHOLE)))
 def test_a_cut_file_is_found(cut: int) -> None:
