@@ -61,11 +61,20 @@ def done(*command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def _interruptible() -> None:
+    """Let a child be interrupted, also where this process is not: in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def running(*command: str) -> Iterator[subprocess.Popen[str]]:
     """Yield a process that has said that it runs; at the end it is gone."""
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=_interruptible,  # noqa: PLW1509 - no other threads run
     ) as process:
         try:
             assert process.stdout is not None
