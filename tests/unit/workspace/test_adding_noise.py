@@ -106,6 +106,14 @@ def test_it_is_drawn_by_opendp(tmp_path: Path) -> None:
     assert abs(sum(map(abs, found)) / 4000 - 40) < 10 * 40 / 4000**0.5
 
 
+def test_values_are_not_taken_before_they_may_be(tmp_path: Path) -> None:
+    _, _, use = used(tmp_path, LAPLACE)
+    values = iter([1, 2])
+    with pytest.raises(ConflictError, match="before the block"):
+        use.noise("n", values)
+    assert list(values) == [1, 2]
+
+
 def test_each_mechanism_is_answered_once_and_inside(tmp_path: Path) -> None:
     _, fake, use = used(tmp_path, GAUSSIAN)
     with pytest.raises(ConflictError, match="before the block"):
