@@ -226,11 +226,14 @@ def peak_mb() -> int:
 
 
 def cpu_seconds() -> float:
-    """Return the CPU time of this process and of those that it started."""
+    """Return the CPU time of this process and of all that it started.
+
+    Those that have ended are in the numbers of those that waited for them.
+    """
     ticks = 0
     for folder in processes():
         fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
+        ticks += sum(map(int, fields[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
