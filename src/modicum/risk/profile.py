@@ -93,7 +93,7 @@ class Influence:
     """How the answer moves for each person, people of the same moves counted together.
 
     An answer is a vector: one coordinate for each aggregate in each group. A person
-    moves a coordinate by the absolute difference that her rows make to it.
+    moves a coordinate by what it is with her rows, less what it is without them.
 
     Attributes:
         dimensions: How many coordinates the answer has; >= 0.
@@ -115,7 +115,6 @@ class Influence:
         kinds = len(self.people)
         check(self.starts.shape == (kinds + 1,), "each kind begins somewhere")
         check(bool(np.all(np.isfinite(self.moves))), "moves are numbers")
-        check(bool(np.all(self.moves >= 0)), "moves are at least 0")
 
     def by_kind(self, each: Numbers) -> Numbers:
         """Return the sum over the moves of each kind.
@@ -142,8 +141,9 @@ class Influence:
             Distances; shape (kinds,).
         """
         if norm == "l1":
-            return self.by_kind(self.moves)
-        greatest = float(self.moves.max(initial=0.0)) or 1.0  # Squares stay finite.
+            return self.by_kind(np.abs(self.moves))
+        greatest = float(np.abs(self.moves).max(initial=0.0)) or 1.0
+        # Squares of numbers up to 1 stay finite.
         return np.sqrt(self.by_kind((self.moves / greatest) ** 2)) * greatest
 
     def profile(self, norm: Norm, group: str | None = None) -> Profile:

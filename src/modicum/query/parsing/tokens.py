@@ -117,7 +117,7 @@ def _tokens(text: str, lines: Lines) -> Sequence[Token]:
     from sqlglot.errors import SqlglotError
 
     try:
-        with _quiet():
+        with quiet():
             tokens: Sequence[Token] = Dialect.get_or_raise("duckdb").tokenize(text)
     except SqlglotError:
         place = _not_closed(text)
@@ -219,7 +219,7 @@ def _tree(text: str, sql: SqlText) -> exp.Expr:
     from sqlglot.errors import ParseError, SqlglotError
 
     try:
-        with _quiet():
+        with quiet():
             parser = Dialect.get_or_raise("duckdb").parser()
             trees = parser.parse(list(sql.tokens), text)
     except ParseError as error:
@@ -269,7 +269,7 @@ def _is_not_ours(_record: object) -> bool:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep sqlglot from logging about this text; others' texts stay as they were."""
     from sqlglot.parser import logger
 

@@ -26,6 +26,7 @@ from modicum.shell.engines.sql_engine import SqlEngine
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 _NAME: Final = "duckdb"
 #: What it must not do on its own; none of it can be undone by a statement.
@@ -125,6 +126,12 @@ class DuckdbEngine(SqlEngine):
         rows: list[tuple[object, ...]] = self._connection.execute(statement).fetchall()
         return rows
 
+    def _fetch(self, statement: str) -> pa.Table:
+        return self._connection.sql(statement).to_arrow_table()
+
+    def _keep(self, name: str, statement: str) -> None:
+        self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {statement}")
+
     def _open(self) -> None:
         """Make the sources readable, and then nothing else."""
         allowed: list[str] = []
@@ -157,7 +164,7 @@ class DuckdbEngine(SqlEngine):
         ):
             self._connection.execute(statement)
         for table, source in self._sources.items():
-            written = isinstance(source, CsvFile)
+            written = isinstance(source, CsvFile) and not source.typed
             self._forms[table] = self._described(self._relations[table], written)
 
     def _of_a_file(self, source: DuckdbTable, file: str) -> exp.Select:
@@ -232,6 +239,8 @@ def _reading(source: ParquetFiles | CsvFile) -> exp.Expression:
         return _call(
             "read_parquet", exp.Array(expressions=paths), hive_partitioning=exp.false()
         )
+    if source.typed:
+        return _call("read_csv", exp.Literal.string(source.path), header=exp.true())
     names = [
         exp.PropertyEQ(
             this=exp.Literal.string(one), expression=exp.Literal.string("VARCHAR")

@@ -32,6 +32,25 @@ def open_engine(
         InputError: If a source is not there.
         UnavailableError: If it does not start.
     """
+    must_be_installed(name)
+    if name == "spark":
+        from modicum.shell.engines.spark_engine import SparkEngine, SparkOptions
+
+        return SparkEngine(sources, SparkOptions(master=master))
+    from modicum.shell.engines.duckdb_engine import DuckdbEngine
+
+    return DuckdbEngine(sources)
+
+
+def must_be_installed(name: str) -> None:
+    """Refuse an engine that is not there.
+
+    Args:
+        name: `duckdb` or `spark`.
+
+    Raises:
+        UsageError: If there is no such engine, or it is not installed.
+    """
     if name not in ENGINES:
         raise UsageError(
             Problem(
@@ -49,13 +68,6 @@ def open_engine(
                 help=f"install it with  pip install 'modicum[{_EXTRAS[name]}]'",
             )
         )
-    if name == "spark":
-        from modicum.shell.engines.spark_engine import SparkEngine, SparkOptions
-
-        return SparkEngine(sources, SparkOptions(master=master))
-    from modicum.shell.engines.duckdb_engine import DuckdbEngine
-
-    return DuckdbEngine(sources)
 
 
 class SystemLots:

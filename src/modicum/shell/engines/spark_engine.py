@@ -28,6 +28,7 @@ from modicum.shell.engines.spark_session import (
 from modicum.shell.engines.sql_engine import SqlEngine
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -101,6 +102,13 @@ class SparkEngine(SqlEngine):
     def _select(self, statement: str) -> Iterable[Sequence[object]]:
         return self._session.sql(statement).collect()
 
+    def _fetch(self, statement: str) -> pa.Table:
+        return self._session.sql(statement).toArrow()
+
+    def _keep(self, name: str, statement: str) -> None:
+        rows = self._session.sql(statement).localCheckpoint()
+        rows.createOrReplaceTempView(name)
+
     def _start(self, options: SparkOptions, folder: Path) -> SparkSession:
         base = options.session or running()
         if base is None:
@@ -111,7 +119,7 @@ class SparkEngine(SqlEngine):
         for table, source in self._sources.items():
             frame = self._read(table, source)
             frame.createOrReplaceTempView(self._relations[table])
-            written = isinstance(source, CsvFile)
+            written = isinstance(source, CsvFile) and not source.typed
             self._forms[table] = {
                 name: "written" if written else _form(kind)
                 for name, kind in frame.dtypes
@@ -124,7 +132,8 @@ class SparkEngine(SqlEngine):
         if isinstance(source, CsvFile):
             return read.csv(
                 source.path,
-                schema=_texts(source.columns),
+                schema=None if source.typed else _texts(source.columns),
+                inferSchema=source.typed,
                 header=True,
                 mode="FAILFAST",
                 quote='"',

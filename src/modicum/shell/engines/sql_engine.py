@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.query.exact.answers import read_answers
@@ -15,6 +15,9 @@ from modicum.query.statistics import Exact, ExactPlan, KeyValue
 from modicum.shell.engines.protocol import scrubbed
 from modicum.shell.engines.sources import Source, source_of
 from modicum.shell.engines.unchanged import must_be_unchanged, state_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class SqlEngine(ABC):
@@ -39,6 +42,14 @@ class SqlEngine(ABC):
     @abstractmethod
     def _select(self, statement: str) -> Iterable[Sequence[object]]:
         """Return the rows of a statement."""
+
+    @abstractmethod
+    def _fetch(self, statement: str) -> pa.Table:
+        """Return the rows of a statement as an Arrow table."""
+
+    @abstractmethod
+    def _keep(self, name: str, statement: str) -> None:
+        """Keep the rows of a statement as a relation."""
 
     @abstractmethod
     def interrupt(self) -> None:
@@ -87,6 +98,45 @@ class SqlEngine(ABC):
         found = scrubbed(self.name, "to compute a query", lambda: self._run(plan, made))
         must_be_unchanged(self._state)
         return found
+
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """Return by table the names of its columns."""
+        return {table: tuple(forms) for table, forms in self._forms.items()}
+
+    def relations(self) -> dict[str, str]:
+        """Return by table what the engine calls its data."""
+        return dict(self._relations)
+
+    def fetch(self, statement: str) -> pa.Table:
+        """Return the rows of a statement over the relations.
+
+        It is for the controller of the data: nothing bounds or hides what it returns.
+
+        Args:
+            statement: SQL in the engine's dialect.
+
+        Raises:
+            UnavailableError: If the engine fails; nothing of what it says is told. Or
+                if a file changed meanwhile.
+        """
+        must_be_unchanged(self._state)
+        found = scrubbed(
+            self.name, "to compute a query", lambda: self._fetch(statement)
+        )
+        must_be_unchanged(self._state)
+        return found
+
+    def keep(self, name: str, statement: str) -> None:
+        """Keep the rows of a statement, as a relation of the engine, until it closes.
+
+        Args:
+            name: What it is to be called.
+            statement: SQL in DuckDB's dialect that is also the engine's.
+
+        Raises:
+            UnavailableError: If the engine fails; nothing of what it says is told.
+        """
+        scrubbed(self.name, "to compute a query", lambda: self._keep(name, statement))
 
     def __enter__(self) -> Self:
         """Return the engine."""

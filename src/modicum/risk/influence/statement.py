@@ -1,0 +1,262 @@
+"""The one statement that measures how far an answer moves for everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from sqlglot import exp, parse_one
+
+from modicum.core.errors import check
+from modicum.risk.influence import pieces
+from modicum.risk.question import Question
+
+Dialect: TypeAlias = Literal["duckdb", "spark"]
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleGroup:
+    """A group of people that are compared with others.
+
+    Attributes:
+        name: What it is called.
+        condition: Who belongs to it: whoever has a row for which it holds.
+        table: The table whose rows the condition reads.
+    """
+
+    name: str
+    condition: exp.Expression
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement of SQL, and how its rows are read.
+
+    Attributes:
+        sql: Its text, in the dialect that was asked for.
+        measures: How many aggregates the answer has in a group.
+        listed: Whether a kind of person has its moves in one list `moves`; else in
+            columns `d0`, `d1`, …
+        grouped: Whether the answer has a coordinate for each group of rows.
+        groups: The names of the groups of people; `g0`, … are how many of a kind
+            belong to each.
+    """
+
+    sql: str
+    measures: int
+    listed: bool
+    grouped: bool
+    groups: tuple[str, ...]
+
+
+def statement(
+    question: Question,
+    relations: Mapping[str, str],
+    groups: Sequence[PeopleGroup] = (),
+    dialect: Dialect = "duckdb",
+) -> Statement:
+    """Return the statement that measures moves in one pass.
+
+    Args:
+        question: The query; it has a closed form.
+        relations: By table, what the engine calls its data.
+        groups: Groups of people that are told apart.
+        dialect: Whose SQL it is to be.
+
+    Returns:
+        The statement. Each of its rows is a kind of person: her moves, `people` that
+        are of this kind, and `size`, the number of groups in the answer.
+    """
+    check(not question.obstacle, "there is a closed form")
+    units = question.unit is not None
+    shape = pieces.Shape(tuple(f"k{n}" for n in range(len(question.keys))), units)
+    listed = units and bool(question.keys)
+    made = [("read_rows", _read_rows(question, relations, groups))]
+    made += _parts(question, shape, groups)
+    made += _moves(question, shape, groups)
+    if units:
+        made += _people(question, relations, groups)
+    last = _of_units(question, groups, listed) if units else _of_rows(question, groups)
+    text = "WITH " + ",\n".join(f"{name} AS ({body})" for name, body in made)
+    text = f"{text}\n{last}"
+    if dialect != "duckdb":
+        text = parse_one(text, read="duckdb").sql(dialect)
+    names = tuple(one.name for one in groups)
+    return Statement(
+        text, len(question.measures), listed, bool(question.keys), names
+    )
+
+
+# --- the rows -------------------------------------------------------------------------
+
+
+def source_of(question: Question, relations: Mapping[str, str]) -> exp.Select:
+    """Return the query's FROM and JOIN over the engine's relations.
+
+    Args:
+        question: The query.
+        relations: By table, what the engine calls its data.
+    """
+    copied = question.select.copy()
+    for table in copied.find_all(exp.Table):
+        called = table.alias_or_name
+        name = exp.to_identifier(relations[table.name], quoted=True)
+        table.set("this", name)
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(called, quoted=True)))
+    clauses = {one: copied.args.get(one) for one in ("from_", "joins")}
+    return exp.Select(**{name: one for name, one in clauses.items() if one})
+
+
+def _read_rows(
+    question: Question, relations: Mapping[str, str], groups: Sequence[PeopleGroup]
+) -> str:
+    where = question.select.args.get("where")
+    kept = where.this.sql("duckdb") if where else "TRUE"
+    columns = [f"COALESCE(({kept}), FALSE) AS kept"]
+    if question.unit is not None:
+        first = question.select.args["from_"].this.alias_or_name
+        unit = exp.column(question.unit, first, quoted=True)
+        columns.append(f"{unit.sql('duckdb')} AS u")
+    else:
+        columns += [
+            f"COALESCE(({one.condition.sql('duckdb')}), FALSE) AS g{number}"
+            for number, one in enumerate(groups)
+        ]
+    columns += [
+        f"({key.sql('duckdb')}) AS k{number}"
+        for number, key in enumerate(question.keys)
+    ]
+    columns += [
+        f"{value} AS v{number}"
+        for number, measure in enumerate(question.measures)
+        if (value := pieces.value_of(measure))
+    ]
+    tail = source_of(question, relations).sql("duckdb").removeprefix("SELECT")
+    return f"SELECT {', '.join(columns)}{tail}"
+
+
+# --- moves ----------------------------------------------------------------------------
+
+
+def _parts(
+    question: Question, shape: pieces.Shape, groups: Sequence[PeopleGroup]
+) -> list[tuple[str, str]]:
+    numbered = [(n, one.aggregate) for n, one in enumerate(question.measures)]
+    own = pieces.all_of([pieces.parts(*one, units=shape.units) for one in numbered])
+    if shape.units:
+        parts = f"SELECT {shape.listed('u', *own, '1 AS w')} FROM read_rows"
+        parts += f" WHERE kept{shape.grouped('u')}"
+    else:
+        flags = [f"g{number}" for number in range(len(groups))]
+        each = f"SELECT {shape.listed(*own, *flags)} FROM read_rows WHERE kept"
+        names = [one.rpartition(" AS ")[2] for one in own]
+        parts = f"SELECT {shape.listed(*names, *flags, 'COUNT(*) AS w')}"
+        parts += f" FROM ({each}) AS each{shape.grouped(*names, *flags)}"
+    whole = pieces.all_of([pieces.totals(*one) for one in numbered])
+    present = "COUNT(*) AS rows_of_parts"
+    totals = f"SELECT {shape.listed(*whole, present)} FROM parts{shape.grouped()}"
+    second = pieces.all_of([pieces.second_look(*one) for one in numbered])
+    looked = (
+        f"SELECT {shape.listed(*second, present, of='p')} FROM parts AS p"
+        f" JOIN totals AS t ON {shape.same('p', 't')}{shape.grouped(of='p')}"
+    )
+    return [("parts", parts), ("totals", totals), ("second_look", looked)]
+
+
+def _moves(
+    question: Question, shape: pieces.Shape, groups: Sequence[PeopleGroup]
+) -> list[tuple[str, str]]:
+    made: list[tuple[str, str]] = []
+    joins = ""
+    columns: list[str] = []
+    for number, measure in enumerate(question.measures):
+        relations, join = pieces.found(number, measure.aggregate, shape)
+        made += relations
+        joins += join
+        moved = pieces.move(number, measure.aggregate, units=shape.units)
+        columns.append(f"{moved} AS d{number}")
+    if shape.units:
+        columns.append("p.u")
+    else:
+        columns += [*(f"p.g{number}" for number in range(len(groups))), "p.w"]
+    moves = (
+        f"SELECT {', '.join(columns)} FROM parts AS p"
+        f" JOIN totals AS t ON {shape.same('p', 't')}"
+        f" JOIN second_look AS n ON {shape.same('p', 'n')}{joins}"
+    )
+    return [*made, ("moves", moves)]
+
+
+# --- people ---------------------------------------------------------------------------
+
+_SIZE = "(SELECT COUNT(*) FROM totals) AS size"
+
+
+def _of_rows(question: Question, groups: Sequence[PeopleGroup]) -> str:
+    """Rows that are counted move what they move; all others nothing."""
+    numbers = range(len(question.measures))
+    moved = ", ".join(f"d{n}" for n in numbers)
+    still = ", ".join(f"0.0 AS d{n}" for n in numbers)
+    weighed = "".join(
+        f", SUM(CASE WHEN g{n} THEN w ELSE 0 END) AS g{n}" for n in range(len(groups))
+    )
+    counted = "".join(
+        f", SUM(CASE WHEN g{n} THEN 1 ELSE 0 END) AS g{n}" for n in range(len(groups))
+    )
+    return (
+        f"SELECT {moved}, SUM(w) AS people{weighed}, {_SIZE} FROM moves"
+        f" GROUP BY {moved}\nUNION ALL\n"
+        f"SELECT {still}, COUNT(*) AS people{counted}, {_SIZE} FROM read_rows"
+        " WHERE NOT kept"
+    )
+
+
+def _people(
+    question: Question, relations: Mapping[str, str], groups: Sequence[PeopleGroup]
+) -> list[tuple[str, str]]:
+    """Everybody with a row in any table of persons, and the groups she belongs to."""
+    unit = exp.column(question.unit, quoted=True).sql("duckdb")
+    selects = []
+    for table in question.persons:
+        flags = "".join(
+            f", COALESCE(({one.condition.sql('duckdb')}), FALSE) AS g{number}"
+            if one.table == table
+            else f", FALSE AS g{number}"
+            for number, one in enumerate(groups)
+        )
+        relation = exp.to_identifier(relations[table], quoted=True).sql("duckdb")
+        selects.append(f"SELECT {unit} AS u{flags} FROM {relation}")
+    flags = "".join(
+        f", MAX(CASE WHEN g{n} THEN 1 ELSE 0 END) AS g{n}" for n in range(len(groups))
+    )
+    every = " UNION ALL ".join(selects)
+    people = (
+        f"SELECT u{flags} FROM ({every}) AS every_row WHERE u IS NOT NULL GROUP BY u"
+    )
+    return [("persons", people)]
+
+
+def _of_units(question: Question, groups: Sequence[PeopleGroup], listed: bool) -> str:  # noqa: FBT001
+    flags = "".join(f", SUM(g{n}) AS g{n}" for n in range(len(groups)))
+    numbers = range(len(question.measures))
+    if not listed:
+        moved = ", ".join(f"d{n}" for n in numbers)
+        own = ", ".join(f"COALESCE(m.d{n}, 0.0) AS d{n}" for n in numbers)
+        groups_of = "".join(f", p.g{n}" for n in range(len(groups)))
+        return (
+            f"SELECT {moved}, COUNT(*) AS people{flags}, {_SIZE} FROM"
+            f" (SELECT {own}{groups_of} FROM persons AS p LEFT JOIN moves AS m"
+            f" ON p.u = m.u) AS everybody GROUP BY {moved}"
+        )
+    each = " UNION ALL ".join(
+        f"SELECT u, d{n} AS d FROM moves WHERE d{n} <> 0" for n in numbers
+    )
+    groups_of = "".join(f", p.g{n}" for n in range(len(groups)))
+    return (
+        f"SELECT moves, COUNT(*) AS people{flags}, {_SIZE} FROM"
+        f" (SELECT l.moves{groups_of} FROM persons AS p LEFT JOIN"
+        f" (SELECT u, LIST_SORT(ARRAY_AGG(d)) AS moves FROM ({each}) AS each"
+        f" GROUP BY u) AS l ON p.u = l.u) AS everybody GROUP BY moves"
+    )

@@ -1,0 +1,441 @@
+"""A query whose answer is watched: which aggregates of which rows, in which groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from sqlglot import exp, parse
+from sqlglot.errors import SqlglotError
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.mistakes import nearest
+from modicum.query.parsing.tokens import quiet
+
+Aggregate: TypeAlias = Literal[
+    "rows",
+    "count",
+    "sum",
+    "avg",
+    "var_pop",
+    "var_samp",
+    "stddev_pop",
+    "stddev_samp",
+    "min",
+    "max",
+    "median",
+    "distinct",
+]
+
+_AGGREGATES: Final[dict[type[exp.Expression], Aggregate]] = {
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.VariancePop: "var_pop",
+    exp.Variance: "var_samp",
+    exp.StddevPop: "stddev_pop",
+    exp.StddevSamp: "stddev_samp",
+    exp.Stddev: "stddev_samp",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.Median: "median",
+}
+#: The name of a table that a query may call anything.
+ONLY: Final = ""
+#: A longer text is no query.
+TEXT_MAX: Final = 1 << 16
+#: Those for which a person's move depends on her own rows alone.
+_OF_OWN_ROWS: Final = frozenset({"rows", "count", "sum"})
+#: What differs from run to run, or reads what is no table.
+_UNSTEADY: Final = frozenset(
+    {"random", "rand", "uuid", "gen_random_uuid", "nextval", "getvariable", "setseed"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One aggregate of a query.
+
+    Attributes:
+        aggregate: Which one; `rows` is COUNT(*).
+        value: What it is computed of, for a row; None for `rows`.
+        called: The text of its output, for messages and tables.
+    """
+
+    aggregate: Aggregate
+    value: exp.Expression | None
+    called: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query over the tables of one controller, and whose rows they hold.
+
+    Attributes:
+        select: The query as it was parsed.
+        tables: The tables that it reads, in their order, each once.
+        unit: The column that tells whose a row is; None if each row is a person of her
+            own, of the only table.
+        persons: The tables that have this column.
+        measures: Its aggregates; empty if there is an obstacle.
+        keys: What it groups by, for a row.
+        obstacle: Why moves have no closed form; empty if they have one.
+        outputs: The names of its outputs, and which of them are keys.
+    """
+
+    select: exp.Select
+    tables: tuple[str, ...]
+    unit: str | None
+    persons: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    keys: tuple[exp.Expression, ...]
+    obstacle: str
+    outputs: tuple[tuple[str, bool], ...]
+
+    @property
+    def own_rows_only(self) -> bool:
+        """Whether a person's moves depend on her own rows alone."""
+        return not self.obstacle and all(
+            one.aggregate in _OF_OWN_ROWS for one in self.measures
+        )
+
+
+def read_question(
+    text: str, columns: Mapping[str, Sequence[str]], unit: str | None = None
+) -> Question:
+    """Return the query that a text is.
+
+    Args:
+        text: SQL of DuckDB: one SELECT with aggregates.
+        columns: By table, the names of its columns. The name `""` is that of a table
+            that a query may call anything.
+        unit: The column that tells whose a row is, in each table of persons; None if
+            each row is a person of her own.
+
+    Raises:
+        InputError: If it is no such query, or names what is not there.
+    """
+    select = _parsed(text)
+    _refuse_unsteady(select)
+    tables = _tables_of(select, columns)
+    _check_columns(select, tables, columns)
+    persons = _persons(tables, columns, unit)
+    outputs = _outputs(select)
+    obstacle = _obstacle(select, columns, unit, persons)
+    measures, keys = ((), ()) if obstacle else (_measures(select), _keys(select))
+    return Question(select, tables, unit, persons, measures, keys, obstacle, outputs)
+
+
+def read_condition(
+    text: str, columns: Mapping[str, Sequence[str]]
+) -> tuple[exp.Expression, str]:
+    """Return a condition on the rows of one table, and that table.
+
+    Args:
+        text: SQL, as it may stand after WHERE.
+        columns: By table, the names of its columns.
+
+    Raises:
+        InputError: If it is none, or no table has all its columns.
+    """
+    select = _parsed(f"SELECT 1 WHERE ({text}\n)")
+    where = select.args.get("where")
+    clauses = [name for name, value in select.args.items() if value]
+    if set(clauses) != {"expressions", "where"} or where is None:
+        raise _wrong(f"`{text[:80]}` is no condition on rows")
+    condition = where.this.unnest()
+    if condition.find(exp.Query, exp.AggFunc, exp.Window):
+        raise _wrong(f"`{text[:80]}` is no condition on one row")
+    _refuse_unsteady(select)
+    names = {one.name.lower() for one in condition.find_all(exp.Column)}
+    for table, found in columns.items():
+        if names <= {one.lower() for one in found}:
+            return condition, table
+    raise _wrong(f"no table has all columns of `{text[:80]}`")
+
+
+# --- what may stand in it -------------------------------------------------------------
+
+
+def _parsed(text: str) -> exp.Select:
+    if len(text) > TEXT_MAX:
+        raise _wrong(f"the query has {len(text):,} characters, at most {TEXT_MAX:,}")
+    try:
+        with quiet():
+            trees = [one for one in parse(text, read="duckdb") if one is not None]
+    except (SqlglotError, RecursionError):
+        trees = []
+    if len(trees) != 1 or not isinstance(trees[0], exp.Select):
+        raise InputError(
+            Problem(
+                Code.NOT_SQL,
+                "the text is not one SELECT in the SQL of DuckDB",
+                help="such as  SELECT COUNT(*) FROM patients WHERE age > 60",
+            )
+        )
+    return trees[0]
+
+
+def _wrong(reason: str, remedy: str = "", label: str = "") -> InputError:
+    return InputError(Problem(Code.NOT_IN_SUBSET, reason, label=label, help=remedy))
+
+
+def _refuse_unsteady(select: exp.Select) -> None:
+    for one in select.find_all(exp.Func):
+        name = one.name if isinstance(one, exp.Anonymous) else one.sql_name()
+        now = isinstance(one, exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentTime)
+        if name.lower() in _UNSTEADY or now or isinstance(one, exp.Rand):
+            raise _wrong(
+                f"`{name.lower()}` gives another answer each time",
+                "write a value in its place",
+            )
+
+
+def _tables_of(
+    select: exp.Select, columns: Mapping[str, Sequence[str]]
+) -> tuple[str, ...]:
+    own = {one.alias_or_name.lower() for one in select.find_all(exp.CTE)}
+    tables: dict[str, str] = {}
+    for table in select.find_all(exp.Table):
+        if not isinstance(table.this, exp.Identifier) or table.db:
+            raise _wrong(
+                f"`{table.sql('duckdb')[:60]}` is no table that was given",
+                "name a table, and where its data is",
+            )
+        if table.name.lower() in own:
+            continue
+        found = _known(table.name, columns)
+        if tables.setdefault(found, table.name).lower() != table.name.lower():
+            raise _unknown(table.name, [tables[found]])
+        called = exp.to_identifier(table.alias_or_name, quoted=True)
+        table.set("alias", exp.TableAlias(this=called))
+        table.set("this", exp.to_identifier(found, quoted=True))
+    if not tables:
+        raise _wrong("the query reads no table")
+    return tuple(tables)
+
+
+def _known(name: str, columns: Mapping[str, Sequence[str]]) -> str:
+    """Return the table of the data that a name means."""
+    for one in columns:
+        if one.lower() == name.lower():
+            return one
+    if ONLY in columns:
+        return ONLY
+    raise _unknown(name, list(columns))
+
+
+def _unknown(name: str, known: Sequence[str]) -> InputError:
+    return InputError(
+        Problem(
+            Code.UNKNOWN_NAME,
+            f"there is no data for table `{name[:60]}`",
+            label=nearest(name, known),
+            help="say where its data is; the tables are "
+            + ", ".join(f"`{one}`" for one in known),
+        )
+    )
+
+
+def _check_columns(
+    select: exp.Select, tables: Sequence[str], columns: Mapping[str, Sequence[str]]
+) -> None:
+    known = {one for table in tables for one in columns[table]}
+    aliases = {one.alias for one in select.find_all(exp.Alias)}
+    if select.find(exp.CTE, exp.Subquery):
+        return  # The engine knows.
+    lower = {one.lower() for one in known | aliases}
+    for column in select.find_all(exp.Column):
+        if column.name.lower() not in lower and not isinstance(column.this, exp.Star):
+            raise InputError(
+                Problem(
+                    Code.UNKNOWN_NAME,
+                    f"there is no column `{column.name[:60]}`",
+                    label=nearest(column.name, known),
+                    help="the columns are " + ", ".join(sorted(known))[:400],
+                )
+            )
+
+
+def _persons(
+    tables: Sequence[str], columns: Mapping[str, Sequence[str]], unit: str | None
+) -> tuple[str, ...]:
+    if unit is None:
+        if len(tables) > 1:
+            raise _wrong(
+                "the query joins tables, and nothing says whose their rows are",
+                "name the column that tells it (`--unit`)",
+            )
+        return tuple(tables)
+    found = tuple(
+        table
+        for table in tables
+        if unit.lower() in {one.lower() for one in columns[table]}
+    )
+    if not found:
+        every = {one for table in tables for one in columns[table]}
+        raise InputError(
+            Problem(
+                Code.UNKNOWN_NAME,
+                f"no table of the query has the column `{unit[:60]}`",
+                label=nearest(unit, every),
+                help="name the column that tells whose a row is",
+            )
+        )
+    return found
+
+
+# --- its outputs ----------------------------------------------------------------------
+
+
+def _outputs(select: exp.Select) -> tuple[tuple[str, bool], ...]:
+    found = tuple(
+        (one.alias_or_name or f"output_{number}", not _aggregates(one))
+        for number, one in enumerate(select.selects)
+    )
+    if all(key for _, key in found):
+        raise _wrong(
+            "the query has no aggregate: its answer would be rows",
+            "ask for COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX or MEDIAN",
+        )
+    return found
+
+
+def _aggregates(tree: exp.Expression) -> bool:
+    return tree.find(exp.AggFunc) is not None
+
+
+def _keys(select: exp.Select) -> tuple[exp.Expression, ...]:
+    group = select.args.get("group")
+    if group is None:
+        return ()
+    by_alias = {one.alias.lower(): one.this for one in select.selects if one.alias}
+    found: list[exp.Expression] = []
+    for one in group.expressions:
+        if isinstance(one, exp.Literal) and not one.is_string:
+            one = select.selects[int(one.this) - 1].unalias()  # noqa: PLW2901
+        elif isinstance(one, exp.Column) and not one.table:
+            one = by_alias.get(one.name.lower(), one)  # noqa: PLW2901
+        found.append(one)
+    return tuple(found)
+
+
+def _measures(select: exp.Select) -> tuple[Measure, ...]:
+    return tuple(
+        measure
+        for one in select.selects
+        if (measure := _measure(one.unalias())) is not None
+    )
+
+
+def _measure(output: exp.Expression) -> Measure | None:
+    """Return the aggregate that an output is; None if it is anything else."""
+    called = output.sql("duckdb")
+    condition = None
+    if isinstance(output, exp.Filter):
+        output, condition = output.this, output.expression.this
+    value = output.this
+    aggregate = _AGGREGATES.get(type(output))
+    if isinstance(output, exp.Count):
+        aggregate = "count"
+        if isinstance(value, exp.Star) or value is None:
+            aggregate, value = "rows", None
+        elif isinstance(value, exp.Distinct):
+            aggregate = "distinct"
+            value = value.expressions[0] if len(value.expressions) == 1 else None
+            if value is None:
+                return None
+    if aggregate is None or output.args.get("expressions"):
+        return None
+    if isinstance(value, exp.Distinct | exp.Order) or (value and _aggregates(value)):
+        return None
+    if condition is not None:
+        kept = exp.true() if value is None else value
+        value = exp.Case().when(condition.copy(), kept.copy())
+        aggregate = "count" if aggregate == "rows" else aggregate
+    return Measure(aggregate, value, called)
+
+
+# --- what has no closed form ----------------------------------------------------------
+
+_PLAIN: Final = frozenset(
+    {"kind", "expressions", "from_", "joins", "where", "group", "order", "hint"}
+)
+
+
+def _obstacle(
+    select: exp.Select,
+    columns: Mapping[str, Sequence[str]],
+    unit: str | None,
+    persons: Sequence[str],
+) -> str:
+    """Return why there is no closed form; empty if there is one."""
+    for clause, value in select.args.items():
+        if value not in (None, [], False) and clause not in _PLAIN:
+            return f"it has a {clause.strip('_').upper()} clause"
+    if select.find(exp.Subquery, exp.Window, exp.CTE, exp.Lateral, exp.Unnest):
+        return "a query or window stands within it"
+    if not isinstance(select.args["from_"].this, exp.Table):
+        return "it does not read a table"
+    group = select.args.get("group")
+    if group is not None and any(
+        value not in (None, [], False)
+        for clause, value in group.args.items()
+        if clause != "expressions"
+    ):
+        return "it groups in more than one way"
+    keys = {one.sql("duckdb") for one in _keys(select)}
+    for one in select.selects:
+        plain = one.unalias()
+        if _aggregates(plain):
+            if _measure(plain) is None:
+                return f"`{plain.sql('duckdb')[:60]}` is more than one aggregate"
+        elif plain.sql("duckdb") not in keys:
+            return f"`{plain.sql('duckdb')[:60]}` is no group and no aggregate"
+    return _join_obstacle(select, columns, unit, persons)
+
+
+def _join_obstacle(
+    select: exp.Select,
+    columns: Mapping[str, Sequence[str]],
+    unit: str | None,
+    persons: Sequence[str],
+) -> str:
+    first = select.args["from_"].this
+    joins = select.args.get("joins") or []
+    if joins and first.name not in persons:
+        return "its first table holds nobody's rows"
+    equated = {first.alias_or_name.lower()}
+    for join in joins:
+        if not isinstance(join.this, exp.Table) or join.args.get("method"):
+            return "it joins something else than tables"
+        if join.side not in ("", "LEFT") or join.kind not in ("", "INNER", "OUTER"):
+            return "it joins other than with JOIN or LEFT JOIN"
+        if join.this.name not in persons:
+            continue
+        if not _on_the_unit(join, equated, unit or ""):
+            return "it joins rows of different persons"
+        equated.add(join.this.alias_or_name.lower())
+    return ""
+
+
+def _on_the_unit(join: exp.Join, equated: set[str], unit: str) -> bool:
+    """Tell whether a join takes only rows of the same person together."""
+    using = [one.name.lower() for one in join.args.get("using") or []]
+    if unit.lower() in using:
+        return True
+    on = join.args.get("on")
+    own = join.this.alias_or_name.lower()
+    for one in () if on is None else on.flatten() if isinstance(on, exp.And) else [on]:
+        one = one.unnest()  # noqa: PLW2901
+        if not isinstance(one, exp.EQ):
+            continue
+        sides = (one.this, one.expression)
+        if all(
+            isinstance(side, exp.Column) and side.name.lower() == unit.lower()
+            for side in sides
+        ):
+            owners = {side.table.lower() for side in sides}
+            if own in owners and len(owners) == 2 and (owners - {own}) <= equated:
+                return True
+    return False

@@ -1,0 +1,98 @@
+"""The tables of a controller, opened to look at them without noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from modicum.core.errors import Code, Problem, UsageError
+from modicum.shell.engines.opening import must_be_installed
+from modicum.shell.engines.sources import ArrowRows, CsvFile, source_of
+from modicum.shell.engines.sql_engine import SqlEngine
+
+
+class ControllerData:
+    """Tables that an engine reads for their controller; nothing is kept from her.
+
+    Args:
+        tables: By name, where its rows are: a path (`.csv`, `.duckdb::table`, anything
+            else is Parquet), or rows in memory (Arrow, pandas, Polars, or a relation of
+            DuckDB). The name `""` is that of a table that a query may call anything.
+        engine: `duckdb` or `spark`.
+
+    Raises:
+        UsageError: If there is no such engine, or it is not installed.
+        InputError: If a source is not there.
+        UnavailableError: If the engine does not start.
+    """
+
+    def __init__(self, tables: Mapping[str, object], engine: str = "duckdb") -> None:
+        must_be_installed(engine)
+        sources = {name: _typed(one, name) for name, one in tables.items()}
+        self.engine: SqlEngine = _opened(engine, sources)
+
+    def close(self) -> None:
+        """Close the engine."""
+        self.engine.close()
+
+    def __enter__(self) -> Self:
+        """Return the data."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the engine."""
+        self.close()
+
+
+def _opened(engine: str, sources: Mapping[str, object]) -> SqlEngine:
+    if engine == "spark":
+        from modicum.shell.engines.spark_engine import SparkEngine
+
+        return SparkEngine(sources)
+    from modicum.shell.engines.duckdb_engine import DuckdbEngine
+
+    return DuckdbEngine(sources)
+
+
+def _typed(where: object, name: str) -> object:
+    """Return where rows are; the types of a CSV file are found by the engine."""
+    if isinstance(where, str | Path | list | tuple | pa.Table | pa.RecordBatch):
+        source = source_of(where, name)
+        return replace(source, typed=True) if isinstance(source, CsvFile) else source
+    return ArrowRows(_table(where, name))
+
+
+def _table(where: Any, name: str) -> pa.Table:
+    """Return a frame or relation as an Arrow table."""
+    for method in ("to_arrow_table", "to_arrow", "arrow"):  # DuckDB, Polars
+        convert = getattr(where, method, None)
+        if callable(convert):
+            found = convert()
+            if isinstance(found, pa.Table):
+                return found
+            if isinstance(found, pa.RecordBatchReader):
+                return found.read_all()
+    try:
+        if hasattr(where, "__arrow_c_stream__"):
+            return pa.table(where)
+        return pa.Table.from_pandas(where, preserve_index=False)
+    except (TypeError, AttributeError, pa.ArrowInvalid):
+        pass
+    raise UsageError(
+        Problem(
+            Code.WRONG_TYPE,
+            f"the data{f' of `{name}`' if name else ''} is a {type(where).__name__}",
+            help="give a path, a frame of pandas or Polars, a relation of DuckDB, or"
+            " an Arrow table",
+        )
+    )

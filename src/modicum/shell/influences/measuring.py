@@ -1,0 +1,125 @@
+"""How far an answer moves for everybody, measured by an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from modicum.risk.influence import again
+from modicum.risk.influence.reading import read_influence
+from modicum.risk.influence.statement import PeopleGroup, statement
+from modicum.risk.profile import Influence
+from modicum.risk.question import Question
+from modicum.shell.engines.sql_engine import SqlEngine
+
+#: Told how many people are done, and how many there are.
+Progress = Callable[[int, int], None]
+_NUMBERED: Final = "numbered_rows"
+
+
+def measure(
+    engine: SqlEngine,
+    question: Question,
+    groups: Sequence[PeopleGroup] = (),
+    progress: Progress = lambda done, of: None,
+) -> Influence:
+    """Return how far the answer of a query moves for everybody.
+
+    In one pass where there is a closed form, by asking again for each person else.
+
+    Args:
+        engine: What reads the tables.
+        question: The query.
+        groups: Groups of people that are told apart.
+        progress: Told how far it is, where the query is asked again.
+
+    Raises:
+        InputError: If an answer is no finite number.
+        UnavailableError: If the engine fails.
+    """
+    if question.obstacle:
+        return measure_again(engine, question, groups, progress)
+    made = statement(question, engine.relations(), groups, engine.dialect)
+    rows = engine.fetch(made.sql)
+    if made.listed:
+        lists = rows.column("moves").combine_chunks()
+        lengths = _numbers(_lengths(lists)).astype(np.int64)
+        flat = _numbers(lists.flatten())
+        columns = {n: _numbers(rows.column(n)) for n in rows.column_names[1:]}
+        return read_influence(made, columns, flat, lengths)
+    return read_influence(
+        made, {name: _numbers(rows.column(name)) for name in rows.column_names}
+    )
+
+
+def measure_again(
+    engine: SqlEngine,
+    question: Question,
+    groups: Sequence[PeopleGroup] = (),
+    progress: Progress = lambda done, of: None,
+) -> Influence:
+    """Return the same as `measure`, always by asking again for each person.
+
+    Args:
+        engine: What reads the tables.
+        question: The query.
+        groups: Groups of people that are told apart.
+        progress: Told how far it is.
+
+    Raises:
+        InputError: If an answer is no finite number.
+        UnavailableError: If the engine fails.
+    """
+    columns, relations = engine.columns(), engine.relations()
+    if question.unit is None:
+        engine.keep(_NUMBERED, again.numbered(relations[question.tables[0]]))
+        relations = {question.tables[0]: _NUMBERED}
+    dialect = engine.dialect
+
+    def answer(who: object | None) -> again.Answer:
+        asked = again.asked_without(question, relations, columns, who, dialect)
+        return again.read_answer(question, _rows(engine.fetch(asked)))
+
+    persons = engine.fetch(
+        again.everybody(question, relations, columns, groups, dialect)
+    )
+    whole = answer(None)
+    moves: list[list[float]] = []
+    for done, who in enumerate(persons.column("who").to_pylist()):
+        progress(done, persons.num_rows)
+        moves.append(again.moves_between(whole, answer(who)))
+    progress(persons.num_rows, persons.num_rows)
+    people = persons.column("people").to_pylist()
+    members = {
+        one.name: _members(persons, f"g{number}", people)
+        for number, one in enumerate(groups)
+    }
+    return again.gathered(whole, moves, people, members)
+
+
+def _members(persons: pa.Table, flag: str, people: Sequence[int]) -> list[int]:
+    flags = persons.column(flag).to_pylist()
+    return [
+        number if inside else 0 for inside, number in zip(flags, people, strict=True)
+    ]
+
+
+def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    columns = [column.to_pylist() for column in table.columns]
+    return list(zip(*columns, strict=True))
+
+
+def _lengths(lists: pa.ListArray) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.fill_null(pc.list_value_length(lists), 0)
+
+
+def _numbers(column: Any) -> Any:
+    """Return a column of numbers as floats; what is not there as NaN."""
+    return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+
+
