@@ -26,7 +26,7 @@ class PeopleGroup:
     """
 
     name: str
-    condition: exp.Expression
+    condition: exp.Expr
     table: str
 
 
@@ -84,9 +84,7 @@ def statement(
     if dialect != "duckdb":
         text = parse_one(text, read="duckdb").sql(dialect)
     names = tuple(one.name for one in groups)
-    return Statement(
-        text, len(question.measures), listed, bool(question.keys), names
-    )
+    return Statement(text, len(question.measures), listed, bool(question.keys), names)
 
 
 # --- the rows -------------------------------------------------------------------------
@@ -217,7 +215,7 @@ def _people(
     question: Question, relations: Mapping[str, str], groups: Sequence[PeopleGroup]
 ) -> list[tuple[str, str]]:
     """Everybody with a row in any table of persons, and the groups she belongs to."""
-    unit = exp.column(question.unit, quoted=True).sql("duckdb")
+    unit = exp.column(question.unit or "", quoted=True).sql("duckdb")
     selects = []
     for table in question.persons:
         flags = "".join(
