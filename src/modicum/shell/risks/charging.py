@@ -24,9 +24,9 @@ def selection_release(
     Raises:
         InputError: If eps is not above 0.
     """
-    above_zero("the epsilon of the selection", eps)
+    spent = above_zero("the epsilon of the selection", eps)
     mechanism = declared(
-        name="selection", attributes=list(attributes), cost={unit: pure_dp(str(eps))}
+        name="selection", attributes=list(attributes), cost={unit: pure_dp(spent)}
     )
     return ReleaseDraft(release, mechanisms=[mechanism])
 
@@ -56,6 +56,6 @@ def charged(
     decision = workspace.submit(draft)
     if not decision.allowed:
         return decision, None
-    with workspace.use(draft.id):
+    with workspace.use(draft.release):
         begun()
         return decision, choose()

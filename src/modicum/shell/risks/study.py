@@ -130,11 +130,7 @@ def count(where: str = "") -> str:
     Args:
         where: A condition on rows, as SQL; empty for all.
     """
-    return (
-        f"SELECT COUNT(*) FROM data WHERE {where}"
-        if where
-        else ("SELECT COUNT(*) FROM data")
-    )
+    return "SELECT COUNT(*) FROM data" + (f" WHERE {where}" if where else "")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
