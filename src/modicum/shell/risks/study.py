@@ -8,6 +8,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
+from sqlglot import exp
+
 from modicum.core.errors import Code, InputError, Problem
 from modicum.risk.candidates import PUBLISHED
 from modicum.risk.candidates import candidates as checked
@@ -130,7 +132,8 @@ def count(where: str = "") -> str:
     Args:
         where: A condition on rows, as SQL; empty for all.
     """
-    return "SELECT COUNT(*) FROM data" + (f" WHERE {where}" if where else "")
+    counted = exp.select(exp.Count(this=exp.Star())).from_("data")
+    return (counted.where(where, dialect="duckdb") if where else counted).sql("duckdb")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
