@@ -47,7 +47,7 @@ def bound(low: float, high: float, rows_max: int | None = None) -> PublicBounds:
     return PublicBounds({"": read_bounds(low, high)}, rows_max)
 
 
-@pytest.mark.spec("RSK-3")
+@pytest.mark.spec("RSK-15")
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("output", list(NAMES))
 @pytest.mark.parametrize(("low", "high"), [(0, 8), (-3, 5), (2, 8), (-8, -2)])
@@ -80,7 +80,7 @@ def _answer(output: str, values: Sequence[float | None]) -> float:
     return oracle.aggregate(NAMES[output], list(values))
 
 
-@pytest.mark.spec("RSK-3")
+@pytest.mark.spec("RSK-15")
 @pytest.mark.parametrize(
     ("outputs", "keys", "rows_max", "l1", "l2"),
     [
