@@ -9,8 +9,8 @@ from fractions import Fraction
 from modicum.core.exact import brief
 from modicum.risk.choice import Charge, Choice, Selection
 from modicum.risk.choosing.above_threshold import PrivateSearch, first_above
-from modicum.risk.choosing.private_selection import NOT_OWN_ROWS
 from modicum.risk.choosing.own_distances import own_distances
+from modicum.risk.choosing.private_selection import NOT_OWN_ROWS
 from modicum.risk.choosing.sentences import (
     CHARGE_SELECTION,
     LESS_THAN_NOISE,
