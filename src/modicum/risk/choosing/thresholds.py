@@ -87,7 +87,16 @@ class GroupsAlike:
     def of(
         cls, tau: Number, groups: Sequence[str], statistic: Statistic = "p99"
     ) -> GroupsAlike:
-        """Return the condition for what is given."""
+        """Return the condition for what is given.
+
+        Args:
+            tau: The least ratio; above 0, at most 1.
+            groups: The names of two groups or more.
+            statistic: `max`, `p99` or `median`.
+
+        Raises:
+            InputError: If one of them will not do.
+        """
         count("the number of groups", len(set(groups)), least=2)
         if statistic not in _SHARES:
             raise mistake(
