@@ -138,4 +138,4 @@ def _why(chosen: Fraction | None, allowed: int, tau: Fraction) -> str:
     )
     if chosen is None:
         return f"already at the least candidate it seems, with noise, that {people}"
-    return f"{brief(chosen)} is the last before it seemed, with noise, that {people}"
+    return f"up to {brief(chosen)} it did not seem, with noise, that {people}"
