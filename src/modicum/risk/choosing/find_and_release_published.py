@@ -78,7 +78,7 @@ def find_and_release_published(
 
 def _steps(indicator: Indicator, epsilon: Fraction, people: int) -> int:
     """Return the variance over the square of the greatest indicator, in steps."""
-    if not indicator.distances.total:
+    if not indicator.somebody:
         return 0
     greatest = rational(indicator.quantile(1.0, epsilon))
     share = rational(indicator.variance(epsilon)) / greatest**2
