@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from samples.influences import Silent, influence, merged
 
 from modicum.accounting.conversions.profiles import gaussian_delta
+from modicum.accounting.curves import Curve
+from modicum.accounting.kinds.table import curve_of_kind, kind_named
 from modicum.accounting.mechanisms import (
     discrete_laplace,
     sparse_vector,
@@ -98,6 +101,43 @@ def test_the_price_of_a_selection_is_no_less_than_that_of_its_discrete_noise() -
     priced = sparse_vector_one_threshold(eps_threshold=one, eps_queries=none)
     for order in (Fraction(3, 2), Fraction(2), Fraction(16)):
         assert continuous.at(order) < threshold.at(order) <= priced.at(order)
+
+
+@pytest.mark.spec("RSK-7")
+def test_what_is_charged_can_be_priced() -> None:
+    """By the table of kinds, as it is described: each at what it promises."""
+    search = PrivateSearch.of(Silent(), Fraction(3, 4))
+    for noise in (COUNT, LaplaceNoise(Fraction(7, 3), 2), CLASSIC):
+        choice = private_selection(
+            HALVES,
+            noise,
+            tau=0.5,
+            allowance=600,
+            search=search,
+            own_rows_only=True,
+        )
+        assert choice.charge is not None
+        assert choice.charge.selection is not None
+        selected = _price(choice.charge.selection.described())
+        assert selected.eps == Fraction(3, 4)
+        assert choice.charge.release is not None
+        assert choice.epsilon is not None
+        told = dict(choice.charge.release)
+        change = Fraction(told.pop("l1", "") or told.pop("l2"))
+        paid = _price({**told, "sensitivity": str(change)})
+        if isinstance(noise, LaplaceNoise):
+            assert paid.eps <= choice.epsilon
+            assert paid.eps >= choice.epsilon * (1 - Fraction(1, 10**18))
+        else:
+            mu2 = (change / Fraction(told["sigma"])) ** 2
+            assert paid.rho == mu2 / 2
+            assert gaussian_delta(mu2, choice.epsilon) <= noise.delta
+
+
+def _price(told: Mapping[str, str]) -> Curve:
+    kind = kind_named(told["kind"])
+    values = {name: Fraction(text) for name, text in told.items() if name != "kind"}
+    return curve_of_kind(kind, values)
 
 
 def test_json_holds_plain_values() -> None:
