@@ -64,6 +64,7 @@ class Code(Enum):
     COST_TOO_LOW = "MOD502"
     COST_NOT_DERIVABLE = "MOD503"
     GUARDED = "MOD504"
+    NO_CLAIM = "MOD505"
     # The life of a policy
     POLICY_CONFLICT = "MOD601"
     POLICY_STALE = "MOD602"

@@ -20,7 +20,14 @@ from modicum.release.parts import EVERYTHING
 from modicum.release.read_part import read_part
 from modicum.release.read_sampling import read_sampling
 from modicum.release.utility import check_utility
-from modicum.release.vocabulary import METADATA, PAST_METADATA, QUERY, Vocabulary
+from modicum.release.vocabulary import (
+    CHOICE,
+    CHOICE_CLAIM,
+    METADATA,
+    PAST_METADATA,
+    QUERY,
+    Vocabulary,
+)
 
 __all__ = [
     "CONTRIBUTIONS_MAX",
@@ -101,6 +108,11 @@ def parse_heading(fields: Fields, vocabulary: Vocabulary, found: Problems) -> He
         if query is not None:
             with found.guard():
                 metadata[QUERY] = _read_digest(query)
+    if CHOICE not in vocabulary.labels:
+        choice = fields.take_optional(CHOICE)
+        if choice is not None:
+            with found.guard():
+                metadata[CHOICE] = _read_choice(choice)
     check_utility(fields, vocabulary, found)
     part = read_part(fields, EVERYTHING, vocabulary, found)
     sampling = read_sampling(fields, None, vocabulary, found)
@@ -108,6 +120,7 @@ def parse_heading(fields: Fields, vocabulary: Vocabulary, found: Problems) -> He
 
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+_METHOD = re.compile(r"[a-z][a-z0-9-]{0,60}", re.ASCII)
 _DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", re.ASCII)
 
 
@@ -120,6 +133,33 @@ def _read_digest(node: Node) -> str:
             "the `query` of a release is the digest of one, sha256: and 64 digits",
             node,
             help="`modicum query lower` writes it; leave it out of other releases",
+        )
+    return value
+
+
+def _read_choice(node: Node) -> str:
+    """Return how the epsilon of a release was chosen."""
+    value = text(node, f"`{CHOICE}`")
+    claim, by, method = value.partition(" by ")
+    if not by or not _METHOD.fullmatch(method):
+        raise fail(
+            Code.OUT_OF_RANGE,
+            f"`{CHOICE}` is a claim and a method, such as `dp by data-independent`",
+            node,
+            help="`modicum risk choose` writes it; leave it out if no rows were looked"
+            " at",
+        )
+    if claim != CHOICE_CLAIM:
+        raise fail(
+            Code.NO_CLAIM,
+            f"the epsilon was chosen by `{method}`, which claims `{claim}`: its loss"
+            " has no bound",
+            node,
+            notes=(
+                "who sees the epsilon, or that there was none, learns about rows;"
+                " charging more does not repair it",
+            ),
+            help="choose it by `data-independent` or `private-selection`",
         )
     return value
 

@@ -32,6 +32,11 @@ METADATA = ("purpose", "requester", "dataset", "audience")
 PAST_METADATA = ("released_on", "evidence", "labeled_by")
 #: The digest of the private query that a release is; rules know nothing of it.
 QUERY = "query"
+#: How the epsilon of a release was chosen, where people in the data were looked at:
+#: `CLAIM by METHOD`. Rules know nothing of it.
+CHOICE = "epsilon_choice"
+#: The only claim under which a release may be charged; others lose more than any price.
+CHOICE_CLAIM = "dp"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,16 @@ from modicum.ledger.state.state import State
 from modicum.policy import Policy
 from modicum.release import EVERYTHING, Vocabulary
 from modicum.release.parts import part_to_plain
-from modicum.release.vocabulary import METADATA, PAST_METADATA, QUERY
+from modicum.release.vocabulary import (
+    CHOICE,
+    CHOICE_CLAIM,
+    METADATA,
+    PAST_METADATA,
+    QUERY,
+)
 
 #: What releases carry besides labels.
-_OPEN_TEXT = frozenset({*METADATA, *PAST_METADATA, QUERY})
+_OPEN_TEXT = frozenset({*METADATA, *PAST_METADATA, QUERY, CHOICE})
 #: No reservation is written for longer.
 RESERVATION_MAX = timedelta(days=90)
 
@@ -56,6 +62,9 @@ def contradiction(release: RecordedRelease, vocabulary: Vocabulary) -> str:
         # A later policy may have a label of that name, and would read it.
         if key not in _OPEN_TEXT or key in vocabulary.labels:
             return f"it says `{key}`, which is no open text of a release"
+    chosen = release.metadata.get(CHOICE, CHOICE_CLAIM)
+    if chosen.partition(" by ")[0] != CHOICE_CLAIM:
+        return "its epsilon was chosen in a way that has no bound"
     names = set()
     for one in release.mechanisms:
         name, kind = one.description.get("name"), one.description.get("kind")

@@ -1,0 +1,219 @@
+"""How far one person can move an answer in any table: from public bounds alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.exact import rational
+from modicum.risk.profile import Norm
+from modicum.risk.question import Aggregate, Measure, Question
+
+#: The least and the greatest value that counts; what is outside counts as the nearer.
+Bounds: TypeAlias = tuple[Fraction, Fraction]
+
+#: Aggregates that each row of a person moves by so much; the others, whole groups.
+_PER_ROW: Final = frozenset({"rows", "count", "sum", "distinct"})
+
+
+@dataclass(frozen=True, slots=True)
+class PublicBounds:
+    """What is declared of a table, whatever its rows are.
+
+    Attributes:
+        values: By what an aggregate is computed of, as SQL, its bounds; the name `""`
+            is that of any other.
+        rows_max: How many rows of a person are counted at most; None if nothing says.
+    """
+
+    values: Mapping[str, Bounds]
+    rows_max: int | None = None
+
+    def of(self, measure: Measure) -> Bounds | None:
+        """Return the bounds of what an aggregate is computed of; None if undeclared.
+
+        Args:
+            measure: The aggregate.
+        """
+        if measure.value is None:
+            return None
+        return self.values.get(measure.value.sql("duckdb"), self.values.get(""))
+
+
+def read_bounds(low: object, high: object) -> Bounds:
+    """Return bounds.
+
+    Args:
+        low: The least value; a number or its text.
+        high: The greatest one, not below it.
+
+    Raises:
+        InputError: If one is no finite number, or they are the wrong way round.
+    """
+    try:
+        found = rational(low), rational(high)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        found = Fraction(1), Fraction(0)
+    if found[0] > found[1]:
+        raise InputError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                f"bounds {str(low)[:40]} and {str(high)[:40]} are not a least and a"
+                " greatest number",
+                help="give such as 0:100",
+            )
+        )
+    return found
+
+
+def public_sensitivity(
+    question: Question, bounds: PublicBounds, norm: Norm
+) -> Fraction:
+    """Return how far the answer moves at most when the rows of one person go or come.
+
+    Args:
+        question: The query. Values outside of the bounds count as the nearer bound.
+        bounds: What is declared.
+        norm: `l1` or `l2`.
+
+    Returns:
+        The sensitivity, in units of the answer, rounded up. What an aggregate is of no
+        rows counts as 0.
+
+    Raises:
+        InputError: If nothing declares what is needed; the message names it.
+
+    Neighboring relation:
+        The tables with and without all rows of one person.
+
+    Source:
+        DESIGN: a person's rows move at most as many groups. A variance of values
+        within a range r is at most r**2/4 (Popoviciu 1935).
+    """
+    if question.obstacle:
+        raise _needed(f"{question.obstacle}: no rule bounds how far it moves")
+    rows = 1 if question.unit is None else bounds.rows_max
+    moved = [_moved(one, bounds) for one in question.measures]
+    per_row = [
+        question.keys or one.aggregate in _PER_ROW for one in question.measures
+    ]
+    if rows is None and any(per_row):
+        raise _needed(
+            "a person may have any number of rows",
+            "declare how many are counted at most (`rows_max`)",
+        )
+    times = [Fraction(rows or 1) if each else Fraction(1) for each in per_row]
+    if norm == "l1":
+        return sum((t * m for t, m in zip(times, moved, strict=True)), Fraction(0))
+    # All rows of a person may fall into one group, where they move it together.
+    squares = Fraction(0)
+    for measure, many, each in zip(question.measures, times, moved, strict=True):
+        together = measure.aggregate in _PER_ROW
+        squares += (many * each) ** 2 if together else many * each**2
+    return _root(squares)
+
+
+def _moved(measure: Measure, bounds: PublicBounds) -> Fraction:
+    """Return how far one row, or one person, moves an aggregate of one group."""
+    if measure.aggregate in ("rows", "count", "distinct"):
+        return Fraction(1)
+    declared = bounds.of(measure)
+    if declared is None:
+        raise _needed(
+            f"nothing bounds the values of {measure.called[:60]}",
+            "declare the least and the greatest value (`bounds`), from public knowledge,"
+            " not from the rows",
+        )
+    low, high = declared
+    return _of_bounded(measure.aggregate, low, high)
+
+
+def _of_bounded(aggregate: Aggregate, low: Fraction, high: Fraction) -> Fraction:
+    greatest, width = max(abs(low), abs(high)), high - low
+    if aggregate == "sum":
+        return greatest
+    if aggregate == "var_pop":
+        return width**2 / 4
+    if aggregate == "var_samp":  # Of two values at the ends.
+        return width**2 / 2
+    if aggregate == "stddev_pop":
+        return width / 2
+    if aggregate == "stddev_samp":
+        return _root(width**2 / 2)
+    # From one value within the bounds to another, or to 0, which stands for none.
+    return max(greatest, width)
+
+
+def _root(square: Fraction) -> Fraction:
+    """Return the square root, rounded up unless it is exact."""
+    top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
+    if top * top == square.numerator and bottom * bottom == square.denominator:
+        return Fraction(top, bottom)
+    scale = 2**80
+    scaled = -(-square.numerator * scale * scale // square.denominator)
+    return Fraction(math.isqrt(scaled) + 1, scale)
+
+
+def _needed(reason: str, remedy: str = "") -> InputError:
+    return InputError(
+        Problem(
+            Code.NOT_BOUNDED,
+            f"the sensitivity is not public: {reason}",
+            help=remedy or "give the sensitivity that is proven for it",
+        )
+    )
+
+
+# --- as published ---------------------------------------------------------------------
+
+_PUBLISHED: Final = frozenset({"rows", "count", "sum", "avg"})
+
+
+def published_sensitivity(
+    question: Question, least: float, greatest: float, rows: int
+) -> Fraction:
+    """Return the sensitivity as the papers' code takes it: from the rows themselves.
+
+    It bounds nothing: an average of a few selected rows moves farther, and one person
+    can change the range.
+
+    Args:
+        question: The query; one COUNT, SUM or AVG, of one row a person.
+        least: The least value in the whole table; NaN if there is none.
+        greatest: The greatest one.
+        rows: How many rows the table has.
+
+    Returns:
+        1 for a count; the range in whole numbers for a sum; the range by all rows for an
+        average.
+
+    Raises:
+        InputError: If it is another query, or the range is 0.
+
+    Neighboring relation:
+        The tables with and without one row; not a bound under it.
+
+    Source:
+        The RDR paper's artifact, as described in its section 6 (arXiv:2310.13104).
+    """
+    kinds = {one.aggregate for one in question.measures}
+    if len(question.measures) != 1 or not kinds <= _PUBLISHED or question.unit:
+        raise _needed(
+            "the published rule knows one COUNT, SUM or AVG, where each row is a person",
+            "give the sensitivity",
+        )
+    (aggregate,) = kinds
+    if aggregate in ("rows", "count"):
+        return Fraction(1)
+    if not (math.isfinite(least) and math.isfinite(greatest)) or least >= greatest:
+        raise _needed("all values are the same, or there are none")
+    if aggregate == "sum":
+        width = Fraction(int(greatest) - int(least))
+        if width <= 0:
+            raise _needed("the range of its values has no whole number")
+        return width
+    return (Fraction(greatest) - Fraction(least)) / rows
