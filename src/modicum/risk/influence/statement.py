@@ -281,7 +281,7 @@ def _people(
     question: Question, relations: Mapping[str, str], groups: Sequence[PeopleGroup]
 ) -> list[tuple[str, str]]:
     """Everybody with a row in any table of persons, and the groups she belongs to."""
-    unit = exp.column(question.unit, quoted=True).sql("duckdb")
+    unit = exp.column(question.unit or "", quoted=True).sql("duckdb")
     selects = []
     for table in question.persons:
         flags = "".join(
