@@ -103,7 +103,6 @@ def _in_one_table(question: Question) -> bool:
     return (
         question.unit is not None
         and not question.keys
-        and len(question.tables) == 1
         and not question.select.args.get("joins")
     )
 
@@ -137,7 +136,9 @@ def _read_rows(
         columns.append(f"{unit.sql('duckdb')} AS u")
     if question.unit is None or _in_one_table(question):
         columns += [
-            f"COALESCE(({one.condition.sql('duckdb')}), FALSE) AS g{number}"
+            f"{_flag(one)} AS g{number}"
+            if question.unit is None or one.table == question.tables[0]
+            else f"FALSE AS g{number}"
             for number, one in enumerate(groups)
         ]
     columns += [
@@ -154,6 +155,11 @@ def _read_rows(
     ]
     tail = source_of(question, relations).sql("duckdb").removeprefix("SELECT")
     return f"SELECT {', '.join(columns)}{tail}"
+
+
+def _flag(group: PeopleGroup) -> str:
+    """Whether a row belongs to a group of people; what is unknown does not."""
+    return f"COALESCE(({group.condition.sql('duckdb')}), FALSE)"
 
 
 # --- moves ----------------------------------------------------------------------------
@@ -285,7 +291,7 @@ def _people(
     selects = []
     for table in question.persons:
         flags = "".join(
-            f", COALESCE(({one.condition.sql('duckdb')}), FALSE) AS g{number}"
+            f", {_flag(one)} AS g{number}"
             if one.table == table
             else f", FALSE AS g{number}"
             for number, one in enumerate(groups)
