@@ -98,7 +98,8 @@ def parts(number: int, aggregate: Aggregate, *, units: bool) -> list[str]:
     """
     v, i = f"v{number}", number
     if aggregate == "rows":
-        return [f"COUNT(*) AS c{i}" if units else f"1 AS c{i}"]
+        rows = "COUNT(CASE WHEN kept THEN 1 END)"
+        return [f"{rows} AS c{i}" if units else f"1 AS c{i}"]
     if aggregate == "count":
         one = f"CASE WHEN {v} THEN 1 ELSE 0 END"
         return [f"SUM({one}) AS c{i}" if units else f"{one} AS c{i}"]

@@ -72,13 +72,18 @@ def statement(
     check(not question.obstacle, "there is a closed form")
     units = question.unit is not None
     shape = pieces.Shape(tuple(f"k{n}" for n in range(len(question.keys))), units)
-    listed = units and bool(question.keys)
     made = [("read_rows", _read_rows(question, relations, groups))]
     made += _parts(question, shape, groups)
+    made += _known_of_all(question, shape)
     made += _moves(question, shape, groups)
-    if units:
+    listed = units and bool(question.keys)
+    if _in_one_table(question):
+        last = _of_everybody(question, groups)
+    elif units:
         made += _people(question, relations, groups)
-    last = _of_units(question, groups, listed) if units else _of_rows(question, groups)
+        last = _of_units(question, groups, listed)
+    else:
+        last = _of_rows(question, groups)
     text = "WITH " + ",\n".join(f"{name} AS ({body})" for name, body in made)
     text = f"{text}\n{last}"
     if dialect != "duckdb":
@@ -88,6 +93,18 @@ def statement(
 
 
 # --- the rows -------------------------------------------------------------------------
+
+
+def _in_one_table(question: Question) -> bool:
+    """Whether everybody has one part: units with rows in one table, not in groups.
+
+    Then whoever has only rows that do not count has a part, too, of nothing.
+    """
+    return (
+        question.unit is not None
+        and not question.keys
+        and not question.select.args.get("joins")
+    )
 
 
 def source_of(question: Question, relations: Mapping[str, str]) -> exp.Select:
@@ -117,22 +134,32 @@ def _read_rows(
         first = question.select.args["from_"].this.alias_or_name
         unit = exp.column(question.unit, first, quoted=True)
         columns.append(f"{unit.sql('duckdb')} AS u")
-    else:
+    if question.unit is None or _in_one_table(question):
         columns += [
-            f"COALESCE(({one.condition.sql('duckdb')}), FALSE) AS g{number}"
+            f"{_flag(one)} AS g{number}"
+            if question.unit is None or one.table == question.tables[0]
+            else f"FALSE AS g{number}"
             for number, one in enumerate(groups)
         ]
     columns += [
         f"({key.sql('duckdb')}) AS k{number}"
         for number, key in enumerate(question.keys)
     ]
+    # Who has only rows that do not count has a part of nothing.
+    before = f"CASE WHEN ({kept}) THEN " if _in_one_table(question) else ""
+    after = " END" if before else ""
     columns += [
-        f"{value} AS v{number}"
+        f"{before}{value}{after} AS v{number}"
         for number, measure in enumerate(question.measures)
         if (value := pieces.value_of(measure))
     ]
     tail = source_of(question, relations).sql("duckdb").removeprefix("SELECT")
     return f"SELECT {', '.join(columns)}{tail}"
+
+
+def _flag(group: PeopleGroup) -> str:
+    """Whether a row belongs to a group of people; what is unknown does not."""
+    return f"COALESCE(({group.condition.sql('duckdb')}), FALSE)"
 
 
 # --- moves ----------------------------------------------------------------------------
@@ -143,24 +170,59 @@ def _parts(
 ) -> list[tuple[str, str]]:
     numbered = [(n, one.aggregate) for n, one in enumerate(question.measures)]
     own = pieces.all_of([pieces.parts(*one, units=shape.units) for one in numbered])
-    if shape.units:
-        parts = f"SELECT {shape.listed('u', *own, '1 AS w')} FROM read_rows"
-        parts += f" WHERE kept{shape.grouped('u')}"
-    else:
-        flags = [f"g{number}" for number in range(len(groups))]
-        each = f"SELECT {shape.listed(*own, *flags)} FROM read_rows WHERE kept"
-        names = [one.rpartition(" AS ")[2] for one in own]
-        parts = f"SELECT {shape.listed(*names, *flags, 'COUNT(*) AS w')}"
-        parts += f" FROM ({each}) AS each{shape.grouped(*names, *flags)}"
-    whole = pieces.all_of([pieces.totals(*one) for one in numbered])
+    if not shape.units:
+        return _counted(own, shape, groups)
+    everybody = _in_one_table(question)
+    flags = [
+        f"MAX(CASE WHEN g{n} THEN 1 ELSE 0 END) AS g{n}"
+        for n in range(len(groups) if everybody else 0)
+    ]
+    parts = f"SELECT {shape.listed('u', *own, *flags, '1 AS w')} FROM read_rows"
+    if not everybody:
+        parts += " WHERE kept"
+    return [("parts", f"{parts}{shape.grouped('u')}")]
+
+
+def _counted(
+    own: Sequence[str], shape: pieces.Shape, groups: Sequence[PeopleGroup]
+) -> list[tuple[str, str]]:
+    """Rows that are alike, counted; those that are not kept are all alike."""
+    split = [(name, text) for text, _, name in (one.rpartition(" AS ") for one in own)]
+    seen = [(name, name) for name in shape.keys] + split
+    guarded = [f"CASE WHEN kept THEN {text} END AS {name}" for name, text in seen]
+    flags = [f"g{number}" for number in range(len(groups))]
+    names = [*(name for name, _ in seen), *flags]
+    each = f"SELECT {', '.join(['kept', *guarded, *flags])} FROM read_rows"
+    alike = ", ".join(["kept", *names])
+    counted = f"SELECT {alike}, COUNT(*) AS w FROM ({each}) AS each GROUP BY {alike}"
+    parts = f"SELECT {', '.join([*names, 'w'])} FROM counted WHERE kept"
+    return [("counted", counted), ("parts", parts)]
+
+
+def _known_of_all(question: Question, shape: pieces.Shape) -> list[tuple[str, str]]:
+    """What the parts of all tell, where something needs it."""
+    whole, second = _needed(question)
     present = "COUNT(*) AS rows_of_parts"
-    totals = f"SELECT {shape.listed(*whole, present)} FROM parts{shape.grouped()}"
-    second = pieces.all_of([pieces.second_look(*one) for one in numbered])
-    looked = (
-        f"SELECT {shape.listed(*second, present, of='p')} FROM parts AS p"
-        f" JOIN totals AS t ON {shape.same('p', 't')}{shape.grouped(of='p')}"
+    made = []
+    if whole or shape.keys:
+        totals = f"SELECT {shape.listed(*whole, present)} FROM parts{shape.grouped()}"
+        made.append(("totals", totals))
+    if second:
+        looked = (
+            f"SELECT {shape.listed(*second, present, of='p')} FROM parts AS p"
+            f" JOIN totals AS t ON {shape.same('p', 't')}{shape.grouped(of='p')}"
+        )
+        made.append(("second_look", looked))
+    return made
+
+
+def _needed(question: Question) -> tuple[list[str], list[str]]:
+    """Return which totals, and which second looks, the measures need."""
+    numbered = [(n, one.aggregate) for n, one in enumerate(question.measures)]
+    return (
+        pieces.all_of([pieces.totals(*one) for one in numbered]),
+        pieces.all_of([pieces.second_look(*one) for one in numbered]),
     )
-    return [("parts", parts), ("totals", totals), ("second_look", looked)]
 
 
 def _moves(
@@ -177,19 +239,32 @@ def _moves(
         columns.append(f"{moved} AS d{number}")
     if shape.units:
         columns.append("p.u")
-    else:
+    if not shape.units or _in_one_table(question):
         columns += [*(f"p.g{number}" for number in range(len(groups))), "p.w"]
-    moves = (
-        f"SELECT {', '.join(columns)} FROM parts AS p"
-        f" JOIN totals AS t ON {shape.same('p', 't')}"
-        f" JOIN second_look AS n ON {shape.same('p', 'n')}{joins}"
-    )
+    whole, second = _needed(question)
+    known = f" JOIN totals AS t ON {shape.same('p', 't')}" if whole else ""
+    if second:
+        known += f" JOIN second_look AS n ON {shape.same('p', 'n')}"
+    moves = f"SELECT {', '.join(columns)} FROM parts AS p{known}{joins}"
     return [*made, ("moves", moves)]
 
 
 # --- people ---------------------------------------------------------------------------
 
-_SIZE = "(SELECT COUNT(*) FROM totals) AS size"
+
+def _size(question: Question) -> str:
+    """How many groups the answer has."""
+    return "(SELECT COUNT(*) FROM totals) AS size" if question.keys else "1 AS size"
+
+
+def _of_everybody(question: Question, groups: Sequence[PeopleGroup]) -> str:
+    """Everybody has one part; rows of nobody are not counted."""
+    moved = ", ".join(f"d{n}" for n in range(len(question.measures)))
+    flags = "".join(f", SUM(g{n}) AS g{n}" for n in range(len(groups)))
+    return (
+        f"SELECT {moved}, COUNT(*) AS people{flags}, {_size(question)} FROM moves"
+        f" WHERE u IS NOT NULL GROUP BY {moved}"
+    )
 
 
 def _of_rows(question: Question, groups: Sequence[PeopleGroup]) -> str:
@@ -200,14 +275,11 @@ def _of_rows(question: Question, groups: Sequence[PeopleGroup]) -> str:
     weighed = "".join(
         f", SUM(CASE WHEN g{n} THEN w ELSE 0 END) AS g{n}" for n in range(len(groups))
     )
-    counted = "".join(
-        f", SUM(CASE WHEN g{n} THEN 1 ELSE 0 END) AS g{n}" for n in range(len(groups))
-    )
     return (
-        f"SELECT {moved}, SUM(w) AS people{weighed}, {_SIZE} FROM moves"
+        f"SELECT {moved}, SUM(w) AS people{weighed}, {_size(question)} FROM moves"
         f" GROUP BY {moved}\nUNION ALL\n"
-        f"SELECT {still}, COUNT(*) AS people{counted}, {_SIZE} FROM read_rows"
-        " WHERE NOT kept"
+        f"SELECT {still}, COALESCE(SUM(w), 0) AS people{weighed}, {_size(question)}"
+        " FROM counted WHERE NOT kept"
     )
 
 
@@ -219,7 +291,7 @@ def _people(
     selects = []
     for table in question.persons:
         flags = "".join(
-            f", COALESCE(({one.condition.sql('duckdb')}), FALSE) AS g{number}"
+            f", {_flag(one)} AS g{number}"
             if one.table == table
             else f", FALSE AS g{number}"
             for number, one in enumerate(groups)
@@ -244,7 +316,7 @@ def _of_units(question: Question, groups: Sequence[PeopleGroup], listed: bool) -
         own = ", ".join(f"COALESCE(m.d{n}, 0.0) AS d{n}" for n in numbers)
         groups_of = "".join(f", p.g{n}" for n in range(len(groups)))
         return (
-            f"SELECT {moved}, COUNT(*) AS people{flags}, {_SIZE} FROM"
+            f"SELECT {moved}, COUNT(*) AS people{flags}, {_size(question)} FROM"
             f" (SELECT {own}{groups_of} FROM persons AS p LEFT JOIN moves AS m"
             f" ON p.u = m.u) AS everybody GROUP BY {moved}"
         )
@@ -253,7 +325,7 @@ def _of_units(question: Question, groups: Sequence[PeopleGroup], listed: bool) -
     )
     groups_of = "".join(f", p.g{n}" for n in range(len(groups)))
     return (
-        f"SELECT moves, COUNT(*) AS people{flags}, {_SIZE} FROM"
+        f"SELECT moves, COUNT(*) AS people{flags}, {_size(question)} FROM"
         f" (SELECT l.moves{groups_of} FROM persons AS p LEFT JOIN"
         f" (SELECT u, LIST_SORT(ARRAY_AGG(d)) AS moves FROM ({each}) AS each"
         f" GROUP BY u) AS l ON p.u = l.u) AS everybody GROUP BY moves"
