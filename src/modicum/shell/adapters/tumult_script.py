@@ -28,8 +28,8 @@ from modicum.shell.adapters.tumult_sources import (
 from modicum.shell.regular_files import opened
 from modicum.shell.workers import serve
 from modicum.shell.workers.worker import Engine, Worker
+from modicum.workspace.in_use import InUse
 from modicum.workspace.reserved import Reserved
-from modicum.workspace.using import Use
 
 TUMULT: Final = Engine(
     library="Tumult",
@@ -100,7 +100,7 @@ class Tumult:
 
     def __init__(
         self,
-        use: Use,
+        use: InUse,
         mechanism: Reserved,
         python: str | Path,
         settings: Mapping[str, str] | None = None,
@@ -248,7 +248,7 @@ class Script:
     """
 
     def __init__(
-        self, use: Use, mechanism: str, worker: Worker, job: Mapping[str, Any]
+        self, use: InUse, mechanism: str, worker: Worker, job: Mapping[str, Any]
     ) -> None:
         self._use = use
         self._mechanism = mechanism

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from modicum.core.errors import Code, ConflictError, Problem
 from modicum.query.answers import Answers
 from modicum.query.document import QueryFile
+from modicum.workspace.in_use import InUse
 from modicum.workspace.querying.data import by_table
 from modicum.workspace.querying.ports import Engines
 from modicum.workspace.querying.queries import Asking, planned
@@ -16,21 +15,8 @@ from modicum.workspace.querying.running import answered, must_fit
 Where = tuple[object, str, str]
 
 
-class Using(Protocol):
-    """A reservation in use."""
-
-    @property
-    def release(self) -> str:
-        """The id of the release."""
-        ...
-
-    def claim(self, mechanism: str) -> None:
-        """Note that a mechanism runs now; each may do so once."""
-        ...
-
-
 def answers_under(
-    use: Using, ledger: Asking, engines: Engines, query: QueryFile, where: Where
+    use: InUse, ledger: Asking, engines: Engines, query: QueryFile, where: Where
 ) -> Answers:
     """Return the answers to the very query that is reserved.
 
@@ -61,7 +47,7 @@ def answers_under(
         return answered(query, opened, sampler, engines.lots())
 
 
-def _other(use: Using, query: QueryFile) -> ConflictError:
+def _other(use: InUse, query: QueryFile) -> ConflictError:
     return ConflictError(
         Problem(
             Code.RELEASE_CONFLICT,
