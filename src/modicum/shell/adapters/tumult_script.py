@@ -27,7 +27,8 @@ from modicum.shell.adapters.tumult_sources import (
 )
 from modicum.shell.regular_files import opened
 from modicum.shell.workers import serve
-from modicum.shell.workers.worker import Engine, Worker
+from modicum.shell.workers.engine import Engine
+from modicum.shell.workers.worker import Worker
 from modicum.workspace.in_use import InUse
 from modicum.workspace.reserved import Reserved
 

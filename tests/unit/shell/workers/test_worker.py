@@ -24,8 +24,9 @@ from hypothesis import strategies as st
 from samples import fake_engine
 
 from modicum.core.errors import Code, ModicumError, UnavailableError, UsageError
+from modicum.shell.workers.engine import Engine
 from modicum.shell.workers.serve import LINE_MAX, PROTOCOL
-from modicum.shell.workers.worker import Engine, Worker
+from modicum.shell.workers.worker import Worker
 
 FAKE = Engine(
     library="Fake",
