@@ -32,7 +32,7 @@ from modicum.core.errors import (
     UnavailableError,
     UsageError,
 )
-from modicum.shell.adapters import tumult_script
+from modicum.shell.adapters import tumult_answers, tumult_script
 from modicum.shell.adapters.adapting import Adapters
 from modicum.shell.adapters.tumult_script import TUMULT
 from modicum.workspace import Workspace
@@ -241,7 +241,7 @@ def test_an_answer_that_is_no_table_is_not_posted(
 def test_answers_have_a_limit_together(
     ws: Workspace, prepared: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tumult_script, "ANSWERS_MAX", 1500)
+    monkeypatch.setattr(tumult_answers, "ANSWERS_MAX", 1500)
     code = (
         "import pyarrow as pa\n"
         "table = pa.table({'n': [3]})\n"
