@@ -25,18 +25,18 @@ from modicum.shell.adapters.tumult_sources import (
 )
 from modicum.shell.regular_files import opened
 from modicum.shell.workers import serve
-from modicum.shell.workers.engine import Engine
+from modicum.shell.workers.runner import Runner
 from modicum.shell.workers.worker import Worker
 from modicum.workspace.in_use import InUse
 from modicum.workspace.reserved import Reserved
 
-TUMULT: Final = Engine(
+TUMULT: Final = Runner(
     library="Tumult",
-    file=Path(serve.__file__).with_name("tumult_engine.py"),
+    file=Path(serve.__file__).with_name("tumult_runner.py"),
     versions={"tmlt.analytics": ("0.21",), "tmlt.core": ("0.19", "0.20")},
     install="pip install 'tmlt.analytics==0.21.0'",
     doing={
-        "engine": "to be looked at",
+        "runner": "to be looked at",
         "script": "in the script",
         "java": "to find Java",
         "import": "to be loaded",

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from modicum.core.errors import Code, Problem, UsageError
-from modicum.shell.workers.engine import Engine
+from modicum.shell.workers.runner import Runner
 
 # What was killed may finish a last write while its folder is removed.
 _REMOVALS, _REMOVAL_SECONDS = 20, 0.05
@@ -25,12 +25,12 @@ def new_folder() -> Path:
 
 
 def started(
-    engine: Engine, python: str | Path, scratch: Path
+    runner: Runner, python: str | Path, scratch: Path
 ) -> subprocess.Popen[bytes]:
     """Start a worker in a group of its own, that hears nothing but the protocol.
 
     Args:
-        engine: What it runs.
+        runner: What it runs.
         python: The Python of its environment.
         scratch: Its folder; it is removed if the worker cannot be started.
 
@@ -44,7 +44,7 @@ def started(
     variables = {name: environ[name] for name in _INHERITED if name in environ}
     try:
         process = subprocess.Popen(  # noqa: S603 - the user names the program
-            [str(program), "-I", "-B", str(serve), str(engine.file)],
+            [str(program), "-I", "-B", str(serve), str(runner.file)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -60,7 +60,7 @@ def started(
                 Code.FILE_UNREADABLE,
                 f"{str(python)[:200]} could not be run"
                 f" ({error.strerror or 'the system refused'})",
-                help=f"name the Python of an environment with  {engine.install}",
+                help=f"name the Python of an environment with  {runner.install}",
             )
         ) from None
     assert process.stdin is not None

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from modicum.core.errors import Code, Problem, UnavailableError, UsageError
-from modicum.shell.workers.engine import Engine
 from modicum.shell.workers.process import ended, new_folder, started
+from modicum.shell.workers.runner import Runner
 from modicum.shell.workers.serve import LINE_MAX, PROTOCOL
 
 #: A Python that does not answer after so many seconds is not waited for.
@@ -58,7 +58,7 @@ class Worker:
     ends in whatever way.
 
     Args:
-        engine: What it runs.
+        runner: What it runs.
         python: The Python of its environment.
         hello_seconds: How long its first answer may take, > 0.
 
@@ -70,15 +70,15 @@ class Worker:
 
     def __init__(
         self,
-        engine: Engine,
+        runner: Runner,
         python: str | Path,
         *,
         hello_seconds: float = HELLO_SECONDS,
     ) -> None:
-        self._engine = engine
+        self._runner = runner
         #: Its folder, which nobody else may look into.
         self.scratch: Final = new_folder()
-        process = started(engine, python, self.scratch)
+        process = started(runner, python, self.scratch)
         self._close = weakref.finalize(self, ended, process, self.scratch, os.getpid())
         assert process.stdin is not None
         assert process.stdout is not None
@@ -94,7 +94,7 @@ class Worker:
         """Let it do what can be done before rows are read.
 
         Args:
-            job: What is to be done later, as the engine understands it.
+            job: What is to be done later, as the runner understands it.
             seconds: How long that may take, > 0.
 
         Raises:
@@ -106,7 +106,7 @@ class Worker:
         """Return what a job came to, as JSON that nobody has looked at.
 
         Args:
-            job: What is to be done, as the engine understands it.
+            job: What is to be done, as the runner understands it.
             seconds: How long that may take, > 0.
 
         Raises:
@@ -124,17 +124,17 @@ class Worker:
         answer = self._ask({"ask": "hello", "protocol": PROTOCOL}, seconds)
         if not isinstance(answer, _Hello):
             raise self._strange()
-        greeting, engine = answer.result, self._engine
+        greeting, runner = answer.result, self._runner
         if greeting.protocol != PROTOCOL:
             raise UsageError(
                 Problem(
                     Code.UNKNOWN_VERSION,
-                    f"the worker for {engine.library} speaks version"
+                    f"the worker for {runner.library} speaks version"
                     f" {greeting.protocol} of the protocol, and this is {PROTOCOL}",
                     help="start this program again: modicum was changed meanwhile",
                 )
             )
-        engine.refuse_other_versions(greeting.versions)
+        runner.refuse_other_versions(greeting.versions)
 
     def _done(self, verb: str, job: Mapping[str, Any], seconds: float) -> bytes:
         try:
@@ -152,7 +152,7 @@ class Worker:
             raise UsageError(
                 Problem(
                     Code.TOO_LARGE,
-                    f"a request to {self._engine.library} has {len(line)} bytes, more"
+                    f"a request to {self._runner.library} has {len(line)} bytes, more"
                     f" than {LINE_MAX}",
                     help="name fewer or shorter things",
                 )
@@ -204,29 +204,29 @@ class Worker:
             if left > 0 and selector.select(left):
                 return
         raise self._problem(
-            f"{self._engine.library} has not answered within {seconds:g} seconds",
+            f"{self._runner.library} has not answered within {seconds:g} seconds",
             help_="allow it more time, or less work",
         )
 
     # --- what went wrong ---
 
     def _failed(self, answer: _Failed) -> UnavailableError:
-        doing = self._engine.doing.get(answer.at, "working")
+        doing = self._runner.doing.get(answer.at, "working")
         return self._problem(
-            f"{self._engine.library} failed {doing} ({answer.kind})",
+            f"{self._runner.library} failed {doing} ({answer.kind})",
             "what it says is not shown: it may quote rows",
             help_="try it in its own environment, on made-up rows, to see more",
         )
 
     def _gone(self) -> UnavailableError:
         return self._problem(
-            f"the process of {self._engine.library} ended without an answer",
+            f"the process of {self._runner.library} ended without an answer",
             help_="look whether it had enough memory, and whether somebody ended it",
         )
 
     def _strange(self) -> UnavailableError:
         return self._problem(
-            f"the process of {self._engine.library} gave no answer of the protocol",
+            f"the process of {self._runner.library} gave no answer of the protocol",
             "what it said is not shown: it may quote rows",
             help_="look whether the Python that was named is that of its environment",
         )

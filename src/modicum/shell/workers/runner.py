@@ -1,4 +1,4 @@
-"""What a worker runs, and the versions of it that were tried."""
+"""What a worker runs: a module that knows one library, in versions that were tried."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from modicum.core.errors import Code, Problem, UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
-    """What a worker runs.
+class Runner:
+    """A module that does a library's work in a worker.
 
     Attributes:
         library: What people call the library.
-        file: The module that knows it; it is not imported here.
+        file: The module, with `versions`, `prepare` and `run`; it is not imported here.
         versions: By distribution, what its version may begin with.
         install: How it is installed, for people.
         doing: What it does, by the names that the module has for that.
