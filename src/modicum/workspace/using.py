@@ -132,10 +132,10 @@ class Use(Reservation):
             UsageError: If there is no such engine, or a table has no data.
             ModicumError: If the engine fails.
         """
-        from modicum.workspace.querying.under_use import answers_under
+        from modicum.workspace.querying.under_use import Where, answers_under
 
         self.must_run()
-        where = (data, engine, spark_master)
+        where = Where(data=data, engine=engine, spark_master=spark_master)
         return answers_under(self, self._ledger, self._libraries, query, where)
 
     def noise(self, mechanism: str, values: Iterable[SupportsIndex]) -> list[int]:
