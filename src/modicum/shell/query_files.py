@@ -8,7 +8,8 @@ from pathlib import Path
 from modicum.core.document import from_python
 from modicum.core.yaml_reader import read_document
 from modicum.policy import CompiledPolicy
-from modicum.query.document import QUERY_KEYS, QueryFile, read_query_file, tables_named
+from modicum.query.document import QueryFile, read_query_file, tables_named
+from modicum.query.read_asked import QUERY_KEYS
 from modicum.query.read_tables import read_tables
 from modicum.query.tables import Tables
 from modicum.release.vocabulary import Vocabulary

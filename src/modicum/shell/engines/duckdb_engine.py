@@ -14,8 +14,9 @@ from weakref import finalize
 from sqlglot import exp
 
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.scrubbing import scrubbed
 from modicum.query.exact.reading import Form
-from modicum.shell.engines.protocol import scrubbed
+from modicum.shell.engines.protocol import failed
 from modicum.shell.engines.sources import (
     ArrowRows,
     CsvFile,
@@ -94,17 +95,16 @@ class DuckdbEngine(SqlEngine):
     ) -> None:
         super().__init__(sources)
         made = scrubbed(
-            _NAME,
-            "to start",
             lambda: tempfile.mkdtemp("", "modicum-duckdb-", options.folder),
+            failed(_NAME, "to start"),
         )
         self._own = Path(made)  # Other users cannot read it.
         self._remove = finalize(self, shutil.rmtree, made, ignore_errors=True)
         try:
             self._connection = scrubbed(
-                _NAME, "to start", lambda: _connected(options, self._own)
+                lambda: _connected(options, self._own), failed(_NAME, "to start")
             )
-            scrubbed(_NAME, "to open the tables", self._open)
+            scrubbed(self._open, failed(_NAME, "to open the tables"))
         except BaseException:
             self.close()
             raise
