@@ -246,6 +246,26 @@ def test_what_is_lowered_is_the_release_that_runs() -> None:
     assert theirs["status"] == "reserved"
 
 
+def test_who_reserved_a_query_is_told_to_run_it_and_nobody_else_is() -> None:
+    """`release start` would spend the loss of a query without an answer."""
+    Path("lowered.json").write_text(run("query", "lower", "views.yaml"))
+    lowered = json.loads(Path("lowered.json").read_text())
+    by_hand = {**lowered, "release": "by-hand", "periods": "2026-09"}
+    del by_hand["query"]
+    Path("by-hand.json").write_text(json.dumps(by_hand))
+    for release, step, other in (
+        ("lowered.json", "modicum query run QUERY", "release start"),
+        ("by-hand.json", "modicum release start by-hand", "query run"),
+    ):
+        submitted = run("release", "submit", release)
+        shown = run("release", "show", json.loads(Path(release).read_text())["release"])
+        for told in (submitted, shown):
+            assert f"; next:  {step}" in told
+            assert other not in told.split("; next:")[1].splitlines()[0]
+    ran = document("query", "run", "views.yaml", "--data", "views=views.parquet")
+    assert ran["status"] == "posted"  # What was advised can be done.
+
+
 # --- run ------------------------------------------------------------------------------
 
 

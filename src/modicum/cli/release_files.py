@@ -57,6 +57,19 @@ def _is_query(node: Node) -> bool:
     )
 
 
+def was_lowered(release: Node) -> bool:
+    """Return whether a release that was accepted was lowered from a query.
+
+    Args:
+        release: The release.
+    """
+    from modicum.release.vocabulary import QUERY
+
+    return isinstance(release, Entries) and QUERY in [
+        key.text for key, _ in release.entries
+    ]
+
+
 def read_releases(file: Path) -> tuple[Node, ...]:
     """Return the releases of a file: a list of them, or a single one.
 
