@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.core.document import Entries
+from modicum.core.document import Entries, Scalar
 from modicum.core.errors import Code, InputError, Problem
 
 if TYPE_CHECKING:
@@ -65,9 +65,10 @@ def was_lowered(release: Node) -> bool:
     """
     from modicum.release.vocabulary import QUERY
 
-    return isinstance(release, Entries) and QUERY in [
-        key.text for key, _ in release.entries
-    ]
+    return isinstance(release, Entries) and any(
+        key.text == QUERY and isinstance(value, Scalar) and value.text[:7] == "sha256:"
+        for key, value in release.entries
+    )
 
 
 def read_releases(file: Path) -> tuple[Node, ...]:

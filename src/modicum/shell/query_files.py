@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from modicum.core.document import from_python
+from modicum.core.mistakes import placed
 from modicum.core.yaml_reader import read_document
 from modicum.policy import CompiledPolicy
-from modicum.query.document import QUERY_KEYS, QueryFile, read_query_file, tables_named
+from modicum.query.document import QueryFile, read_query_file, tables_named
+from modicum.query.read_asked import QUERY_KEYS
 from modicum.query.read_tables import read_tables
 from modicum.query.tables import Tables
 from modicum.release.vocabulary import Vocabulary
@@ -30,7 +32,9 @@ def load_query(path: str | Path, policy: CompiledPolicy | str | Path) -> QueryFi
     compiled = policy if isinstance(policy, CompiledPolicy) else load_policy(policy)
     vocabulary = compiled.policy.vocabulary
     node = read_document(read_bytes(path), str(path))
-    tables = load_tables(Path(path).parent / tables_named(node).text, vocabulary)
+    named = tables_named(node, vocabulary)
+    with placed(named):
+        tables = load_tables(Path(path).parent / named.text, vocabulary)
     return read_query_file(node, tables, vocabulary, compiled.policy.digest)
 
 

@@ -16,6 +16,7 @@ from modicum.core.yaml_reader import read_document
 from modicum.query.document import tables_named
 from modicum.shell.query_files import load_query
 
+VOCABULARY = asked.compiled().policy.vocabulary
 TEXT = """\
 release: views-2026-10
 periods: 2026-10
@@ -43,9 +44,9 @@ def test_a_file_names_its_tables_from_its_own_folder(tmp_path: Path) -> None:
 
 def test_the_tables_are_named_before_all_is_read() -> None:
     node = read_document(TEXT.encode(), "views.yaml")
-    assert tables_named(node).text == "sub/tables.yaml"
+    assert tables_named(node, VOCABULARY).text == "sub/tables.yaml"
     with pytest.raises(InputError):
-        tables_named(asked.query().described)
+        tables_named(asked.query().described, VOCABULARY)
 
 
 def test_all_that_a_file_may_say_is_read() -> None:

@@ -157,13 +157,12 @@ def unknown(what: str, name: str, mark: Mark, known: Iterable[str]) -> InputErro
         known: What is declared.
     """
     every = list(known)
-    alike = [one for one in every if one.lower() == name.lower()]
     listed = ", ".join(every[:_LISTED_MAX]) or "none"
     more = ", …" if len(every) > _LISTED_MAX else ""
     return refused(
         Code.UNKNOWN_NAME,
         f"unknown {what} `{name[:60]}`",
         mark,
-        label=nearest(alike[0] if alike else name, every),
+        label=nearest(name, every),
         reason=Reason("", f"known: {listed}{more}"),
     )
