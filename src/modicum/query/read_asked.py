@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final, TypeVar
 
 from modicum.core.document import Node, Scalar
-from modicum.core.errors import Code, InputError
+from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.exact import number_text
 from modicum.core.flow_text import flow_text
 from modicum.core.reading import (
@@ -27,7 +27,7 @@ from modicum.core.reading import (
 from modicum.query.asking import BINS, Asked, Discovery, Noise
 from modicum.query.identity import identity_of
 from modicum.query.model import Query
-from modicum.query.parsing import parse_query
+from modicum.query.parsing import line_comments, parse_query
 from modicum.query.sql_places import SqlPlaces
 from modicum.query.statistics import Cap
 from modicum.query.tables import Tables
@@ -152,9 +152,27 @@ def _query(node: Node, tables: Tables) -> tuple[str, Query]:
     assert isinstance(node, Scalar)  # It is a text.
     places = SqlPlaces(node)
     try:
-        return written, places.query(parse_query(written, tables, source="sql"))
+        comments = tuple(line_comments(written, source="sql"))
+        swallowed = [at for one in comments if (at := places.joined(*one))]
+        query = None if swallowed else parse_query(written, tables, source="sql")
     except InputError as error:
         raise places.error(error) from None
+    if query is None:
+        raise _swallowing(swallowed[0])
+    return written, places.query(query)
+
+
+def _swallowing(mark: Mark) -> InputError:
+    """Return the error for a comment that is longer in the text than in the file."""
+    return InputError(
+        Problem(
+            Code.NOT_SQL,
+            "the text is no SQL: a comment takes in the lines below it",
+            mark,
+            notes=("YAML joins the lines of this text to one",),
+            help="write  sql: |  , which keeps lines, or comments in  /* … */",
+        )
+    )
 
 
 def _caps(node: Node, vocabulary: Vocabulary) -> tuple[Cap, ...]:

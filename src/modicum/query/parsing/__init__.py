@@ -5,6 +5,7 @@ lists of what may stand where. As a parser may drop what it understands, every t
 must be accounted for as well: one that nothing was made of is refused.
 """
 
+from modicum.query.parsing.comments import line_comments
 from modicum.query.parsing.query import parse_query
 
-__all__ = ["parse_query"]
+__all__ = ["line_comments", "parse_query"]

@@ -80,6 +80,11 @@ class Scope:
         ]
         return self._one(found, identifier, tables)
 
+    def knows(self, name: exp.Expr) -> bool:
+        """Return whether some table has a column that a name may mean."""
+        tables = (named.table for named in self.tables)
+        return any(matching(name, one.columns.values()) for one in tables)
+
     def _one(
         self, found: Sequence[Found], name: exp.Identifier, tables: Iterable[Named]
     ) -> Found:
