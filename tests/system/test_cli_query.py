@@ -16,12 +16,14 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+import typer
 from samples import asked
 from typer.testing import CliRunner
 
 import modicum as mo
 from modicum.cli.exits import Exit
 from modicum.cli.main import app
+from modicum.cli.query import _sources
 from modicum.cli.query_text import release_text
 from modicum.core.document import from_python
 from modicum.core.errors import Code, Problem, UnavailableError
@@ -246,6 +248,23 @@ def test_what_is_lowered_is_the_release_that_runs() -> None:
     assert theirs["status"] == "reserved"
 
 
+def test_data_of_the_only_table_needs_no_name() -> None:
+    alone = document("query", "run", "views.yaml", "--data", "views.csv")
+    assert alone["status"] == "posted"
+
+
+def test_data_of_several_tables_is_told_to_say_of_which() -> None:
+    tables = ("views", "people")
+    with pytest.raises(typer.BadParameter, match="say of which table") as caught:
+        _sources(["x.csv"], tables)
+    assert "--data views=PLACE --data people=PLACE" in str(caught.value)
+    placed = _sources(["views=x.csv", "people=a=b.csv"], tables)
+    assert placed == {"views": "x.csv", "people": "a=b.csv"}
+    assert _sources(["x.csv"], ["views"]) == {"views": "x.csv"}
+    with pytest.raises(typer.BadParameter, match="reads no table `vews`"):
+        _sources(["vews=x.csv"], ["views"])
+
+
 def test_who_reserved_a_query_is_told_to_run_it_and_nobody_else_is() -> None:
     """`release start` would spend the loss of a query without an answer."""
     Path("lowered.json").write_text(run("query", "lower", "views.yaml"))
@@ -329,7 +348,9 @@ def test_a_query_is_run_once() -> None:
     ("more", "code", "word"),
     [
         (["--engine", "duck", "--data", "views=views.csv"], Exit.USAGE, "duckdb"),
-        (["--data", "views"], Exit.USAGE, "TABLE=PLACE"),
+        (["--data", "=x"], Exit.USAGE, "TABLE=PLACE"),
+        (["--data", "views="], Exit.USAGE, "TABLE=PLACE"),
+        (["--data", "views"], Exit.INVALID, "no such Parquet file"),
         (["--data", "views=a.csv", "--data", "views=b.csv"], Exit.USAGE, "twice"),
         (["--data", "views=gone.parquet"], Exit.INVALID, "no such"),
         (["--data", "other=views.csv"], Exit.USAGE, "reads no table `other`"),

@@ -30,7 +30,8 @@ Data = Annotated[
     typer.Option(
         "--data",
         help="Where a table is: a Parquet or CSV file, a folder or pattern of Parquet"
-        " files, or FILE.duckdb::TABLE; repeatable.",
+        " files, or FILE.duckdb::TABLE; repeatable. PLACE alone, if the query reads one"
+        " table.",
         metavar="TABLE=PLACE",
     ),
 ]
@@ -142,23 +143,31 @@ def _sources(given: Iterable[str], tables: Sequence[str]) -> dict[str, str]:
     """Return where the tables of a query are, each once and no others."""
     found: dict[str, str] = {}
     for one in given:
-        table, equals, place = one.partition("=")
-        if not (table and equals and place):
-            raise typer.BadParameter(
-                f"write TABLE=PLACE, such as views=views.parquet, not `{one}`",
-                param_hint="--data",
-            )
+        table, place = _placed(one, tables)
         if table in found:
-            raise typer.BadParameter(f"`{table}` is given twice", param_hint="--data")
+            raise _not_data(f"`{table}` is given twice")
         if table not in tables:
             read = ", ".join(f"`{one}`" for one in tables)
-            raise typer.BadParameter(
-                f"the query reads no table `{table}`, but {read}", param_hint="--data"
-            )
+            raise _not_data(f"the query reads no table `{table}`, but {read}")
         found[table] = place
     for table in tables:
         if table not in found:
-            raise typer.BadParameter(
-                f"say where `{table}` is: --data {table}=PLACE", param_hint="--data"
-            )
+            raise _not_data(f"say where `{table}` is: --data {table}=PLACE")
     return found
+
+
+def _placed(given: str, tables: Sequence[str]) -> tuple[str, str]:
+    """Return which table is where; a place alone is that of the only table."""
+    table, equals, place = given.partition("=")
+    if not equals and given and len(tables) == 1:
+        return tables[0], given
+    if not equals and given:
+        each = " ".join(f"--data {one}=PLACE" for one in tables)
+        raise _not_data(f"say of which table `{given}` is: {each}")
+    if not (table and place):
+        raise _not_data(f"write TABLE=PLACE, such as {tables[0]}=FILE, not `{given}`")
+    return table, place
+
+
+def _not_data(reason: str) -> typer.BadParameter:
+    return typer.BadParameter(reason, param_hint="--data")
