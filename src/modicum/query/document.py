@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -9,6 +10,7 @@ from modicum.core.document import Entries, Node, Scalar, from_python
 from modicum.core.reading import Fields, Problems, text
 from modicum.query.asking import Asked
 from modicum.query.exact.statements import Secrets, statements
+from modicum.query.explaining import explanation, headline
 from modicum.query.lowering import Lowered, lower
 from modicum.query.misplaced import refuse_misplaced
 from modicum.query.read_asked import read_asked
@@ -39,6 +41,19 @@ class QueryFile:
     described: Node
     policy: str
     file: Node
+
+    def explain(self) -> str:
+        """Return what it costs each unit, and how far its answers stray, in words."""
+        return explanation(self.heading.id, self.lowered, self.confidence)
+
+    def __repr__(self) -> str:
+        return f"<{headline(self.heading.id, self.lowered)}>"
+
+    def __str__(self) -> str:
+        return self.explain()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.explain())}</pre>"
 
 
 def tables_named(node: Node, vocabulary: Vocabulary) -> Scalar:
