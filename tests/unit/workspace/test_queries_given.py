@@ -62,7 +62,7 @@ def test_the_way_to_a_query_leads_to_one(tmp_path: Path) -> None:
         bounds={"user-day": 3},
         noise="gaussian",
         periods="2026-10",
-        loss={"user-day": {"rho": 0.001}},
+        loss={"user-day": {"rho": 0.0001}},
     )
     decision = ledger.queries.plan(query)
     assert decision.allowed
