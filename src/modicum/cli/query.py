@@ -65,6 +65,27 @@ def plan(
 
 
 @app.command()
+def schema(
+    policy: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A policy, whose words are then offered.", metavar="[POLICY]"
+        ),
+    ] = None,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="The schema of tables files.")
+    ] = False,
+) -> None:
+    """Print the JSON Schema of query files, for completion in editors."""
+    from modicum.shell.files import load_policy
+    from modicum.workspace.querying.json_schema import query_schema, tables_schema
+
+    with reporting(as_json=False):
+        words = None if policy is None else load_policy(policy).policy.vocabulary
+        print_json(tables_schema(words) if tables else query_schema(words))
+
+
+@app.command()
 def lower(
     query: QueryPath,
     policy: Policy = None,

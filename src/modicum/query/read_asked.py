@@ -27,7 +27,7 @@ from modicum.core.reading import (
 from modicum.query.asking import BINS, Asked, Discovery, Noise
 from modicum.query.identity import identity_of
 from modicum.query.model import Query
-from modicum.query.parsing import line_comments, parse_query
+from modicum.query.parsing import TEXT_MAX, line_comments, parse_query
 from modicum.query.sql_places import SqlPlaces
 from modicum.query.statistics import Cap
 from modicum.query.tables import Tables
@@ -56,7 +56,8 @@ QUERY_KEYS: Final = frozenset(
 
 T = TypeVar("T")
 
-_MEASURES: Mapping[Noise, str] = {"gaussian": "rho", "laplace": "eps"}
+#: The measure that a loss is given in, by noise.
+MEASURES: Final[Mapping[Noise, str]] = {"gaussian": "rho", "laplace": "eps"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +138,18 @@ def read_asked(
 
 
 def _must_be_measured(noise: Noise, loss: _Loss) -> None:
-    if loss.measure != _MEASURES[noise]:
+    if loss.measure != MEASURES[noise]:
         raise fail(
             Code.DOES_NOT_FIT,
-            f"the loss of {noise} noise is given in `{_MEASURES[noise]}`,"
+            f"the loss of {noise} noise is given in `{MEASURES[noise]}`,"
             f" not in `{loss.measure}`",
             loss.node,
-            help=f"write  loss: {{{loss.unit}: {{{_MEASURES[noise]}: …}}}}",
+            help=f"write  loss: {{{loss.unit}: {{{MEASURES[noise]}: …}}}}",
         )
 
 
 def _query(node: Node, tables: Tables) -> tuple[str, Query]:
-    written = text(node, "`sql`")
+    written = text(node, "`sql`", characters_max=TEXT_MAX)
     assert isinstance(node, Scalar)  # It is a text.
     places = SqlPlaces(node)
     try:
@@ -191,15 +192,15 @@ def _caps(node: Node, vocabulary: Vocabulary) -> tuple[Cap, ...]:
 
 def _noise(node: Node) -> Noise:
     given = text(node, "`noise`")
-    for one in _MEASURES:
+    for one in MEASURES:
         if given == one:
             return one
     raise fail(
         Code.OUT_OF_RANGE,
         f"unknown noise `{given[:40]}`",
         node,
-        label=nearest(given, _MEASURES),
-        help="it is one of " + ", ".join(_MEASURES),
+        label=nearest(given, MEASURES),
+        help="it is one of " + ", ".join(MEASURES),
     )
 
 
@@ -214,7 +215,7 @@ def _loss(node: Node, vocabulary: Vocabulary) -> _Loss:
             help=f"write  loss: {{{some}: {_AMOUNT}}}",
         )
     key, value = pairs[0]
-    if key.text in _MEASURES.values() and key.text not in vocabulary.units:
+    if key.text in MEASURES.values() and key.text not in vocabulary.units:
         raise fail(
             Code.DOES_NOT_FIT,
             "the loss says for which privacy unit it is",
@@ -224,7 +225,7 @@ def _loss(node: Node, vocabulary: Vocabulary) -> _Loss:
     unit = choice(key, "privacy unit", vocabulary.units, Code.UNKNOWN_UNIT)
     what = f"the loss of `{unit}`"
     inner = Fields(value, what, help=f"write  loss: {{{unit}: {_AMOUNT}}}").rest()
-    if len(inner) != 1 or inner[0][0].text not in _MEASURES.values():
+    if len(inner) != 1 or inner[0][0].text not in MEASURES.values():
         raise fail(
             Code.DOES_NOT_FIT,
             "a loss is {rho: …} for gaussian noise, {eps: …} for laplace",

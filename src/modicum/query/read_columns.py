@@ -28,8 +28,8 @@ from modicum.release.vocabulary import Vocabulary
 #: A bound is less than so many steps away from 0.
 STEPS_MAX: Final = 2**31
 #: Steps outside of these are not exact in the numbers that engines compute with.
-_STEP_LEAST: Final = Fraction(1, 10**12)
-_STEP_MOST: Final = Fraction(10**12)
+STEP_LEAST: Final = Fraction(1, 10**12)
+STEP_MOST: Final = Fraction(10**12)
 
 
 class Roles(NamedTuple):
@@ -226,7 +226,7 @@ def _step(what: str, kind: ColumnType, fields: Fields) -> Fraction:
         remedy = "say what values are rounded to, such as  step: 0.01"
         node = fields.take("step", help=remedy)
         step = positive(node, f"`step` of {what}")
-        if not _STEP_LEAST <= step <= _STEP_MOST:
+        if not STEP_LEAST <= step <= STEP_MOST:
             message = f"`step` of {what} must lie between 1e-12 and 1e12"
             raise fail(Code.OUT_OF_RANGE, message, node)
         return step

@@ -118,6 +118,16 @@ def test_what_is_wrong_is_named(more: dict[str, Any], code: Code, word: str) -> 
     assert word in caught.value.render()
 
 
+def test_sql_may_be_as_long_as_a_text_of_sql_may_be() -> None:
+    values = ", ".join(f"'page {number}'" for number in range(3000))
+    sql = f"SELECT COUNT(*) AS n FROM views WHERE page IN ({values})"
+    assert 2000 < len(sql) < 2**16
+    assert asked.query(sql).asked.query.where is not None
+    with pytest.raises(InputError) as caught:
+        asked.query(sql + " " * 2**16)
+    assert caught.value.code is Code.TOO_LARGE
+
+
 def test_a_mistake_in_the_sql_has_its_place_in_it() -> None:
     with pytest.raises(InputError) as caught:
         asked.query("SELECT page, COUNT(*)\nFROM views GROUP BY pag")
