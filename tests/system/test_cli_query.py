@@ -285,6 +285,53 @@ def test_who_reserved_a_query_is_told_to_run_it_and_nobody_else_is() -> None:
     assert ran["status"] == "posted"  # What was advised can be done.
 
 
+# --- lint -----------------------------------------------------------------------------
+
+
+def test_good_files_are_told_so_without_a_ledger() -> None:
+    Path("ledger.db").unlink()
+    told = run("query", "lint", "tables.yaml", "views.yaml", "--policy", "policy.yaml")
+    assert told == "tables.yaml: ok (1 table)\nviews.yaml: ok (1 mechanism)\n"
+    assert not Path("ledger.db").exists()
+
+
+def test_the_policy_is_that_of_the_ledger_unless_another_is_given() -> None:
+    assert run("query", "lint", "views.yaml") == "views.yaml: ok (1 mechanism)\n"
+    other = asked.POLICY.replace("user-day", "user-hour").replace("amount: high", "")
+    Path("policy.yaml").write_text(other.replace("low, }", "low}"))
+    run("query", "lint", "views.yaml")
+    told = run("query", "lint", "views.yaml", "--policy", "policy.yaml", code=4)
+    assert "no attribute" in told
+
+
+def test_mistakes_of_all_files_are_told_and_the_others_are_ok() -> None:
+    write("bad", bounds={"user-dya": 3})
+    Path("worse.yaml").write_text(asked.TABLES.replace("columns:", "colums:"))
+    found = RUNNER.invoke(
+        app, ["query", "lint", "bad.yaml", "worse.yaml", "views.yaml"]
+    )
+    assert found.exit_code == Exit.INVALID
+    assert found.stdout == "views.yaml: ok (1 mechanism)\n"
+    assert 'did you mean "user-day"?' in found.stderr
+    assert 'did you mean "columns"?' in found.stderr
+    one = error("query", "lint", "bad.yaml", "worse.yaml", "views.yaml")
+    assert one["code"] == Code.UNKNOWN_UNIT.value
+
+
+def test_remarks_are_told_and_strictly_are_mistakes() -> None:
+    sql = "SELECT COUNT(*) AS n FROM views WHERE topic = 'a' AND topic = 'b'"
+    write("never", sql)
+    found = RUNNER.invoke(app, ["query", "lint", "never.yaml"])
+    assert (found.exit_code, found.stdout) == (0, "never.yaml: ok (1 mechanism)\n")
+    assert found.stderr.startswith("never.yaml: WHERE holds for no row")
+    strict = ("query", "lint", "never.yaml", "views.yaml", "--strict")
+    assert RUNNER.invoke(app, strict).exit_code == Exit.INVALID
+    said = json.loads(RUNNER.invoke(app, [*strict, "--json"]).stdout)
+    assert [one["ok"] for one in said["files"]] == [False, True]
+    assert said["ok"] is False
+    assert document("query", "lint", "never.yaml")["ok"] is True
+
+
 # --- run ------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from modicum.cli import query_lint
 from modicum.cli.exits import Exit, exit_for
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, Policy
 from modicum.cli.output import note, print_decision, print_json, reporting
@@ -152,6 +153,9 @@ def run(
         if ran.answers is None:
             print_decision(ran.decision, as_json=as_json)
         telling.told()
+
+
+query_lint.add_to(app)
 
 
 def _loaded(query: Path, view: LedgerView) -> QueryFile:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 
-from modicum.core.document import from_python
+from modicum.core.document import Entries, from_python
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.mistakes import placed
 from modicum.core.yaml_reader import read_document
@@ -89,6 +89,21 @@ def _compiled(policy: object) -> CompiledPolicy:
 def _wrong(rule: str, given: object, remedy: str) -> InputError:
     message = f"{rule}, got something of type {type(given).__name__}"
     return InputError(Problem(Code.WRONG_TYPE, message, help=remedy))
+
+
+def is_tables_file(path: str | Path) -> bool:
+    """Return whether a file says that it declares tables, or is one of another format.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InputError: If it cannot be read.
+    """
+    node = read_document(read_bytes(path), str(path))
+    return isinstance(node, Entries) and any(
+        key.text == "modicum" for key, _ in node.entries
+    )
 
 
 def _declared(
