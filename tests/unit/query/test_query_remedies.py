@@ -179,6 +179,8 @@ def test_what_is_to_be_left_out_is_marked_and_the_rest_is_read(
 def test_a_text_in_other_quotes_is_sent_to_single_ones(quoted: str) -> None:
     problem = problem_of(ALL + f"page = {quoted}")
     assert "'" in problem.help
+    is_odd = not quoted.isascii() or "`" in quoted
+    assert problem.code is (Code.NOT_SQL if is_odd else Code.NOT_IN_SUBSET)
     assert "main" not in problem.message + problem.help + problem.label
     assert marked(problem) in (quoted, "`")
 
