@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -9,7 +10,9 @@ from modicum.core.document import Entries, Node, Scalar, from_python
 from modicum.core.reading import Fields, Problems, text
 from modicum.query.asking import Asked
 from modicum.query.exact.statements import Secrets, statements
+from modicum.query.explaining import explanation, headline
 from modicum.query.lowering import Lowered, lower
+from modicum.query.misplaced import refuse_misplaced
 from modicum.query.read_asked import read_asked
 from modicum.query.tables import Tables
 from modicum.release.heading import Heading
@@ -39,17 +42,33 @@ class QueryFile:
     policy: str
     file: Node
 
+    def explain(self) -> str:
+        """Return what it costs each unit, and how far its answers stray, in words."""
+        return explanation(self.heading.id, self.lowered, self.confidence)
 
-def tables_named(node: Node) -> Scalar:
+    def __repr__(self) -> str:
+        return f"<{headline(self.heading.id, self.lowered)}>"
+
+    def __str__(self) -> str:
+        return self.explain()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.explain())}</pre>"
+
+
+def tables_named(node: Node, vocabulary: Vocabulary) -> Scalar:
     """Return the path of the tables file that a query file names.
 
     Args:
         node: The query file.
+        vocabulary: The words of the policy.
 
     Raises:
-        InputError: If it names none.
+        InputError: If it names none, or has keys on the wrong level.
     """
-    query = Fields(_query_of(Fields(node, "the query file")), "`query`")
+    refuse_misplaced(node, vocabulary)
+    begin = "begin with  release: ID  , and write the query under  query:"
+    query = Fields(_query_of(Fields(node, "the query file", help=begin)), "`query`")
     path = query.take("tables", help="write  tables: FILE  to say what the tables are")
     text(path, "`tables`")
     assert isinstance(path, Scalar)  # It is a text.

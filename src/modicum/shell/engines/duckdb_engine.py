@@ -16,6 +16,7 @@ from sqlglot import exp
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.scrubbing import scrubbed
 from modicum.query.exact.reading import Form
+from modicum.shell.engines.file_kinds import must_be_here
 from modicum.shell.engines.protocol import failed
 from modicum.shell.engines.sources import (
     ArrowRows,
@@ -133,6 +134,8 @@ class DuckdbEngine(SqlEngine):
             if isinstance(source, ArrowRows):
                 self._connection.register(name, source.rows)
                 continue
+            if isinstance(source, ParquetFiles):
+                must_be_here(source.paths, table)
             if isinstance(source, DuckdbTable):
                 view = self._of_a_file(source, f"file_{number}")
             else:
@@ -176,7 +179,8 @@ class DuckdbEngine(SqlEngine):
         if self._number_of(f"duckdb_tables() {named}", source, file) != 1:
             raise _not_a_table(
                 source,
-                "what a view computes of many rows has no bound",
+                "it is not there, or a view, and what that computes of many rows has no"
+                " bound",
                 "name a table, or write the view's rows to a Parquet file",
             )
         if self._number_of(f"duckdb_columns() {named} AND is_generated", source, file):

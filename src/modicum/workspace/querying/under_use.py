@@ -9,6 +9,7 @@ from modicum.query.answers import Answers
 from modicum.query.document import QueryFile
 from modicum.workspace.in_use import InUse
 from modicum.workspace.querying.data import by_table
+from modicum.workspace.querying.given import must_be_query
 from modicum.workspace.querying.ports import Engines
 from modicum.workspace.querying.queries import Asking, planned
 from modicum.workspace.querying.running import answered, must_fit
@@ -49,6 +50,7 @@ def answers_under(
         UsageError: If there is no such engine, or a table has no data.
         ModicumError: If the engine fails.
     """
+    must_be_query(query)
     if query.heading.id != use.release:
         raise _other(use, query)
     planned(ledger, query)  # Refuses other contents under this id.
