@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -207,19 +208,25 @@ def processes() -> Iterator[Path]:
     pids = [os.getpid()]
     while pids:
         folder = Path(f"/proc/{pids.pop()}")
-        try:
-            for task in (folder / "task").iterdir():
+        for task in folder.glob("task/*"):
+            with suppress(OSError):  # A thread has ended meanwhile.
                 pids += map(int, (task / "children").read_text().split())
-        except OSError:
-            continue  # It has ended.
         yield folder
+
+
+def lines_of(file: Path) -> list[str]:
+    """Return what the system tells of a process; nothing, if it has ended."""
+    try:
+        return file.read_text().splitlines()
+    except OSError:
+        return []
 
 
 def peak_mb() -> int:
     """Return the peak memory of this process and of those that it started, in MB."""
     found = 0
     for folder in processes():
-        for line in (folder / "status").read_text().splitlines():
+        for line in lines_of(folder / "status"):
             if line.startswith("VmHWM"):
                 found += int(line.split()[1]) // 1024
     return found
@@ -232,8 +239,8 @@ def cpu_seconds() -> float:
     """
     ticks = 0
     for folder in processes():
-        fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        ticks += sum(map(int, fields[11:15]))
+        for line in lines_of(folder / "stat"):
+            ticks += sum(map(int, line.rpartition(")")[2].split()[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
 
 

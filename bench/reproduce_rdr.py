@@ -1,7 +1,8 @@
 """The RDR paper's epsilons on the Adult table, by the product's own code.
 
-Run it with `python bench/reproduce_rdr.py --data adult.csv`; `examples/adult` says where
-the table is from. Without `--data` it takes made-up people, on whom nothing is promised.
+Run it with `python bench/reproduce_rdr.py --data adult.csv`; `examples/adult` says
+where the table is from. Without `--data` it takes made-up people, on whom nothing is
+promised.
 
 Figure 7: what Find-epsilon-from-RDR finds for five queries, five thresholds and two
 mechanisms, beside the 50 published epsilons. Figure 9: how the epsilons are distributed
@@ -14,7 +15,6 @@ same with the divisor that has a proof. It prints PASS or FAIL for each, and exi
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
@@ -77,7 +77,7 @@ def measured(data: object) -> dict[tuple[str, str], Risk]:
 
 def figure_7(found: dict[tuple[str, str], Risk], failed: list[str]) -> Lines:
     """Yield the table of epsilons at ratios, ours beside the published ones."""
-    yield "\n**Find-ε-from-RDR** (figure 7): our ε, and the published one where it differs\n"
+    yield "\n**Find-ε-from-RDR** (figure 7): our ε, and the published one if it differs\n"
     yield f"| noise | least ratio | {' | '.join(QUERIES)} |"
     yield f"| --- | --: | {' | '.join('--:' for _ in QUERIES)} |"
     alike = 0
@@ -102,9 +102,7 @@ def _told(epsilon: Fraction | None) -> str:
 # --- figure 9 -------------------------------------------------------------------------
 
 
-def figure_9(
-    found: dict[tuple[str, str], Risk], runs: int, failed: list[str]
-) -> Lines:
+def figure_9(found: dict[tuple[str, str], Risk], runs: int, failed: list[str]) -> Lines:
     """Yield the tables of epsilons that are told privately, as published and proven."""
     draw = np.random.default_rng(SEED)
     for title, statistic in (
@@ -266,10 +264,10 @@ def main(
 ) -> int:
     """Print the tables, and return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", help="the table, as CSV; without it, made-up people")
     parser.add_argument(
-        "--data", default=os.environ.get("MODICUM_ADULT"), help="the table, as CSV"
+        "--runs", type=int, default=20_000, help="of the private choice"
     )
-    parser.add_argument("--runs", type=int, default=20_000, help="of the private choice")
     parser.add_argument("--write-docs", action="store_true")
     given = parser.parse_args(arguments)
     failed: list[str] = []

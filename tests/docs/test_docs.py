@@ -535,6 +535,9 @@ DOCUMENTS = {
     "Planners that were compared": (
         "plan compare --workload w1 --rounds 2 --solvers fcfs,dpk --seeds 2",
     ),
+    "Queries and tables that were checked": (
+        "query lint query.yaml tables.yaml --policy policy.yaml",
+    ),
     "The plan of a query": ("query plan query.yaml", "query plan discovered.yaml"),
     "Answers to a query": (
         "query run query.yaml --data visits=visits.csv 2>/dev/null",

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from modicum.shell.influences import measure
+from modicum.shell.influences.measuring import measure_again
 from samples.adult import adult, made_up
 
 from modicum.risk.candidates import PUBLISHED as CANDIDATES
@@ -26,8 +28,6 @@ from modicum.risk.noise import GaussianNoise, LaplaceNoise, Noise
 from modicum.risk.profile import Influence
 from modicum.risk.question import read_question
 from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
-from modicum.shell.influences import measure
-from modicum.shell.influences.measuring import measure_again
 from modicum.workloads.adult.queries import PUBLISHED, QUERIES, THRESHOLDS, AdultQuery
 
 Row = dict[str, Any]

@@ -63,3 +63,9 @@ TABLES = Tables(
     ids=frozenset({"user_id"}),
     clocks=frozenset({"event_time", "event_date"}),
 )
+
+
+def with_table(tables: Tables, *names: str) -> Tables:
+    """Return tables with some more, each of orders, that have other names."""
+    more = {name: _table(name, _ORDERS, "order_id") for name in names}
+    return Tables({**tables.by_name, **more}, tables.ids, tables.clocks)

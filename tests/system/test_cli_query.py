@@ -16,12 +16,14 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+import typer
 from samples import asked
 from typer.testing import CliRunner
 
 import modicum as mo
 from modicum.cli.exits import Exit
 from modicum.cli.main import app
+from modicum.cli.query import _sources
 from modicum.cli.query_text import release_text
 from modicum.core.document import from_python
 from modicum.core.errors import Code, Problem, UnavailableError
@@ -246,6 +248,88 @@ def test_what_is_lowered_is_the_release_that_runs() -> None:
     assert theirs["status"] == "reserved"
 
 
+def test_data_of_the_only_table_needs_no_name() -> None:
+    alone = document("query", "run", "views.yaml", "--data", "views.csv")
+    assert alone["status"] == "posted"
+
+
+def test_data_of_several_tables_is_told_to_say_of_which() -> None:
+    tables = ("views", "people")
+    with pytest.raises(typer.BadParameter, match="say of which table") as caught:
+        _sources(["x.csv"], tables)
+    assert "--data views=PLACE --data people=PLACE" in str(caught.value)
+    placed = _sources(["views=x.csv", "people=a=b.csv"], tables)
+    assert placed == {"views": "x.csv", "people": "a=b.csv"}
+    assert _sources(["x.csv"], ["views"]) == {"views": "x.csv"}
+    with pytest.raises(typer.BadParameter, match="reads no table `vews`"):
+        _sources(["vews=x.csv"], ["views"])
+
+
+def test_who_reserved_a_query_is_told_to_run_it_and_nobody_else_is() -> None:
+    """`release start` would spend the loss of a query without an answer."""
+    Path("lowered.json").write_text(run("query", "lower", "views.yaml"))
+    lowered = json.loads(Path("lowered.json").read_text())
+    by_hand = {**lowered, "release": "by-hand", "periods": "2026-09"}
+    del by_hand["query"]
+    Path("by-hand.json").write_text(json.dumps(by_hand))
+    for release, step, other in (
+        ("lowered.json", "modicum query run QUERY", "release start"),
+        ("by-hand.json", "modicum release start by-hand", "query run"),
+    ):
+        submitted = run("release", "submit", release)
+        shown = run("release", "show", json.loads(Path(release).read_text())["release"])
+        for told in (submitted, shown):
+            assert f"; next:  {step}" in told
+            assert other not in told.split("; next:")[1].splitlines()[0]
+    ran = document("query", "run", "views.yaml", "--data", "views=views.parquet")
+    assert ran["status"] == "posted"  # What was advised can be done.
+
+
+# --- lint -----------------------------------------------------------------------------
+
+
+def test_good_files_are_told_so_without_a_ledger() -> None:
+    Path("ledger.db").unlink()
+    told = run("query", "lint", "tables.yaml", "views.yaml", "--policy", "policy.yaml")
+    assert told == "tables.yaml: ok (1 table)\nviews.yaml: ok (1 mechanism)\n"
+    assert not Path("ledger.db").exists()
+
+
+def test_the_policy_is_that_of_the_ledger_unless_another_is_given() -> None:
+    assert run("query", "lint", "views.yaml") == "views.yaml: ok (1 mechanism)\n"
+    Path("policy.yaml").write_text(asked.POLICY.replace(", amount: high", ""))
+    run("query", "lint", "views.yaml")
+    told = run("query", "lint", "views.yaml", "--policy", "policy.yaml", code=4)
+    assert "unknown attribute" in told
+
+
+def test_mistakes_of_all_files_are_told_and_the_others_are_ok() -> None:
+    write("bad", bounds={"user-dya": 3})
+    Path("worse.yaml").write_text(asked.TABLES.replace("columns:", "colums:"))
+    files = ("query", "lint", "bad.yaml", "worse.yaml", "views.yaml")
+    found = RUNNER.invoke(app, files)
+    assert found.exit_code == Exit.INVALID
+    assert found.stdout == "views.yaml: ok (1 mechanism)\n"
+    assert 'did you mean "user-day"?' in found.stderr
+    assert 'did you mean "columns"?' in found.stderr
+    one = error(*files)
+    assert one["code"] == Code.UNKNOWN_UNIT.value
+
+
+def test_remarks_are_told_and_strictly_are_mistakes() -> None:
+    sql = "SELECT COUNT(*) AS n FROM views WHERE topic = 'a' AND topic = 'b'"
+    write("never", sql)
+    found = RUNNER.invoke(app, ["query", "lint", "never.yaml"])
+    assert (found.exit_code, found.stdout) == (0, "never.yaml: ok (1 mechanism)\n")
+    assert found.stderr.startswith("never.yaml: WHERE holds for no row")
+    strict = ("query", "lint", "never.yaml", "views.yaml", "--strict")
+    assert RUNNER.invoke(app, strict).exit_code == Exit.INVALID
+    said = json.loads(RUNNER.invoke(app, [*strict, "--json"]).stdout)
+    assert [one["ok"] for one in said["files"]] == [False, True]
+    assert said["ok"] is False
+    assert document("query", "lint", "never.yaml")["ok"] is True
+
+
 # --- run ------------------------------------------------------------------------------
 
 
@@ -309,7 +393,9 @@ def test_a_query_is_run_once() -> None:
     ("more", "code", "word"),
     [
         (["--engine", "duck", "--data", "views=views.csv"], Exit.USAGE, "duckdb"),
-        (["--data", "views"], Exit.USAGE, "TABLE=PLACE"),
+        (["--data", "=x"], Exit.USAGE, "TABLE=PLACE"),
+        (["--data", "views="], Exit.USAGE, "TABLE=PLACE"),
+        (["--data", "views"], Exit.INVALID, "no such Parquet file"),
         (["--data", "views=a.csv", "--data", "views=b.csv"], Exit.USAGE, "twice"),
         (["--data", "views=gone.parquet"], Exit.INVALID, "no such"),
         (["--data", "other=views.csv"], Exit.USAGE, "reads no table `other`"),

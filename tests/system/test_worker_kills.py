@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from samples import fake_engine
+from samples import fake_runner
 from samples.scripts import declared, generous
 
-#: Runs a script that never ends, under a reservation, by an engine that plays Tumult.
+#: Runs a script that never ends, under a reservation, by a runner that plays Tumult.
 PARENT = """
 import sys
 from dataclasses import replace
@@ -25,8 +25,8 @@ from modicum.shell.adapters import tumult_script
 from modicum.shell.adapters.adapting import Adapters
 from modicum.workspace.using import Use
 
-folder, engine = Path(sys.argv[1]), Path(sys.argv[2])
-tumult_script.TUMULT = replace(tumult_script.TUMULT, file=engine)
+folder, runner = Path(sys.argv[1]), Path(sys.argv[2])
+tumult_script.TUMULT = replace(tumult_script.TUMULT, file=runner)
 use = Use(generous(folder), "r-1", Adapters())
 tumult = use.tumult("visits", python=sys.executable)
 sources = {"visits": tumult.max_rows(folder / "visits.parquet", 1)}
@@ -77,9 +77,9 @@ def test_a_parent_that_is_killed_leaves_it_spent_and_nothing_running(
     (tmp_path / "script.py").write_text(SCRIPT.format(note=str(note)))
     path = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "src")]
     begin = f"import sys\nsys.path[:0] = {path!r}\n{PARENT}"
-    engine = str(fake_engine.__file__)
+    runner = str(fake_runner.__file__)
     with subprocess.Popen(
-        [sys.executable, "-c", begin, str(tmp_path), engine],
+        [sys.executable, "-c", begin, str(tmp_path), runner],
         stderr=subprocess.DEVNULL,
     ) as parent:
         try:

@@ -145,16 +145,35 @@ def error_to_dict(error: ModicumError) -> dict[str, object]:
     }
 
 
-def print_decision(decision: Decision, *, as_json: bool) -> None:
-    """Print a decision; leave with 3 if it denies."""
+def next_step(release: str, *, of_query: bool) -> str:
+    """Return what to do with a reservation, in words.
+
+    Args:
+        release: Its id.
+        of_query: Whether it was lowered from a query. Such a release is not started by
+            hand: that would spend its loss without an answer.
+    """
+    if of_query:
+        return "next:  modicum query run QUERY  , the query file that it was made of"
+    return f"next:  modicum release start {release}"
+
+
+def print_decision(
+    decision: Decision, *, as_json: bool, of_query: bool = False
+) -> None:
+    """Print a decision; leave with 3 if it denies.
+
+    Args:
+        decision: What was decided.
+        as_json: Whether JSON is printed.
+        of_query: Whether the release was lowered from a query.
+    """
     if as_json:
         print_json(decision.to_dict(deep=True))
     else:
         print("\n".join(map(printable, decision.explain().split("\n"))))
         if decision.status == "reserved":
-            print(
-                f"  reserved until {decision.expires_at}; next:"
-                f"  modicum release start {decision.release}"
-            )
+            step = next_step(decision.release, of_query=of_query)
+            print(printable(f"  reserved until {decision.expires_at}; {step}"))
     if not decision.allowed:
         raise typer.Exit(Exit.DENIED)

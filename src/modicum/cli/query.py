@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from modicum.cli import query_lint
 from modicum.cli.exits import Exit, exit_for
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, Policy
 from modicum.cli.output import note, print_decision, print_json, reporting
@@ -30,7 +31,8 @@ Data = Annotated[
     typer.Option(
         "--data",
         help="Where a table is: a Parquet or CSV file, a folder or pattern of Parquet"
-        " files, or FILE.duckdb::TABLE; repeatable.",
+        " files, or FILE.duckdb::TABLE; repeatable. PLACE alone, if the query reads one"
+        " table.",
         metavar="TABLE=PLACE",
     ),
 ]
@@ -61,6 +63,27 @@ def plan(
             print_plan(found, decision)
         if not decision.allowed:
             raise typer.Exit(Exit.DENIED)
+
+
+@app.command()
+def schema(
+    policy: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A policy, whose words are then offered.", metavar="[POLICY]"
+        ),
+    ] = None,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="The schema of tables files.")
+    ] = False,
+) -> None:
+    """Print the JSON Schema of query files, for completion in editors."""
+    from modicum.shell.files import load_policy
+    from modicum.workspace.querying.json_schema import query_schema, tables_schema
+
+    with reporting(as_json=False):
+        words = None if policy is None else load_policy(policy).policy.vocabulary
+        print_json(tables_schema(words) if tables else query_schema(words))
 
 
 @app.command()
@@ -132,6 +155,9 @@ def run(
         telling.told()
 
 
+query_lint.add_to(app)
+
+
 def _loaded(query: Path, view: LedgerView) -> QueryFile:
     from modicum.shell.query_files import load_query
 
@@ -142,23 +168,31 @@ def _sources(given: Iterable[str], tables: Sequence[str]) -> dict[str, str]:
     """Return where the tables of a query are, each once and no others."""
     found: dict[str, str] = {}
     for one in given:
-        table, equals, place = one.partition("=")
-        if not (table and equals and place):
-            raise typer.BadParameter(
-                f"write TABLE=PLACE, such as views=views.parquet, not `{one}`",
-                param_hint="--data",
-            )
+        table, place = _placed(one, tables)
         if table in found:
-            raise typer.BadParameter(f"`{table}` is given twice", param_hint="--data")
+            raise _not_data(f"`{table}` is given twice")
         if table not in tables:
             read = ", ".join(f"`{one}`" for one in tables)
-            raise typer.BadParameter(
-                f"the query reads no table `{table}`, but {read}", param_hint="--data"
-            )
+            raise _not_data(f"the query reads no table `{table}`, but {read}")
         found[table] = place
     for table in tables:
         if table not in found:
-            raise typer.BadParameter(
-                f"say where `{table}` is: --data {table}=PLACE", param_hint="--data"
-            )
+            raise _not_data(f"say where `{table}` is: --data {table}=PLACE")
     return found
+
+
+def _placed(given: str, tables: Sequence[str]) -> tuple[str, str]:
+    """Return which table is where; a place alone is that of the only table."""
+    table, equals, place = given.partition("=")
+    if not equals and given and len(tables) == 1:
+        return tables[0], given
+    if not equals and given:
+        each = " ".join(f"--data {one}=PLACE" for one in tables)
+        raise _not_data(f"say of which table `{given}` is: {each}")
+    if not (table and place):
+        raise _not_data(f"write TABLE=PLACE, such as {tables[0]}=FILE, not `{given}`")
+    return table, place
+
+
+def _not_data(reason: str) -> typer.BadParameter:
+    return typer.BadParameter(reason, param_hint="--data")

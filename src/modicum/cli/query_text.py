@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from modicum.query.answers import Answers
     from modicum.query.document import QueryFile
-    from modicum.query.lowering import Line
     from modicum.workspace import Decision
 
 #: So many rows of an answer are shown as a table; more of them as CSV.
@@ -33,9 +32,8 @@ def print_plan(query: QueryFile, decision: Decision) -> None:
     """
     from rich.table import Table
 
-    from modicum.query.bounding import UNBOUNDED
-    from modicum.query.expected import errors_of
-    from modicum.query.telling import computed, derivation
+    from modicum.query.explaining import outlook, scale_in_answers
+    from modicum.query.telling import computed
 
     lowered = query.lowered
     print("\n".join(map(printable, decision.explain().split("\n"))))
@@ -49,7 +47,7 @@ def print_plan(query: QueryFile, decision: Decision) -> None:
         table.add_row(
             printable(line.statistic.name),
             lowered.asked.noise,
-            _in_answers(query, line),
+            brief(scale_in_answers(lowered, line)),
             *(_brief(losses.get(unit)) for unit in lowered.moves),
         )
     selection = lowered.selection
@@ -64,15 +62,9 @@ def print_plan(query: QueryFile, decision: Decision) -> None:
     print_table(table)
     for words in _notes(query):
         print(f"\n{words}")
-    groups = "found by noise" if lowered.groups == UNBOUNDED else str(lowered.groups)
-    print(f"\ngroups of the answer: {groups}")
-    sure = brief(100 * query.confidence)
-    for one in errors_of(lowered, query.confidence):
-        words = f"{one.aggregate}: {one.in_words()} with {sure} % confidence"
+    print()
+    for words in outlook(lowered, query.confidence):
         print(printable(words))
-    print("\nwhy:")
-    for words in derivation(lowered):
-        print(printable(f"  {words}"))
 
 
 def plan_to_dict(query: QueryFile, decision: Decision) -> dict[str, object]:
@@ -275,17 +267,6 @@ def release_text(node: Node) -> str:
 
 def _units(query: QueryFile, measure: str) -> list[str]:
     return [printable(f"{measure.upper()} / {one}") for one in query.lowered.moves]
-
-
-def _in_answers(query: QueryFile, line: Line) -> str:
-    """Return the scale of noise in the units of the answer."""
-    from modicum.query.aggregates import column_of
-
-    statistic, factor = line.statistic, Fraction(1)
-    if statistic.column is not None and statistic.kind in ("total", "squares"):
-        step = column_of(statistic.column, query.asked.tables).step
-        factor = step if statistic.kind == "total" else step * step
-    return brief(line.scale * factor)
 
 
 def _brief(value: Fraction | None) -> str:

@@ -27,7 +27,7 @@ from modicum.cli.options import (
     point,
 )
 from modicum.cli.output import print_decision, print_json, reporting
-from modicum.cli.release_files import File, read_release
+from modicum.cli.release_files import File, read_release, was_lowered
 from modicum.cli.release_show import Id, print_standing, release_to_dict
 
 if TYPE_CHECKING:
@@ -77,12 +77,11 @@ def submit(
 ) -> None:
     """Decide a release and reserve its loss if it is allowed; exits 0 or 3."""
     with reporting(as_json=as_json):
+        release = read_release(file)
         decision = _workspace(ledger, policy, actor).submit(
-            read_release(file),
-            post=post,
-            reserve_seconds=expires_in_seconds(expires_in),
+            release, post=post, reserve_seconds=expires_in_seconds(expires_in)
         )
-        print_decision(decision, as_json=as_json)
+        print_decision(decision, as_json=as_json, of_query=was_lowered(release))
 
 
 @app.command()

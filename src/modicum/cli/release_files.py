@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.core.document import Entries
+from modicum.core.document import Entries, Scalar
 from modicum.core.errors import Code, InputError, Problem
 
 if TYPE_CHECKING:
@@ -54,6 +54,20 @@ def _is_query(node: Node) -> bool:
     return isinstance(node, Entries) and any(
         key.text == "query" and isinstance(value, Entries)
         for key, value in node.entries
+    )
+
+
+def was_lowered(release: Node) -> bool:
+    """Return whether a release that was accepted was lowered from a query.
+
+    Args:
+        release: The release.
+    """
+    from modicum.release.vocabulary import QUERY
+
+    return isinstance(release, Entries) and any(
+        key.text == QUERY and isinstance(value, Scalar) and value.text[:7] == "sha256:"
+        for key, value in release.entries
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
-from modicum.cli.output import print_json, reporting, seconds
+from modicum.cli.output import next_step, print_json, reporting, seconds
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ def print_standing(standing: Standing) -> None:
 def _shown(
     standing: Standing, release: RecordedRelease, story: Iterable[Happened]
 ) -> Iterator[str]:
+    from modicum.release.vocabulary import QUERY
+
     if standing.expires_at:
-        yield (
-            f"reserved until {standing.expires_at}; next:"
-            f"  modicum release start {standing.id}"
-        )
+        step = next_step(standing.id, of_query=QUERY in release.metadata)
+        yield f"reserved until {standing.expires_at}; {step}"
     for one in story:
         yield f"entry {one.seq}  {seconds(one.event.at)}  {_happened(one)}"
     for key, value in {**release.metadata, **release.labels}.items():

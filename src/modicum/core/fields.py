@@ -12,12 +12,27 @@ from modicum.core.mistakes import Problems, fail, nearest
 
 
 class Fields:
-    """The keys of one mapping, taken one by one; what is left over is an error."""
+    """The keys of one mapping, taken one by one; what is left over is an error.
 
-    def __init__(self, node: Node, what: str) -> None:
+    Args:
+        node: The mapping.
+        what: What it is, for messages.
+        help: What to write if it is something else.
+
+    Raises:
+        InputError: If it is no mapping.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        what: str,
+        *,
+        help: str = "",  # noqa: A002 - the word users see
+    ) -> None:
         if not isinstance(node, Entries):
             message = f"{what} must be a mapping, got {describe(node)}"
-            raise fail(Code.WRONG_TYPE, message, node, help=_as_mapping(node))
+            raise fail(Code.WRONG_TYPE, message, node, help=_as_mapping(node) or help)
         _refuse_decimal_comma(node)
         self.node = node
         self.what = what
@@ -71,6 +86,12 @@ class Fields:
             self._absent.append(key)
         return pair[1] if pair is not None else None
 
+    def take_pair(self, key: str) -> tuple[Scalar, Node] | None:
+        """Return a key with its value, or None if the key is absent."""
+        pair = self._left.get(key)
+        self.take_optional(key)
+        return pair
+
     def key_node(self, key: str) -> Scalar:
         """Return the key itself, for its place; the key must not be taken yet."""
         return self._left[key][0]
@@ -117,7 +138,7 @@ class Fields:
             f"unknown key `{name}` in {self.what}",
             key.mark,
             label=nearest(name, self._known),
-            help="known keys: " + ", ".join(self._known),
+            help="known keys: " + ", ".join(dict.fromkeys(self._known)),
         )
 
 

@@ -102,8 +102,13 @@ def placed(node: Node) -> Iterator[None]:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return ``did you mean "x"?`` for the nearest known word, or nothing."""
-    close = difflib.get_close_matches(word[:100], list(known), n=1, cutoff=0.6)
+    """Return ``did you mean "x"?`` for the nearest known word, or nothing.
+
+    One that differs in capital letters only is nearest.
+    """
+    options = list(known)
+    close = [one for one in options if one.casefold() == word.casefold()]
+    close = close or difflib.get_close_matches(word[:100], options, n=1, cutoff=0.6)
     return f'did you mean "{close[0]}"?' if close else ""
 
 

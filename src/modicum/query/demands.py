@@ -2,48 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
 from typing import Final
 
-from modicum.core.errors import Code
+from modicum.core.errors import Code, InputError
 from modicum.query.asking import Asked
 from modicum.query.bounding import UNBOUNDED, Moves
-from modicum.query.groups import GROUPS_MAX, values_of
+from modicum.query.groups import GROUPS_MAX, grain_of, values_of
 from modicum.query.mistakes import refused
-from modicum.query.statistics import Statistic
+from modicum.query.model import Key
+from modicum.query.statistics import Cap, Statistic
 from modicum.release.vocabulary import Vocabulary
 
 #: So many numbers get noise in one statistic, at most.
 NUMBERS_MAX: Final = 10_000_000
+#: Some day: what naming periods would do is seen by naming it.
+_SOME_DAY: Final = date(2026, 1, 1).toordinal()
 
 
 def must_be_bounded(
-    asked: Asked, found: Mapping[str, Moves], vocabulary: Vocabulary
+    asked: Asked,
+    found: Mapping[str, Moves],
+    moved: Callable[[Asked], Mapping[str, Moves]],
+    vocabulary: Vocabulary,
 ) -> None:
     """Refuse a query whose loss is given for a unit that nothing bounds.
 
     Args:
         asked: The query.
         found: By unit, how many rows move.
+        moved: Tells the same of a query that asks for more; it may refuse to.
         vocabulary: The units of the policy.
 
     Raises:
-        InputError: If it is so.
+        InputError: If it is so; only what would bound it is advised.
     """
     if found[asked.unit].bounded:
         return
-    same_id = [
-        name
-        for name, one in vocabulary.unit_facts.items()
-        if one.id == vocabulary.unit_facts[asked.unit].id
+
+    def helps(one: Asked) -> bool:
+        try:
+            return moved(one)[asked.unit].bounded
+        except InputError:
+            return False
+
+    capped = [
+        f"`{unit}: …`"
+        for unit in vocabulary.units
+        if helps(replace(asked, caps=(*asked.caps, Cap(unit, 1))))
     ]
+    dated = bool(vocabulary.clocks) and helps(_on_one_day(asked))
+    add = "add" if len(capped) == 1 else "add one of"
+    advice = (
+        f"{add} {', '.join(capped)} to `bounds`" if capped else "",
+        "name the `periods` that are read, with both ends" if dated else "",
+    )
     raise refused(
         Code.NOT_BOUNDED,
         f"nothing bounds how many rows one `{asked.unit}` has in this query,"
         " so no noise is enough",
         asked.mark,
-        help=f"add one of {', '.join(f'`{name}: …`' for name in same_id)} to `bounds`,"
-        " or name the `periods` that are read",
+        help=", or ".join(filter(None, advice))
+        or f"give the loss for another unit than `{asked.unit}`, or read one table",
     )
 
 
@@ -68,8 +90,7 @@ def must_have_keys(asked: Asked, groups: int) -> None:
             f"not all values of the keys are public: {hidden}",
             (unknown or keys)[0].mark or asked.mark,
             notes=("which values the data has is a fact about people",),
-            help="list `values` of the column in the tables file, name `periods` for"
-            " keys that are dates, or let keys be told by noise: `discover`",
+            help=_to_know(unknown, asked),
         )
     if groups == UNBOUNDED and asked.sampling is not None:
         raise refused(
@@ -85,6 +106,30 @@ def must_have_keys(asked: Asked, groups: int) -> None:
             asked.mark,
             help="use longer periods or fewer values",
         )
+
+
+def _on_one_day(asked: Asked) -> Asked:
+    part = replace(asked.part, periods=((_SOME_DAY, _SOME_DAY),))
+    return replace(asked, part=part)
+
+
+def _to_know(keys: Sequence[Key], asked: Asked) -> str:
+    """Return what would make keys public, or tell them by noise."""
+    listed = [key.column.column for key in keys if grain_of(key, asked.tables) is None]
+    dated = [
+        key for key in keys if values_of(key, asked.tables, _on_one_day(asked).part)
+    ]
+    columns = " and of ".join(f"`{one}`" for one in dict.fromkeys(listed))
+    advice = (
+        f"list `values` of {columns} in the tables file" if listed else "",
+        "name the `periods` that are read, with both ends" if dated else "",
+    )
+    all_known = len(listed) + len(dated) == len(keys)
+    public = " and ".join(filter(None, advice)) if all_known else ""
+    if asked.sampling is not None:
+        return public or "group by something else"
+    by_noise = "let keys be told by noise: `discover: {delta: 1e-8}`"
+    return f"{public}, or {by_noise}" if public else by_noise
 
 
 def must_be_few(

@@ -9,12 +9,11 @@ from fractions import Fraction
 from modicum.query.aggregates import free_name, statistics_of
 from modicum.query.asking import Asked, Noise
 from modicum.query.attributes import attributes_read
-from modicum.query.bounding import UNBOUNDED, Moves, in_order, moves
+from modicum.query.bounding import UNBOUNDED, Moves, in_order
 from modicum.query.caps import caps_of
 from modicum.query.demands import must_be_bounded, must_be_few, must_have_keys
 from modicum.query.groups import Grouping, grain_of, number_of_values, shape_of
-from modicum.query.joins import refuse_other_steps, refuse_unproven_joins
-from modicum.query.model import Key
+from modicum.query.moved import all_moves, within_days
 from modicum.query.scales import gaussian_scale, laplace_scale
 from modicum.query.selection import Selection, selection_of
 from modicum.query.sensitivity import (
@@ -26,10 +25,8 @@ from modicum.query.sensitivity import (
     of_tree,
     root,
 )
-from modicum.query.statistics import Cap, ExactPlan, Sample, Statistic
+from modicum.query.statistics import ExactPlan, Sample, Statistic
 from modicum.release.parse import CONTRIBUTIONS_MAX
-from modicum.release.periods import Overlaps, overlaps
-from modicum.release.units import Unit, kinds
 from modicum.release.vocabulary import Vocabulary
 
 
@@ -111,14 +108,14 @@ def lower(asked: Asked, vocabulary: Vocabulary) -> Lowered:
     units = vocabulary.unit_facts
     caps = in_order(caps_of(asked, units), units)
     read = attributes_read(asked, vocabulary)
-    refuse_unproven_joins(asked, vocabulary)
     keys = tuple(
         replace(key, grain=grain_of(key, asked.tables)) for key in asked.query.keys
     )
-    within = _within(asked, read, vocabulary, keys)
-    found = _all_moves(asked, caps, within, vocabulary)
-    refuse_other_steps(asked, found, vocabulary)
-    must_be_bounded(asked, found, vocabulary)
+    within = within_days(asked, read, keys, vocabulary)
+    found = all_moves(asked, read, keys, vocabulary)
+    must_be_bounded(
+        asked, found, lambda one: all_moves(one, read, keys, vocabulary), vocabulary
+    )
     values = tuple(number_of_values(key, asked.tables, asked.part) for key in keys)
     grouping = Grouping(keys, values, caps, units, within)
     groups = grouping.groups
@@ -149,55 +146,6 @@ def lower(asked: Asked, vocabulary: Vocabulary) -> Lowered:
         None if selection is None else selection.statistic,
     )
     return Lowered(asked, found, shapes, groups, read, lines, selection, plan)
-
-
-# --- who is bounded -------------------------------------------------------------------
-
-
-def _all_moves(
-    asked: Asked,
-    caps: tuple[Cap, ...],
-    within: Overlaps | None,
-    vocabulary: Vocabulary,
-) -> dict[str, Moves]:
-    units = vocabulary.unit_facts
-    found = {unit: moves(unit, caps, units, within) for unit in vocabulary.units}
-    if len(asked.query.tables) == 1:
-        return found
-    # A row of a table without time may belong to any instance of a timed unit: its
-    # change is any change of all rows of the id.
-    return {
-        unit: one if units[unit].period is None else _of_the_id(unit, caps, units)
-        for unit, one in found.items()
-    }
-
-
-def _of_the_id(unit: str, caps: tuple[Cap, ...], units: Mapping[str, Unit]) -> Moves:
-    """Return how many rows move with any change of all that one id has."""
-    changing = {
-        name: replace(one, neighbors="any-change") for name, one in units.items()
-    }
-    return min(
-        (
-            moves(name, caps, changing)
-            for name, one in units.items()
-            if one.id == units[unit].id and one.period is None
-        ),
-        key=lambda one: one.coming + one.going,
-        default=Moves(UNBOUNDED, UNBOUNDED),
-    )
-
-
-def _within(
-    asked: Asked, read: tuple[str, ...], vocabulary: Vocabulary, keys: tuple[Key, ...]
-) -> Overlaps | None:
-    """Return how periods lie on each other on the days that are read, if that helps."""
-    days = asked.part.periods
-    timeless = not vocabulary.population.static.isdisjoint(read)
-    if days is None or timeless or len(vocabulary.clocks) != 1:
-        return None
-    every = (*kinds(vocabulary.unit_facts), None, *(key.grain for key in keys))
-    return overlaps(tuple(dict.fromkeys(every)), days)
 
 
 # --- noise ----------------------------------------------------------------------------

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final, NamedTuple, cast
 
-from modicum.core.document import Node
+from modicum.core.document import Node, Scalar
 from modicum.core.errors import Code, InputError
 from modicum.core.exact import number_text
 from modicum.core.reading import (
@@ -27,8 +28,8 @@ from modicum.release.vocabulary import Vocabulary
 #: A bound is less than so many steps away from 0.
 STEPS_MAX: Final = 2**31
 #: Steps outside of these are not exact in the numbers that engines compute with.
-_STEP_LEAST: Final = Fraction(1, 10**12)
-_STEP_MOST: Final = Fraction(10**12)
+STEP_LEAST: Final = Fraction(1, 10**12)
+STEP_MOST: Final = Fraction(10**12)
 
 
 class Roles(NamedTuple):
@@ -60,11 +61,10 @@ def read_column(
         InputError: With every mistake found.
     """
     what = f"column `{own_name}`"
-    fields = Fields(node, what)
+    fields = Fields(node, what, help=_in_brackets(own_name, node))
     found = Problems()
     kind_node = fields.take("type", help="write type: " + "|".join(TYPES))
-    kind_word = choice(kind_node, f"type of {what}", TYPES, Code.UNKNOWN_CHOICE)
-    kind = cast("ColumnType", kind_word)
+    kind = _kind(kind_node, f"type of {what}")
     attribute: str | None = None
     partition: Partition | None = None
     step, bounds, values = Fraction(1), None, None
@@ -84,6 +84,36 @@ def read_column(
     low, high = bounds or (None, None)
     part = partition.name if partition else None
     return Column(own_name, kind, attribute, part, step, low, high, values)
+
+
+#: Types as databases call them, and as modicum does.
+_ELSEWHERE: Final[Mapping[str, ColumnType]] = {
+    **dict.fromkeys(("string", "str", "varchar", "char", "character"), "text"),
+    **dict.fromkeys(("int", "bigint", "smallint", "long", "whole"), "integer"),
+    **dict.fromkeys(("float", "double", "real", "decimal", "numeric"), "number"),
+    "bool": "boolean",
+    "datetime": "timestamp",
+}
+
+
+def _kind(node: Node, what: str) -> ColumnType:
+    given = text(node, what)
+    meant = _ELSEWHERE.get(given.casefold())
+    if meant is not None:
+        raise fail(
+            Code.UNKNOWN_CHOICE,
+            f'unknown {what} "{given}"',
+            node,
+            label=f'did you mean "{meant}"?',
+            help="known: " + ", ".join(TYPES),
+        )
+    return cast("ColumnType", choice(node, what, TYPES, Code.UNKNOWN_CHOICE))
+
+
+def _in_brackets(own_name: str, node: Node) -> str:
+    """Return how a column is written of which only the type is."""
+    kind = node.text if isinstance(node, Scalar) and node.text in TYPES else "…"
+    return f"write  {own_name}: {{type: {kind}}}"
 
 
 def _refuse_role_type(
@@ -196,7 +226,7 @@ def _step(what: str, kind: ColumnType, fields: Fields) -> Fraction:
         remedy = "say what values are rounded to, such as  step: 0.01"
         node = fields.take("step", help=remedy)
         step = positive(node, f"`step` of {what}")
-        if not _STEP_LEAST <= step <= _STEP_MOST:
+        if not STEP_LEAST <= step <= STEP_MOST:
             message = f"`step` of {what} must lie between 1e-12 and 1e12"
             raise fail(Code.OUT_OF_RANGE, message, node)
         return step
@@ -215,10 +245,10 @@ def _step(what: str, kind: ColumnType, fields: Fields) -> Fraction:
 def _bounds(
     what: str, kind: ColumnType, step: Fraction, fields: Fields
 ) -> tuple[Fraction, Fraction] | None:
-    if "bounds" not in fields:
+    pair = fields.take_pair("bounds")
+    if pair is None:
         return None
-    key = fields.key_node("bounds")
-    node = fields.take("bounds")
+    key, node = pair
     if kind not in ("integer", "number"):
         message = f"{what} is of type {kind}, and has no `bounds`"
         raise fail(Code.KEYS_CONFLICT, message, key, help="leave them out")

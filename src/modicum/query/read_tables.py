@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from modicum.core.document import Items, Node, Scalar
+from modicum.core.document import Entries, Items, Node, Scalar
 from modicum.core.errors import Code
 from modicum.core.reading import (
     Fields,
@@ -105,6 +105,9 @@ def _table(own_name: str, key: Scalar, node: Node, vocabulary: Vocabulary) -> Ta
         listed = fields.take("columns", help="write columns: {COLUMN: {type: …}}")
         named = (*row_id, *group, *one_per)
         roles = _roles([one for one, _ in named], vocabulary)
+        if not row_id or not _listed(named, listed):
+            # Which columns only tell is not known: none is asked for its attribute.
+            roles = roles._replace(others=frozenset(_names(listed)))
         columns = _columns(listed, what, roles, vocabulary, found)
         _refuse_unknown_columns(named, listed, what, found)
     with found.guard():
@@ -179,6 +182,19 @@ def _optional_column(
 ) -> tuple[tuple[str, Node], ...]:
     node = fields.take_optional(key)
     return () if node is None else ((name(node, f"`{key}` of {what}"), node),)
+
+
+def _names(listed: Node) -> tuple[str, ...]:
+    return (
+        ()
+        if not isinstance(listed, Entries)
+        else tuple(key.text for key, _ in listed.entries)
+    )
+
+
+def _listed(named: Iterable[tuple[str, Node]], listed: Node) -> bool:
+    """Return whether all columns that are named are declared."""
+    return {one for one, _ in named} <= set(_names(listed))
 
 
 def _refuse_unknown_columns(

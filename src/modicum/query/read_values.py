@@ -31,10 +31,10 @@ def read_values(
         InputError: If groups are not told apart by such a column, or with every value
             that is wrong.
     """
-    if "values" not in fields:
+    pair = fields.take_pair("values")
+    if pair is None:
         return None
-    key = fields.key_node("values")
-    node = fields.take("values")
+    key, node = pair
     if kind not in _READERS:
         raise fail(
             Code.KEYS_CONFLICT,

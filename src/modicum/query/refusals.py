@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from modicum.core.errors import Code, InputError, Mark, Problem
+from modicum.core.mistakes import nearest
 
 #: Longer words are cut in messages.
 _SHOWN_MAX: Final = 40
@@ -35,7 +36,12 @@ def refused(
 
 
 def not_read(
-    word: str, mark: Mark | None, reason: Reason | None = None, *, here: bool = False
+    word: str,
+    mark: Mark | None,
+    reason: Reason | None = None,
+    *,
+    label: str = "",
+    here: bool = False,
 ) -> InputError:
     """Return the error for a word of SQL that is not read, ready to be raised.
 
@@ -44,6 +50,7 @@ def not_read(
             message repeats.
         mark: Where.
         reason: Why; what is known of the word, if left out.
+        label: A short remark for the place.
         here: Whether it may stand elsewhere.
     """
     found = reason if reason is not None else WORDS.get(word.upper(), Reason())
@@ -52,7 +59,7 @@ def not_read(
     message = (
         f"{f'`{shown}`' if word else 'a value'} {wrong} the SQL that modicum reads"
     )
-    return refused(Code.NOT_IN_SUBSET, message, mark, reason=found)
+    return refused(Code.NOT_IN_SUBSET, message, mark, label=label, reason=found)
 
 
 _SORTED: Final = Reason(
@@ -64,6 +71,12 @@ _FILTERED: Final = Reason(
 )
 _ONE_QUERY: Final = Reason(
     "one query is one SELECT over declared tables", "write one query for each SELECT"
+)
+#: What a query in a query is told.
+INNER_QUERY: Final = Reason(
+    "a query reads declared tables, not other queries",
+    "name the tables themselves: FROM table JOIN … USING (id) WHERE …; or make a table"
+    " of the inner query, and declare that",
 )
 _WINDOWS: Final = Reason(
     "a value computed from other rows has no bound",
@@ -111,7 +124,8 @@ WORDS: Final[Mapping[str, Reason]] = {
         ("ORDER BY", "LIMIT", "OFFSET", "FETCH", "TOP", "SORT BY"), _SORTED
     ),
     **dict.fromkeys(("HAVING", "QUALIFY"), _FILTERED),
-    **dict.fromkeys(("UNION", "EXCEPT", "INTERSECT", "WITH", "SELECT"), _ONE_QUERY),
+    **dict.fromkeys(("UNION", "EXCEPT", "INTERSECT", "SELECT"), _ONE_QUERY),
+    "WITH": INNER_QUERY,
     **dict.fromkeys(("OVER", "WINDOW", "PARTITION BY"), _WINDOWS),
     **dict.fromkeys(
         ("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "ASOF", "POSITIONAL"), _INNER
@@ -136,6 +150,8 @@ WORDS: Final[Mapping[str, Reason]] = {
     **dict.fromkeys(("EXISTS", "ANY", "SOME"), _SUBQUERY),
     "ALL": _EVERYTHING,
     "DISTINCT": Reason("groups are told apart by all their keys", "leave it out"),
+    "PIVOT": Reason("", "group by the column"),
+    "UNNEST": _ARITHMETIC,
     "XOR": Reason("", "write it with AND, OR and NOT"),
     "IN": Reason("", "list the values in brackets: column IN (1, 2)"),
     "GROUPING SETS": Reason("", "write one query for each set of keys"),
@@ -162,3 +178,115 @@ WORDS: Final[Mapping[str, Reason]] = {
     "[": Reason("", "write one after the other"),
     ";": Reason("one text is one query", "write one query for each"),
 }
+
+# --- functions ------------------------------------------------------------------------
+
+#: Functions that tell a part of a time, and the period that is most like it.
+_OF_TIME: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("YEAR", "YEARWEEK"), "year"),
+    "QUARTER": "quarter",
+    **dict.fromkeys(
+        (
+            "MONTH", "MONTHNAME", "EXTRACT", "DATE_PART", "DATEPART", "STRFTIME",
+            "TO_CHAR", "DATE_FORMAT", "FORMAT_DATE", "LAST_DAY",
+        ),
+        "month",
+    ),
+    **dict.fromkeys(("WEEK", "WEEKOFYEAR"), "week"),
+    **dict.fromkeys(
+        (
+            "DAY", "DAYOFWEEK", "DAYOFMONTH", "DAYOFYEAR", "DAYNAME", "WEEKDAY",
+            "ISODOW", "HOUR", "MINUTE",
+        ),
+        "day",
+    ),
+}  # fmt: skip
+_OF_CAPITALS: Final = Reason(
+    "texts are compared and told as they are",
+    "list the spellings in a condition: column IN ('Main', 'main'); or make the data"
+    " so",
+)
+_ROUNDED: Final = Reason(
+    "who has the answer may round it, at no cost",
+    "leave it out; values of a column are rounded to its `step`",
+)
+_OF_ROWS: Final = Reason("rows themselves are never told", "add an aggregate: COUNT(*)")
+_OTHERS: Final = Reason(
+    "functions that are read: COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE,"
+    " DATE_TRUNC",
+    "compute it in the data, declare that column, and name it",
+)
+#: Functions that are read, for whoever misspells one.
+_READ: Final = (
+    "COUNT", "SUM", "AVG", "VARIANCE", "VAR_SAMP", "VAR_POP", "STDDEV", "STDDEV_SAMP",
+    "STDDEV_POP", "MEDIAN", "QUANTILE", "APPROX_QUANTILE", "PERCENTILE_CONT",
+    "DATE_TRUNC", "DATE", "CAST",
+)  # fmt: skip
+_MEANT: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("MEAN", "AVERAGE"), "AVG(column)"),
+    **dict.fromkeys(("STD", "STDEV", "STDDEVP"), "STDDEV(column)"),
+    "VAR": "VARIANCE(column)",
+    **dict.fromkeys(("TOTAL", "SUM_DISTINCT"), "SUM(column)"),
+    **dict.fromkeys(
+        ("COUNT_DISTINCT", "NUNIQUE", "COUNTD", "APPROX_DISTINCT"),
+        "COUNT(DISTINCT column)",
+    ),
+    **dict.fromkeys(
+        ("PERCENTILE", "PERCENTILE_APPROX", "APPROX_PERCENTILE"),
+        "QUANTILE(column, 0.5)",
+    ),
+    **dict.fromkeys(("TRY_CAST", "CONVERT"), "CAST(column AS DATE)"),
+    **dict.fromkeys(("COUNT_IF", "COUNTIF"), "COUNT(*), and the condition in WHERE"),
+    **dict.fromkeys(("SUM_IF", "SUMIF"), "SUM(column), and the condition in WHERE"),
+    **dict.fromkeys(("DATETRUNC", "TRUNC"), "DATE_TRUNC('month', column)"),
+    **dict.fromkeys(("TO_DATE", "STR_TO_DATE", "MAKE_DATE"), "DATE '2026-11-30'"),
+}
+_FUNCTIONS: Final[Mapping[str, Reason]] = {
+    **dict.fromkeys(
+        ("LOWER", "UPPER", "LCASE", "UCASE", "INITCAP", "TRIM", "LTRIM", "RTRIM"),
+        _OF_CAPITALS,
+    ),
+    "ROUND": _ROUNDED,
+    **dict.fromkeys(
+        (
+            "CONCAT", "SUBSTR", "SUBSTRING", "LEFT", "RIGHT", "REPLACE", "LENGTH",
+            "COALESCE", "IFNULL", "NVL", "NULLIF", "IF", "IFF", "ABS", "FLOOR", "CEIL",
+            "CEILING", "MOD", "SQRT", "LOG", "LN", "POWER", "DATEDIFF", "DATE_DIFF",
+        ),
+        _ARITHMETIC,
+    ),
+    **dict.fromkeys(("ARRAY_AGG", "LIST", "STRING_AGG", "LISTAGG", "GROUP_CONCAT"),
+                    _OF_ROWS),
+    **{name: Reason("", f"write {meant}") for name, meant in _MEANT.items()},
+}  # fmt: skip
+
+
+def of_function(name: str) -> tuple[Reason, str]:
+    """Return why a function is not read, and which one is perhaps meant.
+
+    Args:
+        name: Its name, in capitals.
+    """
+    if is_of_time(name):
+        return _period(_OF_TIME[name]), ""
+    known = _FUNCTIONS.get(name, WORDS.get(name))
+    if known is not None:
+        return known, ""
+    return _OTHERS, nearest(name, _READ)
+
+
+def is_of_time(name: str) -> bool:
+    """Return whether a function tells a part of a time.
+
+    Args:
+        name: Its name, in capitals.
+    """
+    return name in _OF_TIME
+
+
+def _period(grain: str) -> Reason:
+    return Reason(
+        "times are told by their period: day, week, month, quarter or year",
+        f"write DATE_TRUNC('{grain}', column); for hours, or one month of all years,"
+        " declare a column",
+    )

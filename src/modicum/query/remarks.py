@@ -15,6 +15,7 @@ from modicum.query.asking import Asked
 from modicum.query.document import QueryFile, read_query_file
 from modicum.query.model import AllOf, AnyOf, Compare, Condition, IsIn, IsNull, Not
 from modicum.query.tables import Column, Value
+from modicum.query.unfulfilled import contradicted
 from modicum.release.vocabulary import Vocabulary
 
 
@@ -28,7 +29,21 @@ def remarks(query: QueryFile, vocabulary: Vocabulary) -> tuple[str, ...]:
     where = query.asked.query.where
     if where is None:
         return ()
-    return (*_undeclared(query.asked, where), *_chargeable(query, where, vocabulary))
+    return (
+        *_unfulfilled(query.asked, where),
+        *_undeclared(query.asked, where),
+        *_chargeable(query, where, vocabulary),
+    )
+
+
+def _unfulfilled(asked: Asked, where: Condition) -> Iterator[str]:
+    """Yield of which columns something is asked that no value is."""
+    names = (column_of(one, asked.tables).name for one in contradicted(where))
+    for name in dict.fromkeys(names):
+        yield (
+            f"WHERE holds for no row: no value of `{name}` fulfils all that is asked of"
+            " it"
+        )
 
 
 def _undeclared(asked: Asked, where: Condition) -> Iterator[str]:

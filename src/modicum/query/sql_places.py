@@ -50,6 +50,28 @@ class SqlPlaces:
         """
         return mark if self._mark is None else self._found(mark) or self._mark
 
+    def joined(self, begin: int, end: int) -> Mark | None:
+        """Return where a line of the text begins that is several lines of the file.
+
+        Args:
+            begin: The number of its first character in the text.
+            end: The number of the first one behind it.
+
+        Returns:
+            The place in the file; None if all of it stands on one line, or if that is
+            not known.
+        """
+        within = [
+            piece
+            for piece in self._pieces
+            if piece.start < end and begin < piece.start + piece.length
+        ]
+        if len({piece.mark.line for piece in within}) < 2:
+            return None
+        first = within[0]
+        column = first.mark.column + max(begin - first.start, 0)
+        return replace(first.mark, column=column, length=2)
+
     def error(self, error: InputError) -> InputError:
         """Return a mistake in the text as one in the file.
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 
-from modicum.core.document import from_python
+from modicum.core.document import Entries, from_python
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.mistakes import placed
 from modicum.core.yaml_reader import read_document
 from modicum.policy import CompiledPolicy
-from modicum.query.document import QUERY_KEYS, QueryFile, read_query_file, tables_named
+from modicum.query.document import QueryFile, read_query_file, tables_named
+from modicum.query.read_asked import QUERY_KEYS
 from modicum.query.read_tables import read_tables
 from modicum.query.tables import Tables
 from modicum.release.vocabulary import Vocabulary
@@ -27,10 +31,14 @@ def load_query(path: str | Path, policy: CompiledPolicy | str | Path) -> QueryFi
     Raises:
         InputError: With the mistakes found, each with its place.
     """
-    compiled = policy if isinstance(policy, CompiledPolicy) else load_policy(policy)
+    compiled = _compiled(policy)
     vocabulary = compiled.policy.vocabulary
+    if not isinstance(path, str | PathLike):
+        raise _wrong("a query file is given by its path", path, "")
     node = read_document(read_bytes(path), str(path))
-    tables = load_tables(Path(path).parent / tables_named(node).text, vocabulary)
+    named = tables_named(node, vocabulary)
+    with placed(named):
+        tables = load_tables(Path(path).parent / named.text, vocabulary)
     return read_query_file(node, tables, vocabulary, compiled.policy.digest)
 
 
@@ -58,7 +66,7 @@ def sql_query(
     Raises:
         InputError: With the mistakes found.
     """
-    compiled = policy if isinstance(policy, CompiledPolicy) else load_policy(policy)
+    compiled = _compiled(policy)
     vocabulary = compiled.policy.vocabulary
     asked = {key: value for key, value in fields.items() if key in QUERY_KEYS}
     heading = {key: value for key, value in fields.items() if key not in QUERY_KEYS}
@@ -67,6 +75,35 @@ def sql_query(
     node = from_python({"release": release, **heading, "query": query})
     declared = _declared(tables, vocabulary)
     return read_query_file(node, declared, vocabulary, compiled.policy.digest)
+
+
+def _compiled(policy: object) -> CompiledPolicy:
+    if isinstance(policy, CompiledPolicy):
+        return policy
+    if isinstance(policy, str | PathLike):
+        return load_policy(Path(policy))
+    remedy = "give  ws.policy()  , that of the ledger, or the path of a policy file"
+    raise _wrong("a query is read under a policy", policy, remedy)
+
+
+def _wrong(rule: str, given: object, remedy: str) -> InputError:
+    message = f"{rule}, got something of type {type(given).__name__}"
+    return InputError(Problem(Code.WRONG_TYPE, message, help=remedy))
+
+
+def is_tables_file(path: str | Path) -> bool:
+    """Return whether a file says that it declares tables, or is one of another format.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InputError: If it cannot be read.
+    """
+    node = read_document(read_bytes(path), str(path))
+    return isinstance(node, Entries) and any(
+        key.text == "modicum" for key, _ in node.entries
+    )
 
 
 def _declared(

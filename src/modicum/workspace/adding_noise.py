@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Final, Protocol, SupportsIndex
+from typing import Final, SupportsIndex
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.mistakes import fail
+from modicum.workspace.in_use import InUse
 from modicum.workspace.querying.ports import Sampler
 from modicum.workspace.reserved import Reserved
 
@@ -21,20 +22,8 @@ _KINDS: Final[Mapping[str, tuple[str, str]]] = {
 _FLOATS_MAX: Final = 10**300
 
 
-class Using(Protocol):
-    """A reservation in use."""
-
-    def must_run(self) -> None:
-        """Return if rows may be read now."""
-        ...
-
-    def claim(self, mechanism: str) -> None:
-        """Note that a mechanism runs now; each may do so once."""
-        ...
-
-
 def with_noise(
-    use: Using, mechanism: Reserved, sampler: Sampler, values: Iterable[SupportsIndex]
+    use: InUse, mechanism: Reserved, sampler: Sampler, values: Iterable[SupportsIndex]
 ) -> list[int]:
     """Return whole numbers with the noise that is reserved for them.
 

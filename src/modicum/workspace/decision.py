@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
 
 import msgspec
@@ -205,3 +206,6 @@ class Decision(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return self.explain()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.explain())}</pre>"

@@ -4,86 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex
 
-from modicum.accounting import Loss
-from modicum.accounting.losses import total_of
-from modicum.core.canonical import Plain
 from modicum.core.errors import Code, ConflictError, Problem, UsageError
-from modicum.core.mistakes import fail, nearest
-from modicum.ledger import RecordedRelease, Standing, State
+from modicum.ledger import Standing
 from modicum.ledger.log.events import ReleaseStarted
 from modicum.ledger.state.life import ReleaseStatus, next_status
-from modicum.policy.past_units import Known, units_of
-from modicum.workspace.querying.ports import Engines
-from modicum.workspace.reserved import Reserved, ReservedLoss, loss_of_unit
+from modicum.workspace.reservation import Reservation
+from modicum.workspace.using_ports import Adapters, Ledger
 
 if TYPE_CHECKING:
-    from modicum.core.document import Node
     from modicum.query.answers import Answers
     from modicum.query.document import QueryFile
-    from modicum.workspace.decision import Decision
-
-
-class Ledger(Protocol):
-    """What using a reservation needs of a workspace."""
-
-    def check(self, release: Node) -> Decision:
-        """Return what `submit` would answer now."""
-        ...
-
-    def standing(self, release: str) -> Standing:
-        """Return where a release stands now."""
-        ...
-
-    def release_of(self, standing: Standing) -> RecordedRelease:
-        """Return what a release is and costs, as the ledger keeps it."""
-        ...
-
-    def state(self) -> State:
-        """Return the state at the head of the log."""
-        ...
-
-    def start(self, release: str) -> Standing:
-        """Note, durably, that rows are about to be read."""
-        ...
-
-    def post(self, release: str) -> Standing:
-        """Note that a started release is out."""
-        ...
-
-
-class Adapters(Engines, Protocol):
-    """Engines and other libraries, held to what is reserved; of the shell."""
-
-    def process(self) -> object:
-        """Return what tells this process from those that are copies of it."""
-        ...
-
-    def opendp(self, use: Use, mechanism: Reserved) -> Any:
-        """Return what runs OpenDP as one mechanism of a reservation."""
-        ...
-
-    def opacus(self, use: Use, mechanism: Reserved) -> Any:
-        """Return what trains by Opacus as one mechanism of a reservation."""
-        ...
-
-    def tumult(
-        self,
-        use: Use,
-        mechanism: Reserved,
-        python: str,
-        settings: Mapping[str, str] | None,
-    ) -> Any:
-        """Return what runs scripts for Tumult as one mechanism of a reservation."""
-        ...
-
 
 #: The use that this process is in. `setdefault` is one step, also among threads.
 _NOW: Final[dict[str, object]] = {}
 
 
-class Use:
+class Use(Reservation):
     """A reservation in use: a `with` block that starts it and posts it.
 
     Entering starts the release, durably, before anything runs: from then on its loss
@@ -113,89 +51,13 @@ class Use:
     ) -> None:
         standing = ledger.standing(release)
         _refuse_other_states(standing, within=within is not None)
-        self._ledger = ledger
+        super().__init__(ledger, standing)
         self._within = within
         self._adapters = adapters
         self._process = self._here()
-        recorded = ledger.release_of(standing)
-        self._mechanisms = {one.name: one for one in map(Reserved, recorded.mechanisms)}
-        self._charged = [one.losses for one in recorded.mechanisms]
-        self._seq = standing.seq
         self._ran: dict[str, object] = {}
         self._endings: list[Callable[[], None]] = []
         self._state = "before"
-        #: The id of the release.
-        self.release: Final = release
-
-    # --- what is reserved ---
-
-    @property
-    def mechanisms(self) -> tuple[str, ...]:
-        """The names of the mechanisms that are reserved; each may run once."""
-        return tuple(self._mechanisms)
-
-    def mechanism(self, name: str) -> Reserved:
-        """Return a mechanism of the reservation.
-
-        Args:
-            name: Its name.
-
-        Raises:
-            InputError: If the release has no such mechanism.
-        """
-        found = self._mechanisms.get(name)
-        if found is None:
-            raise fail(
-                Code.UNKNOWN_NAME,
-                f"release `{self.release}` has no mechanism `{name[:200]}`",
-                notes=(f"it has {', '.join(f'`{one}`' for one in self._mechanisms)}",),
-                help=nearest(name, self._mechanisms),
-            )
-        return found
-
-    def loss(self, unit: str) -> ReservedLoss:
-        """Return what all mechanisms together may cost a unit.
-
-        Args:
-            unit: The unit.
-
-        Raises:
-            InputError: If the policy has no such unit.
-        """
-        total = total_of(loss_of_unit(losses, unit) for losses in self._charged)
-        units = tuple(total.units(index) for index in range(len(total.finite)))
-        return ReservedLoss(Loss(units))
-
-    def unit(self, name: str) -> Known:
-        """Return what the policy said about a unit when the release was reserved.
-
-        Args:
-            name: The unit.
-
-        Raises:
-            InputError: If it had no such unit.
-        """
-        held = [
-            policy
-            for policy in self._ledger.state().policies
-            if policy.seq <= self._seq
-        ]
-        known = units_of(held[-1].text) if held else None
-        if known is None or name not in known:
-            raise fail(
-                Code.UNKNOWN_UNIT,
-                f"the policy of `{self.release}` has no privacy unit `{name[:200]}`",
-                help=nearest(name, known or ()),
-            )
-        return known[name]
-
-    @property
-    def costs(self) -> dict[str, dict[str, Plain]]:
-        """By mechanism and unit, the declared guarantees, with exact numbers as text.
-
-        They are plain data, for programs that cannot import this package.
-        """
-        return {name: one.costs for name, one in self._mechanisms.items()}
 
     # --- other libraries ---
 
@@ -270,10 +132,10 @@ class Use:
             UsageError: If there is no such engine, or a table has no data.
             ModicumError: If the engine fails.
         """
-        from modicum.workspace.querying.under_use import answers_under
+        from modicum.workspace.querying.under_use import Where, answers_under
 
         self.must_run()
-        where = (data, engine, spark_master)
+        where = Where(data=data, engine=engine, spark_master=spark_master)
         return answers_under(self, self._ledger, self._libraries, query, where)
 
     def noise(self, mechanism: str, values: Iterable[SupportsIndex]) -> list[int]:

@@ -26,7 +26,8 @@ from modicum.workspace.past_descriptions import refuse_future
 from modicum.workspace.planning.verbs import Rounds
 from modicum.workspace.requests import attempt
 from modicum.workspace.steps import giving_up, step
-from modicum.workspace.using import Adapters, Use
+from modicum.workspace.using import Use
+from modicum.workspace.using_ports import Adapters
 
 if TYPE_CHECKING:
     from modicum.workspace.querying.queries import Queries

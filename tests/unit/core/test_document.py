@@ -392,10 +392,10 @@ def levels(opening: str, closing: str, depth: int) -> str:
     ids=lambda text: repr(text[:12]) + str(len(text)),
 )
 def test_deep_nesting_is_refused_quickly(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     problem = refused(text)
     assert problem.code in (Code.TOO_LARGE, Code.YAML_SYNTAX)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_ten_thousand_block_levels_are_refused() -> None:
@@ -439,11 +439,11 @@ def test_a_bomb_of_aliases_is_refused() -> None:
 
 
 def test_more_bytes_than_a_file_may_have_are_refused_unread() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     problem = refused(b"a" * (TEXT_BYTES_MAX + 1))
     assert place(problem) == (Code.TOO_LARGE, 1, 1)
     assert str(TEXT_BYTES_MAX) in problem.message
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5
 
 
 def test_a_recursive_python_value_is_refused() -> None:

@@ -87,15 +87,15 @@ NOT_NUMBERS = [
 @pytest.mark.spec("ACC-6")
 @pytest.mark.parametrize("text", NOT_NUMBERS)
 def test_what_is_not_a_finite_decimal_is_none_at_once(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert parse_number(text) is None
-    assert time.perf_counter() - began < 0.05
+    assert time.process_time() - began < 0.05
 
 
 def test_a_megabyte_of_digits_is_refused_without_being_read() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert parse_number("9" * 1_000_000) is None
-    assert time.perf_counter() - began < 0.05
+    assert time.process_time() - began < 0.05
 
 
 @settings(max_examples=examples(200))

@@ -16,6 +16,7 @@ from modicum.core.yaml_reader import read_document
 from modicum.query.document import tables_named
 from modicum.shell.query_files import load_query
 
+VOCABULARY = asked.compiled().policy.vocabulary
 TEXT = """\
 release: views-2026-10
 periods: 2026-10
@@ -43,9 +44,9 @@ def test_a_file_names_its_tables_from_its_own_folder(tmp_path: Path) -> None:
 
 def test_the_tables_are_named_before_all_is_read() -> None:
     node = read_document(TEXT.encode(), "views.yaml")
-    assert tables_named(node).text == "sub/tables.yaml"
+    assert tables_named(node, VOCABULARY).text == "sub/tables.yaml"
     with pytest.raises(InputError):
-        tables_named(asked.query().described)
+        tables_named(asked.query().described, VOCABULARY)
 
 
 def test_all_that_a_file_may_say_is_read() -> None:
@@ -115,6 +116,16 @@ def test_what_is_wrong_is_named(more: dict[str, Any], code: Code, word: str) -> 
         asked.read(plain)
     assert caught.value.code is code, caught.value.render()
     assert word in caught.value.render()
+
+
+def test_sql_may_be_as_long_as_a_text_of_sql_may_be() -> None:
+    values = ", ".join(f"'page {number}'" for number in range(3000))
+    sql = f"SELECT COUNT(*) AS n FROM views WHERE page IN ({values})"
+    assert 2000 < len(sql) < 2**16
+    assert asked.query(sql).asked.query.where is not None
+    with pytest.raises(InputError) as caught:
+        asked.query(sql + " " * 2**16)
+    assert caught.value.code is Code.TOO_LARGE
 
 
 def test_a_mistake_in_the_sql_has_its_place_in_it() -> None:

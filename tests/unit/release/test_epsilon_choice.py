@@ -59,5 +59,3 @@ def test_what_is_no_claim_and_method_is_refused(text: Any) -> None:
 def test_an_audit_finds_what_was_written_all_the_same(text: str) -> None:
     forged = replace(recorded(), metadata={"epsilon_choice": text})
     assert "chosen" in contradiction(forged, POLICY.policy.vocabulary)
-
-

@@ -57,17 +57,42 @@ def misfits(table: Table, found: Mapping[str, Form]) -> InputError | None:
         table: What is declared.
         found: The columns of the data, by name.
     """
+    names = set(table.columns)
+    if names.isdisjoint(found) and set(found.values()) == {"written"}:
+        return InputError(
+            Problem(
+                Code.DATA_NOT_AS_DECLARED,
+                f"the first line of the data of `{table.name}` has the name of none of"
+                " its columns",
+                table.mark,
+                help="name its columns there, in their order and with commas between"
+                " them: " + ", ".join(table.columns),
+            )
+        )
     problems = [
         Problem(
             Code.DATA_NOT_AS_DECLARED,
             reason,
             column.mark,
+            _alike(column, found),
             help="correct the tables file, or the data",
         )
         for column in table.columns.values()
         if (reason := _misfit(table, column, found))
     ]
     return InputError(*problems) if problems else None
+
+
+def _alike(column: Column, found: Mapping[str, Form]) -> str:
+    """Return that the data has nearly such a name; which one, nobody is told.
+
+    Where the line of names is missing, a row stands in its place.
+    """
+    if column.name in found:
+        return ""
+    plain = column.name.casefold()
+    alike = any(name.strip().casefold() == plain for name in found)
+    return "it has one that differs in capital letters or blanks" if alike else ""
 
 
 def _misfit(table: Table, column: Column, found: Mapping[str, Form]) -> str:

@@ -5,6 +5,8 @@ lists of what may stand where. As a parser may drop what it understands, every t
 must be accounted for as well: one that nothing was made of is refused.
 """
 
+from modicum.query.parsing.comments import line_comments
 from modicum.query.parsing.query import parse_query
+from modicum.query.parsing.tokens import TEXT_MAX
 
-__all__ = ["parse_query"]
+__all__ = ["TEXT_MAX", "line_comments", "parse_query"]

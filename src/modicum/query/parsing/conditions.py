@@ -16,10 +16,16 @@ from modicum.query.model import (
     IsNull,
     Not,
 )
-from modicum.query.parsing.literals import read_value
+from modicum.query.parsing.functions import is_aggregate
+from modicum.query.parsing.literals import name_for_value, read_value
 from modicum.query.parsing.scope import Found, Scope
 from modicum.query.parsing.sql_text import only
-from modicum.query.refusals import Reason, refused
+from modicum.query.refusals import (
+    INNER_QUERY,
+    Reason,
+    is_of_time,
+    refused,
+)
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -44,7 +50,18 @@ _FLIPPED: Final[Mapping[Comparison, Comparison]] = {
     ">": "<",
     ">=": "<=",
 }
-_ONE_COLUMN: Final = Reason("a condition compares one column with a value")
+_ONE_COLUMN: Final = Reason(
+    "a condition compares one column with a value",
+    "compute it in the data, declare a boolean column for it, and name that",
+)
+_NO_COLUMN: Final = Reason(
+    "a condition compares one column with a value",
+    "leave it out: it says nothing of a row",
+)
+_OF_GROUPS: Final = Reason(
+    "conditions are those of single rows",
+    "leave it out, and drop groups of the answer: that costs nothing",
+)
 
 _ITSELF: Final = Reason(
     "a condition compares a column itself with a value",
@@ -118,11 +135,43 @@ def _not_one_column(node: exp.Expr, scope: Scope) -> Exception:
     """Return why two sides are no comparison of a column with a value."""
     from sqlglot import exp
 
-    for side in (node.this, node.expression):
+    sides = (node.this, node.expression)
+    for side in sides:
         if not isinstance(side, exp.Column | exp.Literal | exp.Neg | exp.Boolean):
-            of_time = isinstance(side, exp.TimestampTrunc | exp.Cast | exp.Date)
-            return scope.sql.unread(side, _ITSELF if of_time else None)
+            return _not_itself(side, scope)
+    columns = [one for one in sides if type(one) is exp.Column]
+    if len(columns) < 2:
+        says_nothing = node.find(exp.Column) is None
+        return scope.sql.unread(node, _NO_COLUMN if says_nothing else _ONE_COLUMN)
+    for one in columns:
+        if not one.args.get("table") and not scope.knows(one.this):
+            return name_for_value(one, scope.sql)
+    left, right = columns
+    if type(node) is exp.EQ and left.name == right.name:
+        remedy = f"write JOIN … USING ({left.name[:60]}) behind FROM, and leave it out"
+        reason = Reason("which rows belong together is no condition", remedy)
+        return scope.sql.unread(node, reason)
     return scope.sql.unread(node, _ONE_COLUMN)
+
+
+def _not_itself(node: exp.Expr, scope: Scope) -> Exception:
+    """Return why something that is computed is not compared."""
+    from sqlglot import exp
+
+    if any(is_aggregate(one) for one in node.walk()):
+        return scope.sql.unread(node, _OF_GROUPS)
+    known = isinstance(node, exp.TimestampTrunc | exp.Cast | exp.Date)
+    of_time = known or is_of_time(scope.sql.called(node))
+    return scope.sql.unread(node, _ITSELF if of_time else None)
+
+
+def _column(node: exp.Expr, scope: Scope) -> Found:
+    """Return the column that a condition is about."""
+    from sqlglot import exp
+
+    if type(node) is not exp.Column:
+        raise _not_itself(node, scope)
+    return scope.column(node)
 
 
 def _refuse_unordered(found: Found) -> None:
@@ -137,7 +186,7 @@ def _refuse_unordered(found: Found) -> None:
 
 def _between(node: exp.Expr, scope: Scope) -> Condition:
     only(scope.sql, node, ("this", "low", "high"))
-    found = scope.column(node.this)
+    found = _column(node.this, scope)
     _refuse_unordered(found)
     low = read_value(node.args["low"], found.column, scope.sql)
     high = read_value(node.args["high"], found.column, scope.sql)
@@ -147,10 +196,9 @@ def _between(node: exp.Expr, scope: Scope) -> Condition:
 
 def _in_values(node: exp.Expr, scope: Scope) -> Condition:
     if node.args.get("query") is not None:
-        reason = Reason("a query reads declared tables, not other queries")
-        raise scope.sql.unread(node.args["query"], reason)
+        raise scope.sql.unread(node.args["query"], INNER_QUERY)
     only(scope.sql, node, ("this", "expressions"))
-    found = scope.column(node.this)
+    found = _column(node.this, scope)
     values = node.args.get("expressions") or []
     if not 1 <= len(values) <= VALUES_MAX:
         raise refused(
@@ -168,9 +216,11 @@ def _is_null(node: exp.Expr, scope: Scope) -> Condition:
 
     only(scope.sql, node, ("this", "expression"))
     if type(node.expression) is not exp.Null:
+        if type(node.expression) is exp.Column:
+            raise name_for_value(node.expression, scope.sql)
         remedy = Reason("", "write IS NULL, IS NOT NULL, or compare it with =")
         raise scope.sql.unread(node.expression, remedy)
-    return IsNull(scope.column(node.this).reference)
+    return IsNull(_column(node.this, scope).reference)
 
 
 def _truth(node: exp.Expr, scope: Scope) -> Condition:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 _JOINED = Reason("each row must belong to one id", "write JOIN … USING (id)")
+_WITH_MORE = _JOINED._replace(
+    remedy="write JOIN … USING (id), and the other conditions in WHERE"
+)
 
 
 def read_tables_of(select: exp.Select, sql: SqlText, tables: Tables) -> Scope:
@@ -42,7 +45,7 @@ def read_tables_of(select: exp.Select, sql: SqlText, tables: Tables) -> Scope:
         named = _table(join.this, sql, tables)
         _refuse_twice(scope, named, join.this)
         nodes.append(join.this)
-        column = _joined_on(join, scope, named)
+        column = _joined_on(join, scope, named, tables.ids)
         _refuse_other(joined, column, join, sql)
         _refuse_no_id(column, tables, join, sql)
         joined = column
@@ -58,6 +61,9 @@ def _table(node: exp.Expr, sql: SqlText, tables: Tables) -> Named:
     if type(node) is not exp.Table or type(node.this) is not exp.Identifier:
         reason = Reason("a query reads declared tables only")
         raise sql.unread(node, reason)
+    if node.args.get("db") is not None:
+        reason = Reason("tables are those of the tables file", "write the name alone")
+        raise sql.unread(node.args["db"], reason)
     only(sql, node, ("this", "alias"))
     spend_name(sql, node.this)
     found = matching(node.this, tables.by_name.values())
@@ -88,19 +94,34 @@ def _refuse_twice(scope: Scope, new: Named, node: exp.Expr) -> None:
 # --- the column -----------------------------------------------------------------------
 
 
-def _joined_on(join: exp.Expr, scope: Scope, new: Named) -> Column:
+def _joined_on(join: exp.Expr, scope: Scope, new: Named, ids: frozenset[str]) -> Column:
     """Return the column of the new table on which it is joined, by one equality."""
     sql = scope.sql
     only(sql, join, ("this", "using", "on", "kind"))
     using, on = join.args.get("using"), join.args.get("on")
     plain = join.args.get("kind") in (None, "", "INNER")
     if not plain or (not using) == (on is None):
-        raise sql.unread(join.this, _JOINED)
+        raise sql.unread(join.this, _to_join(scope, new, ids))
     both = Scope(sql, (*scope.tables, new))
     if using:
         return _using(using, scope, new)
     assert on is not None  # One of the two is there.
     return _on(on, both, new)
+
+
+def _to_join(scope: Scope, new: Named, ids: frozenset[str]) -> Reason:
+    """Return how a table is joined that is only listed, if it can be."""
+    tables = [one.table for one in (*scope.tables, new)]
+    shared = [
+        column
+        for column in new.table.columns
+        if column in ids and all(column in one.columns for one in tables)
+    ]
+    if not shared:
+        return _JOINED
+    alias = "" if new.alias == new.table.name else f" {new.alias}"
+    written = f"{new.table.name}{alias} USING ({shared[0]})"
+    return _JOINED._replace(remedy=f"write JOIN {written}")
 
 
 def _using(using: Sequence[exp.Expr], scope: Scope, new: Named) -> Column:
@@ -125,7 +146,7 @@ def _on(on: exp.Expr, both: Scope, new: Named) -> Column:
     while type(on) is exp.Paren:
         on = on.this
     if type(on) is not exp.EQ:
-        raise both.sql.unread(on, _JOINED)
+        raise both.sql.unread(on, _WITH_MORE if type(on) is exp.And else _JOINED)
     left, right = both.column(on.this), both.column(on.expression)
     of_new = {one.reference.table == new.table.name for one in (left, right)}
     if len(of_new) != 2 or left.column.name != right.column.name:

@@ -48,6 +48,10 @@ def read_value(node: exp.Expr, column: Column, sql: SqlText) -> Value:
     """
     from sqlglot import exp
 
+    if type(node) is exp.Column:
+        raise name_for_value(node, sql)
+    if type(node) is exp.Date:
+        raise sql.unread(node, Reason("", "write DATE '2026-11-30'"))
     try:
         if type(node) is exp.Cast:
             return _typed(node, column, sql)
@@ -60,6 +64,27 @@ def read_value(node: exp.Expr, column: Column, sql: SqlText) -> Value:
         return _NUMBERS[column.type](number)
     except _Wrong as wrong:
         raise _unfit(column, sql.mark_of(node), wrong.reason) from None
+
+
+def name_for_value(node: exp.Expr, sql: SqlText) -> InputError:
+    """Return the error for a name where a value should be, ready to be raised.
+
+    It is not repeated: a text in the wrong quotes may be a value of the data.
+
+    Args:
+        node: The name.
+        sql: The text.
+    """
+    quoted = node.this.args.get("quoted")
+    return refused(
+        Code.NOT_IN_SUBSET,
+        f"a name{' in double quotes' if quoted else ''} stands where a value should",
+        sql.mark_of(node),
+        reason=Reason(
+            "texts stand in single quotes, names alone or in double quotes",
+            "write single quotes around the text: '…'",
+        ),
+    )
 
 
 def _unfit(column: Column, mark: Mark, reason: Reason) -> InputError:

@@ -9,6 +9,7 @@ from modicum.core.document import Kind, Scalar
 from modicum.core.errors import Code, Mark
 from modicum.core.reading import name as house_name
 from modicum.query.model import Aggregate, ColumnRef, Grain, Key
+from modicum.query.parsing.computed import COMPUTED
 from modicum.query.parsing.functions import (
     is_aggregate,
     read_aggregate,
@@ -93,12 +94,25 @@ def _output(node: exp.Expr, scope: Scope, tables: Tables) -> Key | Aggregate:
     if type(node) is exp.Star or type(node.this) is exp.Star:
         reason = Reason("rows themselves are never told", "name keys and aggregates")
         raise scope.sql.unread(node, reason)
+    _refuse_computed(node, scope)
     found, grain = read_key(node, scope)
     _refuse_key(found, grain, tables)
     usual = f"{found.column.name}_{grain}" if grain else found.column.name
     return Key(
         _name(alias, usual, found.mark, scope), found.reference, grain, found.mark
     )
+
+
+def _refuse_computed(node: exp.Expr, scope: Scope) -> None:
+    """Refuse what is computed of aggregates."""
+    from sqlglot import exp
+
+    if not any(is_aggregate(one) for one in node.walk()):
+        return
+    if type(node) is exp.Paren:
+        raise scope.sql.unread(node, Reason("", "leave the brackets out"))
+    is_rounded = type(node) is exp.Round  # Which is known by its name.
+    raise scope.sql.unread(node, None if is_rounded else COMPUTED)
 
 
 def _name(alias: exp.Expr | None, usual: str, mark: Mark | None, scope: Scope) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from modicum.query.model import Query
 from modicum.query.parsing.conditions import read_condition
 from modicum.query.parsing.grouping import match_groups
@@ -26,7 +28,7 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
         InputError: If it is no SQL, or SQL that is not read, or does not fit the
             tables; with the place of the token that is wrong.
     """
-    select, sql = read_tree(text, source)
+    select, sql = read_tree(text, source, _names(tables))
     if select.args.get("distinct") is not None:
         raise sql.unread_at(sql.keyword("DISTINCT"))
     only(sql, select, _CLAUSES)
@@ -47,3 +49,9 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
         keys=outputs.keys,
         aggregates=outputs.aggregates,
     )
+
+
+def _names(tables: Tables) -> Iterator[str]:
+    for name, table in tables.by_name.items():
+        yield name
+        yield from table.columns

@@ -80,6 +80,11 @@ class Scope:
         ]
         return self._one(found, identifier, tables)
 
+    def knows(self, name: exp.Expr) -> bool:
+        """Return whether some table has a column that a name may mean."""
+        tables = (named.table for named in self.tables)
+        return any(matching(name, one.columns.values()) for one in tables)
+
     def _one(
         self, found: Sequence[Found], name: exp.Identifier, tables: Iterable[Named]
     ) -> Found:
@@ -157,13 +162,12 @@ def unknown(what: str, name: str, mark: Mark, known: Iterable[str]) -> InputErro
         known: What is declared.
     """
     every = list(known)
-    alike = [one for one in every if one.lower() == name.lower()]
     listed = ", ".join(every[:_LISTED_MAX]) or "none"
     more = ", …" if len(every) > _LISTED_MAX else ""
     return refused(
         Code.UNKNOWN_NAME,
         f"unknown {what} `{name[:60]}`",
         mark,
-        label=nearest(alike[0] if alike else name, every),
+        label=nearest(name, every),
         reason=Reason("", f"known: {listed}{more}"),
     )

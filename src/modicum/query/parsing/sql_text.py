@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 from modicum.core.errors import InputError, Mark
-from modicum.query.refusals import WORDS, Reason, not_read
+from modicum.query.parsing.lines import VALUES, Lines
+from modicum.query.refusals import WORDS, Reason, not_read, of_function
 
 if TYPE_CHECKING:
     from sqlglot import Token, exp
@@ -51,32 +50,30 @@ SYNTAX: Final = frozenset(
         "SEMICOLON",
     ]
 )
-#: Tokens that are values of the data, perhaps; no message repeats them.
-VALUES: Final = frozenset(
-    [
-        "STRING",
-        "NUMBER",
-        "BIT_STRING",
-        "HEX_STRING",
-        "BYTE_STRING",
-        "NATIONAL_STRING",
-        "RAW_STRING",
-        "HEREDOC_STRING",
-        "UNICODE_STRING",
-    ]
-)
+#: The first words of clauses, which are names for sqlglot if the second is missing.
+CLAUSES: Final = ("GROUP", "ORDER")
 _BRACKETS: Final = ("", "(", ")", ",")
-_FUNCTIONS: Final = Reason(
-    "functions that are read: COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE,"
-    " DATE_TRUNC"
-)
 
 
 class SqlText:
-    """A query's text with its tokens; remembers which of them were understood."""
+    """A query's text with its tokens; remembers which of them were understood.
 
-    def __init__(self, text: str, source: str, tokens: Sequence[Token]) -> None:
+    Args:
+        text: The text.
+        source: What it is called.
+        tokens: Its tokens.
+        declared: Names of tables and columns.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        source: str,
+        tokens: Sequence[Token],
+        declared: Iterable[str] = (),
+    ) -> None:
         self.tokens = tokens
+        self._declared = {one.casefold(): one for one in declared}
         self._lines = Lines(text, source)
         self._at = {token.start: place for place, token in enumerate(tokens)}
         self._spent: set[int] = set()
@@ -179,12 +176,34 @@ class SqlText:
         token = self.tokens[place]
         kind, called = token.token_type.name, self.word(place + 1) == "("
         is_name = kind == "IDENTIFIER" or (kind == "VAR" and not called)
-        known = self.word(place) in WORDS
-        here = kind in VALUES | SYNTAX or (is_name and not known)
-        if reason is None and called and not known and not here:
-            reason = _FUNCTIONS
+        here = kind in VALUES | SYNTAX or (is_name and self.word(place) not in WORDS)
+        label = ""
+        if reason is None and called and not here:
+            reason, label = of_function(self.word(place))
+        elif reason is None:
+            reason = self.reserved(place)
         word, mark = self.text_of(token), self.mark(token)
-        return not_read(word, mark, reason, here=here)
+        return not_read(word, mark, reason, label=label, here=here)
+
+    def reserved(self, place: int) -> Reason | None:
+        """Return what to write for a declared name that is a word of SQL, too.
+
+        Args:
+            place: The number of the token.
+
+        Returns:
+            The remedy; None if the token is no such word, or is meant as one.
+        """
+        name = self._declared.get(self.word(place).casefold())
+        kind = self.kind(place)
+        is_word = kind not in ("VAR", *VALUES) or self.word(place) in CLAUSES
+        if name is None or not is_word or self.kind(place + 1) in ("NUMBER", "STAR"):
+            return None
+        return Reason("it is a word of SQL", f'write the name in quotes: "{name}"')
+
+    def called(self, node: exp.Expr) -> str:
+        """Return the word that tells best what a node is, in capitals."""
+        return self.word(self._telling(node))
 
     def keyword(self, word: str) -> int:
         """Return the number of the first token that is a word; 0 if there is none."""
@@ -197,6 +216,9 @@ class SqlText:
         first = self._begin(node)
         if "to" in node.args:
             return self._of_cast(left, first)
+        if type(node).__name__ == "Extract":
+            before = range(first, 0, -1)
+            return next((one for one in before if self.word(one) == "EXTRACT"), first)
         if _is_node(left) and _is_node(right):
             last, behind = self.last(left), self.first(right)
             if last is not None and behind is not None:
@@ -228,31 +250,6 @@ class SqlText:
         for place, token in enumerate(self.tokens):
             if place not in self._spent and token.token_type.name not in SYNTAX:
                 raise self.unread_at(place)
-
-
-class Lines:
-    """The lines of a text."""
-
-    def __init__(self, text: str, source: str) -> None:
-        self._text = text
-        self._source = source
-        self._lines = text.split("\n")
-        ends = accumulate(len(line) + 1 for line in self._lines)
-        self._starts = [0, *ends]
-
-    def mark(self, start: int, end: int) -> Mark:
-        """Return the place from one character to before another, on its first line."""
-        line = bisect_right(self._starts, start)
-        begin = self._starts[line - 1]
-        written = self._lines[line - 1].rstrip("\r")
-        length = max(1, min(end - start, len(written) - (start - begin)))
-        return Mark(self._source, line, start - begin + 1, length, written)
-
-    def text_of(self, token: Token) -> str:
-        """Return a token as it is written, on one line; nothing for a value."""
-        if token.token_type.name in VALUES:
-            return ""
-        return " ".join(self._text[token.start : token.end + 1].split())
 
 
 def _is_node(value: object) -> TypeGuard[exp.Expr]:

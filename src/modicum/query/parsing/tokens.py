@@ -1,17 +1,19 @@
-"""Cutting a text into tokens and making a tree of them, within limits."""
+"""Tokens that may stand in a query, and the tree that is made of them."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from modicum.core.errors import Code, InputError
-from modicum.query.parsing.sql_text import SYNTAX, Lines, SqlText
-from modicum.query.refusals import Reason, refused
+from modicum.query.parsing.computed import of_aggregates
+from modicum.query.parsing.cut import cut, quiet
+from modicum.query.parsing.lines import Lines
+from modicum.query.parsing.quotes import refuse_odd_quotes
+from modicum.query.parsing.sql_text import CLAUSES, SYNTAX, SqlText
+from modicum.query.refusals import INNER_QUERY, Reason, refused
 
 if TYPE_CHECKING:
     from sqlglot import Token, exp
@@ -61,17 +63,18 @@ _NO_NAMES: Final = frozenset(
     ]
 )
 _SIGNS: Final = frozenset({"NOT", "DASH"})
-#: The first words of clauses, which are names for sqlglot if the second is missing.
-_CLAUSES: Final = ("GROUP", "ORDER")
 _ORDINARY: Final = frozenset("\n\r\t")
 
 
-def read_tree(text: str, source: str) -> tuple[exp.Select, SqlText]:
+def read_tree(
+    text: str, source: str, declared: Iterable[str] = ()
+) -> tuple[exp.Select, SqlText]:
     """Return the tree of a query, and its text.
 
     Args:
         text: The text.
         source: What it is called.
+        declared: Names of tables and columns, some of which may be words of SQL.
 
     Raises:
         InputError: If it is too long or too deep, is no SQL, or is no SELECT.
@@ -80,8 +83,11 @@ def read_tree(text: str, source: str) -> tuple[exp.Select, SqlText]:
 
     lines = Lines(text, source)
     _refuse_unprintable(text, lines)
-    tokens = _tokens(text, lines)
-    sql = SqlText(text, source, tokens)
+    tokens = cut(text, lines)
+    if not tokens:
+        raise refused(Code.NOT_SQL, "there is no query", None, reason=Reason())
+    sql = SqlText(text, source, tokens, declared)
+    refuse_odd_quotes(sql)
     _refuse_tokens(sql)
     tree = _tree(text, sql)
     if type(tree) is not exp.Select:
@@ -112,50 +118,13 @@ _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # --- tokens ---------------------------------------------------------------------------
 
 
-def _tokens(text: str, lines: Lines) -> Sequence[Token]:
-    from sqlglot.dialects.dialect import Dialect
-    from sqlglot.errors import SqlglotError
-
-    try:
-        with quiet():
-            tokens: Sequence[Token] = Dialect.get_or_raise("duckdb").tokenize(text)
-    except SqlglotError:
-        place = _not_closed(text)
-        message = "the text is no SQL: a quote or comment is not closed"
-        mark = lines.mark(place, place + 1)
-        raise refused(Code.NOT_SQL, message, mark, reason=Reason()) from None
-    while tokens and tokens[-1].token_type.name == "SEMICOLON":
-        tokens = tokens[:-1]
-    if not tokens:
-        raise refused(Code.NOT_SQL, "there is no query", None, reason=Reason())
-    return tokens
-
-
-def _not_closed(text: str) -> int:
-    """Return where the quote or comment begins that the text ends in, about."""
-    place = 0
-    for _ in range(len(text)):
-        start = min(
-            (at for one in _OPENERS if (at := text.find(one, place)) >= 0), default=-1
-        )
-        if start < 0:
-            return place
-        opener = next(one for one in _OPENERS if text.startswith(one, start))
-        end = text.find(_OPENERS[opener], start + len(opener))
-        if end < 0:
-            return start
-        place = end + len(_OPENERS[opener])
-    return 0
-
-
-_OPENERS: Final = {"'": "'", '"': '"', "/*": "*/", "--": "\n", "$$": "$$"}
-
-
 def _refuse_tokens(sql: SqlText) -> None:
     """Refuse tokens that stand in no query that is read, before a tree is made."""
     if sql.word(0) != "SELECT":
         reason = Reason("one query is one SELECT over declared tables")
-        raise sql.unread_at(0, reason)
+        raise sql.unread_at(0, INNER_QUERY if sql.word(0) == "WITH" else reason)
+    if sql.word(1) == "TOP" and sql.kind(2) == "NUMBER":
+        raise sql.unread_at(1)
     names = _names()
     depths, signs, row = [0], 0, 0
     for place, token in enumerate(sql.tokens):
@@ -201,14 +170,13 @@ def _refuse_kind(sql: SqlText, place: int, names: frozenset[str]) -> None:
         raise sql.unread_at(place + 1, Reason("", "write a 0 before the point"))
     again = kind == "SELECT" and place > 0
     several = kind == "SEMICOLON"
-    if sql.word(place) in _CLAUSES and sql.word(place - 1) != "WITHIN":
+    if sql.word(place) in CLAUSES and sql.word(place - 1) != "WITHIN":
         raise no_sql(sql, token)
     if again and sql.word(place - 1) == "(":
-        reason = Reason("a query reads declared tables, not other queries")
-        raise sql.unread_at(place, reason)
+        raise sql.unread_at(place, INNER_QUERY)
     if (kind in SYNTAX and not again and not several) or within or kind in names:
         return
-    raise sql.unread_at(place)
+    raise sql.unread_at(place, of_aggregates(sql, place))
 
 
 # --- the tree -------------------------------------------------------------------------
@@ -257,25 +225,5 @@ def no_sql(sql: SqlText, token: Token) -> InputError:
     if token is sql.tokens[-1]:
         wrong = "something is missing or too much at its end"
     message = f"the text is no SQL: {wrong}"
-    return refused(Code.NOT_SQL, message, sql.mark(token), reason=Reason())
-
-
-_reading: ContextVar[bool] = ContextVar("_reading", default=False)
-
-
-def _is_not_ours(_record: object) -> bool:
-    """Return whether a record is not of a query of ours: it would repeat the text."""
-    return not _reading.get()
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Keep sqlglot from logging about this text; others' texts stay as they were."""
-    from sqlglot.parser import logger
-
-    token = _reading.set(True)
-    logger.addFilter(_is_not_ours)
-    try:
-        yield
-    finally:
-        _reading.reset(token)
+    reason = sql.reserved(sql.tokens.index(token)) or Reason()
+    return refused(Code.NOT_SQL, message, sql.mark(token), reason=reason)

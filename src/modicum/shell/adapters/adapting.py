@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from modicum.workspace.in_use import InUse
 from modicum.workspace.reserved import Reserved
-from modicum.workspace.using import Use
 
 if TYPE_CHECKING:
     from modicum.shell.engines.noise import OpenDpSampler
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Adapters:
     """The libraries that a reservation may be used with."""
 
-    def opendp(self, use: Use, mechanism: Reserved) -> Any:
+    def opendp(self, use: InUse, mechanism: Reserved) -> Any:
         """Return what runs OpenDP as one mechanism of a reservation.
 
         Args:
@@ -32,7 +32,7 @@ class Adapters:
 
         return OpenDP(use, mechanism)
 
-    def opacus(self, use: Use, mechanism: Reserved) -> Any:
+    def opacus(self, use: InUse, mechanism: Reserved) -> Any:
         """Return what trains by Opacus as one mechanism of a reservation.
 
         Args:
@@ -48,7 +48,7 @@ class Adapters:
 
     def tumult(
         self,
-        use: Use,
+        use: InUse,
         mechanism: Reserved,
         python: str,
         settings: Mapping[str, str] | None,

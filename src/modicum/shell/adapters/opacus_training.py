@@ -31,8 +31,8 @@ from modicum.shell.adapters.opacus_noise import (
     epsilons,
     noise_for,
 )
+from modicum.workspace.in_use import InUse
 from modicum.workspace.reserved import Reserved
-from modicum.workspace.using import Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Opacus:
         UsageError: If Opacus is not installed.
     """
 
-    def __init__(self, use: Use, mechanism: Reserved) -> None:
+    def __init__(self, use: InUse, mechanism: Reserved) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self._library = loaded("opacus", "Opacus", "opacus")
@@ -183,7 +183,7 @@ class Training:
     """
 
     def __init__(
-        self, use: Use, module: Any, optimizer: Any, loader: Any, course: _Course
+        self, use: InUse, module: Any, optimizer: Any, loader: Any, course: _Course
     ) -> None:
         self._use = use
         self._loader = loader

@@ -11,12 +11,12 @@ from modicum.accounting.budgets import ApproxBudget, PureBudget, ZcdpBudget
 from modicum.core.errors import Code
 from modicum.core.mistakes import fail
 from modicum.shell.adapters.libraries import loaded, unquoted
+from modicum.workspace.in_use import InUse
 from modicum.workspace.reserved import Reserved
-from modicum.workspace.using import Use
 
 
 def reserved_context(
-    use: Use,
+    use: InUse,
     mechanism: Reserved,
     unit: str,
     privacy_unit: Any,
@@ -69,7 +69,7 @@ class Once:
         frame: What OpenDP returned.
     """
 
-    def __init__(self, use: Use, frame: Any) -> None:
+    def __init__(self, use: InUse, frame: Any) -> None:
         self._use = use
         self._frame = frame
 

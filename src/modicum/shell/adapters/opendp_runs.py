@@ -25,8 +25,8 @@ from modicum.shell.adapters.opendp_proofs import (
     proven_curve,
     refuse_unproven,
 )
+from modicum.workspace.in_use import InUse
 from modicum.workspace.reserved import Reserved
-from modicum.workspace.using import Use
 
 _STEPS_MAX = 64
 _OF_ROWS = {"SymmetricDistance", "InsertDeleteDistance"}
@@ -46,7 +46,7 @@ class Checked:
     measurement: Any
     stated: Mapping[str, tuple[Fraction, Fraction]]
     measure: str
-    _use: Use
+    _use: InUse
     _mechanism: str
 
     def __call__(self, data: Any) -> Any:
@@ -86,7 +86,7 @@ class OpenDP:
         UsageError: If OpenDP is not installed.
     """
 
-    def __init__(self, use: Use, mechanism: Reserved) -> None:
+    def __init__(self, use: InUse, mechanism: Reserved) -> None:
         loaded("opendp.mod", "OpenDP", "query")
         self._use = use
         self._mechanism = mechanism

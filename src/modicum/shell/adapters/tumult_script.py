@@ -7,16 +7,14 @@ gives tables back. That these were made by the session is up to the script.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-import msgspec
-
-from modicum.core.errors import Code, ConflictError, Problem, UnavailableError
+from modicum.core.errors import Code
 from modicum.core.mistakes import fail
-from modicum.shell.adapters.libraries import loaded, unquoted
+from modicum.shell.adapters.libraries import loaded
+from modicum.shell.adapters.tumult_answers import Answers, answers_of, spent
 from modicum.shell.adapters.tumult_sources import (
     Source,
     count,
@@ -27,17 +25,18 @@ from modicum.shell.adapters.tumult_sources import (
 )
 from modicum.shell.regular_files import opened
 from modicum.shell.workers import serve
-from modicum.shell.workers.worker import Engine, Worker
+from modicum.shell.workers.runner import Runner
+from modicum.shell.workers.worker import Worker
+from modicum.workspace.in_use import InUse
 from modicum.workspace.reserved import Reserved
-from modicum.workspace.using import Use
 
-TUMULT: Final = Engine(
+TUMULT: Final = Runner(
     library="Tumult",
-    file=Path(serve.__file__).with_name("tumult_engine.py"),
+    file=Path(serve.__file__).with_name("tumult_runner.py"),
     versions={"tmlt.analytics": ("0.21",), "tmlt.core": ("0.19", "0.20")},
     install="pip install 'tmlt.analytics==0.21.0'",
     doing={
-        "engine": "to be looked at",
+        "runner": "to be looked at",
         "script": "in the script",
         "java": "to find Java",
         "import": "to be loaded",
@@ -51,35 +50,7 @@ TUMULT: Final = Engine(
 PREPARE_SECONDS: Final = 600.0
 #: All that a script does, unless something else is said.
 RUN_SECONDS: Final = 3600.0
-#: Answers that are larger together are not read.
-ANSWERS_MAX: Final = 2**30
 _SCRIPT_MAX: Final = 2**19
-
-_Number = Annotated[
-    str, msgspec.Meta(pattern=r"^[0-9]{1,4000}(/[1-9][0-9]{0,3999})?\Z")
-]
-_Table = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,79}\Z")]
-
-
-class _Result(msgspec.Struct, forbid_unknown_fields=True):
-    tables: Annotated[list[_Table], msgspec.Meta(max_length=1000)]
-    granted: dict[str, _Number]
-    remaining: dict[str, _Number]
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """What a script came to.
-
-    Attributes:
-        tables: Its tables by name, as `pyarrow.Table`.
-        granted: What its session had: `eps`, `rho`, or `eps` and `delta`.
-        remaining: What of that the script did not use. It is not given back.
-    """
-
-    tables: dict[str, Any]
-    granted: dict[str, Fraction]
-    remaining: dict[str, Fraction]
 
 
 class Tumult:
@@ -100,7 +71,7 @@ class Tumult:
 
     def __init__(
         self,
-        use: Use,
+        use: InUse,
         mechanism: Reserved,
         python: str | Path,
         settings: Mapping[str, str] | None = None,
@@ -248,12 +219,13 @@ class Script:
     """
 
     def __init__(
-        self, use: Use, mechanism: str, worker: Worker, job: Mapping[str, Any]
+        self, use: InUse, mechanism: str, worker: Worker, job: Mapping[str, Any]
     ) -> None:
         self._use = use
         self._mechanism = mechanism
         self._worker = worker
         self._job = job
+        self._budget = {name: Fraction(text) for name, text in job["budget"].items()}
         self._well = False
 
     def run(self, *, seconds: float = RUN_SECONDS) -> Answers:
@@ -273,7 +245,7 @@ class Script:
         self._use.before_post(self.confirm)
         try:
             found = self._worker.run(self._job, seconds=seconds)
-            answers = self._answers(_result(found))
+            answers = answers_of(found, self._budget, self._worker.scratch)
         finally:
             self.close()
         self._well = True
@@ -286,38 +258,11 @@ class Script:
             ConflictError: If it did not.
         """
         if not self._well:
-            raise _spent("the script did not run to its end")
+            raise spent("the script did not run to its end")
 
     def close(self) -> None:
         """End the Tumult that waits."""
         self._worker.close()
-
-    # --- inside ---
-
-    def _answers(self, result: _Result) -> Answers:
-        budget = {name: Fraction(text) for name, text in self._job["budget"].items()}
-        granted = {name: Fraction(text) for name, text in result.granted.items()}
-        remaining = {name: Fraction(text) for name, text in result.remaining.items()}
-        if granted != budget or remaining.keys() != budget.keys():
-            raise _spent("the session had another budget than is reserved")
-        if any(remaining[name] > budget[name] for name in budget):
-            raise _spent("the session has more left than it had")
-        arrow = loaded("pyarrow", "Arrow", "tables")
-        read, tables = 0, {}
-        for name in result.tables:
-            data = _bytes_of(self._worker.scratch / f"{name}.arrow", ANSWERS_MAX - read)
-            read += len(data)
-            tables[name] = _table(arrow, data)
-        return Answers(tables, granted, remaining)
-
-
-def _result(found: bytes) -> _Result:
-    try:
-        return msgspec.json.decode(found, type=_Result)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
-    # Outside of the handler: else what was said would stay attached.
-    raise _unread()
 
 
 def _text_of(script: Path) -> str:
@@ -335,50 +280,3 @@ def _text_of(script: Path) -> str:
         raise fail(
             Code.NOT_TEXT, f"{script} is no text in UTF-8", help="save it as UTF-8"
         ) from None
-
-
-def _bytes_of(file: Path, most: int) -> bytes:
-    """Return an answer's file, if it lies in the worker's folder itself."""
-    with opened(file, file.parent) as stream:
-        data = stream.read(most + 1)
-    if len(data) > most:
-        raise UnavailableError(
-            Problem(
-                Code.TOO_LARGE,
-                f"the answers have more than {ANSWERS_MAX} bytes",
-                notes=("the release stays started, and its loss spent",),
-                help="answer with smaller tables",
-            )
-        )
-    return data
-
-
-def _table(arrow: Any, data: bytes) -> Any:
-    def read() -> Any:
-        table = arrow.ipc.open_file(arrow.py_buffer(data)).read_all()
-        table.validate(full=True)
-        return table
-
-    return unquoted("Tumult", "handing over an answer", read)
-
-
-def _unread() -> UnavailableError:
-    return UnavailableError(
-        Problem(
-            Code.ENGINE_FAILED,
-            "the process of Tumult gave no answer of the protocol",
-            notes=("what it said is not shown: it may quote rows",),
-            help="look whether the Python that was named is that of its environment",
-        )
-    )
-
-
-def _spent(message: str) -> ConflictError:
-    return ConflictError(
-        Problem(
-            Code.RELEASE_STATE,
-            message,
-            notes=("the release stays started, and its loss spent",),
-            help="reserve another release, and run the script under that",
-        )
-    )

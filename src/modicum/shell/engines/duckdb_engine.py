@@ -14,8 +14,10 @@ from weakref import finalize
 from sqlglot import exp
 
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.scrubbing import scrubbed
 from modicum.query.exact.reading import Form
-from modicum.shell.engines.protocol import scrubbed
+from modicum.shell.engines.file_kinds import must_be_here
+from modicum.shell.engines.protocol import failed
 from modicum.shell.engines.sources import (
     ArrowRows,
     CsvFile,
@@ -95,17 +97,16 @@ class DuckdbEngine(SqlEngine):
     ) -> None:
         super().__init__(sources)
         made = scrubbed(
-            _NAME,
-            "to start",
             lambda: tempfile.mkdtemp("", "modicum-duckdb-", options.folder),
+            failed(_NAME, "to start"),
         )
         self._own = Path(made)  # Other users cannot read it.
         self._remove = finalize(self, shutil.rmtree, made, ignore_errors=True)
         try:
             self._connection = scrubbed(
-                _NAME, "to start", lambda: _connected(options, self._own)
+                lambda: _connected(options, self._own), failed(_NAME, "to start")
             )
-            scrubbed(_NAME, "to open the tables", self._open)
+            scrubbed(self._open, failed(_NAME, "to open the tables"))
         except BaseException:
             self.close()
             raise
@@ -140,6 +141,8 @@ class DuckdbEngine(SqlEngine):
             if isinstance(source, ArrowRows):
                 self._connection.register(name, source.rows)
                 continue
+            if isinstance(source, ParquetFiles):
+                must_be_here(source.paths, table)
             if isinstance(source, DuckdbTable):
                 view = self._of_a_file(source, f"file_{number}")
             else:
@@ -183,7 +186,8 @@ class DuckdbEngine(SqlEngine):
         if self._number_of(f"duckdb_tables() {named}", source, file) != 1:
             raise _not_a_table(
                 source,
-                "what a view computes of many rows has no bound",
+                "it is not there, or a view, and what that computes of many rows has no"
+                " bound",
                 "name a table, or write the view's rows to a Parquet file",
             )
         if self._number_of(f"duckdb_columns() {named} AND is_generated", source, file):

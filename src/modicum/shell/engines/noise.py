@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from modicum.core.errors import Code, InputError, Problem, check
 from modicum.core.exact import brief
-from modicum.shell.engines.protocol import failed, scrubbed
+from modicum.core.scrubbing import scrubbed
+from modicum.shell.engines.protocol import failed
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -62,7 +63,7 @@ class OpenDpSampler:
         """
         measurement = _measurement(noise, scale)
         moved = _moved(noise, sensitivity)
-        found = scrubbed(_NAME, "pricing noise", lambda: measurement.map(moved))
+        found = scrubbed(lambda: measurement.map(moved), failed(_NAME, "pricing noise"))
         measure = str(measurement.output_measure).removesuffix("()")
         price = priced(noise, scale, sensitivity)
         agrees = (
@@ -109,11 +110,12 @@ class OpenDpSampler:
             UnavailableError: If OpenDP fails.
         """
         measurement = _measurement(noise, scale)
+        failure = failed(_NAME, "drawing noise")
         for first in range(0, number, _AT_A_TIME):
             zeros = [0] * min(_AT_A_TIME, number - first)
-            drawn = scrubbed(_NAME, "drawing noise", partial(measurement, zeros))
+            drawn = scrubbed(partial(measurement, zeros), failure)
             if len(drawn) != len(zeros) or max(map(abs, drawn)) > _DRAW_MAX:
-                raise failed(_NAME, "drawing noise")
+                raise failure
             yield from drawn
 
 
@@ -143,7 +145,7 @@ def _measurement(noise: str, scale: Fraction) -> Any:
         metric = library.l2_distance(T="f64")
         return library.m.make_gaussian(domain, metric, scale=exact)
 
-    return scrubbed(_NAME, "making noise", built)
+    return scrubbed(built, failed(_NAME, "making noise"))
 
 
 def _opendp() -> ModuleType:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, Self
 
-from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
+from modicum.core.errors import Code, Problem, UnavailableError
 from modicum.query.exact.statements import Secrets
 from modicum.query.statistics import Exact, ExactPlan
-
-_Result = TypeVar("_Result")
 
 
 class Engine(Protocol):
@@ -47,27 +44,6 @@ class Engine(Protocol):
         trace: TracebackType | None,
     ) -> None:
         """Close it."""
-
-
-def scrubbed(name: str, doing: str, work: Callable[[], _Result]) -> _Result:
-    """Return what some work returns; where it fails, nothing of the failure is told.
-
-    Args:
-        name: The engine's name.
-        doing: What it does, for the message.
-        work: The work.
-
-    Raises:
-        ModicumError: What modicum itself found wrong, or that the engine failed.
-    """
-    try:
-        return work()
-    except ModicumError as known:
-        error: ModicumError = known
-    except Exception:  # noqa: BLE001 - it may be anything, with rows in it
-        error = failed(name, doing)
-    # Outside of the handler: else the failure would stay attached to this one.
-    raise error.alone()
 
 
 def failed(name: str, doing: str) -> UnavailableError:

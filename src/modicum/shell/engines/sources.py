@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from modicum.core.errors import Code, InputError, Problem
+from modicum.shell.engines.file_kinds import (
+    header_of,
+    must_be_duckdb,
+    must_be_parquet,
+    unreadable,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from modicum.core.errors import InputError
+
 #: Engines take these in a path for patterns of their own.
 _PATTERNS: Final = frozenset("*?[]{}")
-#: The first line of a CSV file is not longer.
-_HEADER_MAX: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,7 @@ def source_of(where: object, table: str) -> Source:
         return _of_path(str(where), table)
     if isinstance(where, list | tuple):
         if any(Path(str(part)).suffix.lower() == ".csv" for part in where):
-            raise _unreadable(table, "a list is one of Parquet files")
+            raise unreadable(table, "a list is one of Parquet files")
         paths = [one for part in where for one in _parquet(str(part), table)]
         return ParquetFiles(tuple(paths))
     return ArrowRows(_arrow(where, table))
@@ -102,9 +106,11 @@ def source_of(where: object, table: str) -> Source:
 def _of_path(path: str, table: str) -> Source:
     place, _, inside = path.partition("::")
     if inside or Path(place).suffix.lower() in {".duckdb", ".ddb"}:
-        return DuckdbTable(_file(place, table), inside or table)
+        file = _file(place, table)
+        must_be_duckdb(file, table)
+        return DuckdbTable(file, inside or table)
     if Path(place).suffix.lower() == ".csv":
-        return CsvFile(_file(place, table), _header(place, table))
+        return CsvFile(_file(place, table), header_of(place, table))
     return ParquetFiles(_parquet(path, table))
 
 
@@ -120,54 +126,50 @@ def _parquet(path: str, table: str) -> tuple[str, ...]:
         anchor = Path(place.anchor or ".")
         found = sorted(anchor.glob(str(place.relative_to(place.anchor))))
     if not found:
-        raise _unreadable(table, f"there is no such Parquet file: `{path[:200]}`")
-    return tuple(_file(str(one), table) for one in found)
+        raise _no_parquet(place, path, table)
+    files = tuple(_file(str(one), table) for one in found)
+    for file in files:
+        must_be_parquet(file, table)
+    return files
+
+
+def _no_parquet(place: Path, path: str, table: str) -> InputError:
+    if not place.is_dir():
+        return _not_there(path, table, "Parquet file")
+    reason = "the folder has no file whose name ends in `.parquet`"
+    if any(place.glob("*.csv")):
+        return unreadable(table, reason, "name one `.csv` file; several are no table")
+    return unreadable(table, reason)
+
+
+def _not_there(path: str, table: str, what: str = "file") -> InputError:
+    reason = f"there is no such {what}: `{path[:200]}`"
+    if path.startswith("~"):
+        return unreadable(table, reason, "write the path without ~")
+    return unreadable(table, reason)
 
 
 def _file(path: str, table: str) -> str:
     place = Path(path).absolute()
     if not place.is_file():
-        raise _unreadable(table, f"there is no such file: `{path[:200]}`")
+        raise _not_there(path, table)
     if not _PATTERNS.isdisjoint(str(place)) or "://" in path:
-        raise _unreadable(table, "engines take its path for a pattern")
+        raise unreadable(table, "engines take its path for a pattern")
     return str(place)
-
-
-def _header(path: str, table: str) -> tuple[str, ...]:
-    try:
-        with Path(path).open("rb") as file:  # Not a byte of a row is decoded.
-            first = file.readline(_HEADER_MAX).decode("utf-8-sig")
-        names = tuple(next(csv.reader([first]), ()))
-    except (OSError, UnicodeDecodeError, csv.Error):
-        names = ()
-    if not names or len(set(names)) < len(names):
-        raise _unreadable(table, "its first line does not name its columns, each once")
-    return names
 
 
 def _arrow(where: Any, table: str) -> pa.Table:
     try:
         import pyarrow as pa
     except ImportError:
-        raise _unreadable(table, "rows in memory need `pyarrow`") from None
+        raise unreadable(table, "rows in memory need `pyarrow`") from None
     if isinstance(where, pa.Table):
         return where
     if isinstance(where, pa.RecordBatch):
         return pa.Table.from_batches([where])
-    raise _unreadable(
+    raise unreadable(
         table,
         "it is neither a path nor a table of Arrow",
-        "  Rows elsewhere are read by you: `reader.read_all()`,"
+        "name a file, or read the rows yourself: `reader.read_all()`,"
         " `relation.to_arrow_table()`, `pyarrow.table(frame)`",
-    )
-
-
-def _unreadable(table: str, reason: str, more: str = "") -> InputError:
-    return InputError(
-        Problem(
-            Code.DATA_NOT_AS_DECLARED,
-            f"the data of table `{table}` cannot be read: {reason}",
-            help="name a Parquet file, folder or pattern, a `.csv` file, or"
-            f" `file.duckdb::table`{more}",
-        )
     )

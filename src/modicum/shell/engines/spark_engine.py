@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.scrubbing import scrubbed
 from modicum.query.exact.reading import Form
-from modicum.shell.engines.protocol import scrubbed
+from modicum.shell.engines.protocol import failed
 from modicum.shell.engines.sources import (
     CsvFile,
     DuckdbTable,
@@ -75,16 +76,16 @@ class SparkEngine(SqlEngine):
         self._folder = Path(tempfile.mkdtemp(prefix="modicum-spark-"))
         try:
             self._session = scrubbed(
-                _NAME, "to start", lambda: self._start(options, self._folder)
+                lambda: self._start(options, self._folder), failed(_NAME, "to start")
             )
-            scrubbed(_NAME, "to open the tables", self._open)
+            scrubbed(self._open, failed(_NAME, "to open the tables"))
         except BaseException:
             self.close()
             raise
 
     def interrupt(self) -> None:
         """End what runs in another thread; it fails there."""
-        scrubbed(_NAME, "to stop", self._session.interruptAll)
+        scrubbed(self._session.interruptAll, failed(_NAME, "to stop"))
 
     def close(self) -> None:
         """Drop the tables; end the session if it was started here."""

@@ -8,11 +8,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.scrubbing import scrubbed
 from modicum.query.exact.answers import read_answers
 from modicum.query.exact.reading import Form, as_declared, misfits
 from modicum.query.exact.statements import Dialect, Secrets, Statements, statements
 from modicum.query.statistics import Exact, ExactPlan, KeyValue
-from modicum.shell.engines.protocol import scrubbed
+from modicum.shell.engines.protocol import failed
 from modicum.shell.engines.sources import Source, source_of
 from modicum.shell.engines.unchanged import must_be_unchanged, state_of
 
@@ -95,7 +96,8 @@ class SqlEngine(ABC):
         """
         self.check(plan)
         made = statements(plan, secrets, apart=self.apart)
-        found = scrubbed(self.name, "to compute a query", lambda: self._run(plan, made))
+        failure = failed(self.name, "to compute a query")
+        found = scrubbed(lambda: self._run(plan, made), failure)
         must_be_unchanged(self._state)
         return found
 
@@ -120,9 +122,8 @@ class SqlEngine(ABC):
                 if a file changed meanwhile.
         """
         must_be_unchanged(self._state)
-        found = scrubbed(
-            self.name, "to compute a query", lambda: self._fetch(statement)
-        )
+        failure = failed(self.name, "to compute a query")
+        found = scrubbed(lambda: self._fetch(statement), failure)
         must_be_unchanged(self._state)
         return found
 
@@ -136,7 +137,8 @@ class SqlEngine(ABC):
         Raises:
             UnavailableError: If the engine fails; nothing of what it says is told.
         """
-        scrubbed(self.name, "to compute a query", lambda: self._keep(name, statement))
+        failure = failed(self.name, "to compute a query")
+        scrubbed(lambda: self._keep(name, statement), failure)
 
     def __enter__(self) -> Self:
         """Return the engine."""

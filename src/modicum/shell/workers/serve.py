@@ -1,11 +1,11 @@
 """The worker's side. It runs by the Python of another environment.
 
 modicum cannot be imported there, nor anything but the standard library and what the
-environment is for. So this is a program, started by its path, with the path of an
-engine as its argument: a module with `versions`, `prepare` and `run`.
+environment is for. So this is a program, started by its path, with the path of a
+runner as its argument: a module with `versions`, `prepare` and `run`.
 
 A request is a line of JSON, and so is its answer. Nothing else is told: not what the
-engine prints, not what an exception says, only where it happened and its class. When
+runner prints, not what an exception says, only where it happened and its class. When
 the parent is gone, so is the worker, with all that it started.
 """
 
@@ -33,10 +33,10 @@ _WORD_MAX = 80
 
 
 class _Stage:
-    """Where the engine is, for the case that it fails there."""
+    """Where the runner is, for the case that it fails there."""
 
     def __init__(self) -> None:
-        self.name = "engine"
+        self.name = "runner"
 
     def __call__(self, name: str) -> None:
         self.name = name
@@ -88,27 +88,27 @@ def _answered(answers: int, kind: str, stage: _Stage, work: Callable[[], Any]) -
     return True
 
 
-def main(engine_path: str) -> None:
-    """Answer requests by an engine, until one fails or the parent is gone.
+def main(runner_path: str) -> None:
+    """Answer requests by a runner, until one fails or the parent is gone.
 
     Args:
-        engine_path: The engine's file.
+        runner_path: The runner's file.
     """
     requests, answers = _own_pipes()
     heard: SimpleQueue[bytes] = SimpleQueue()
     scratch = Path.cwd()
     Thread(target=_listen, args=(requests, heard, scratch), daemon=True).start()
     stage = _Stage()
-    engine: dict[str, ModuleType] = {}
+    runner: dict[str, ModuleType] = {}
 
     def hello() -> Any:
-        engine["module"] = _loaded(engine_path)
-        return {"protocol": PROTOCOL, "versions": engine["module"].versions()}
+        runner["module"] = _loaded(runner_path)
+        return {"protocol": PROTOCOL, "versions": runner["module"].versions()}
 
     def done() -> Any:
         asked = json.loads(heard.get())
         verb = {"prepare": "prepare", "run": "run"}[asked["ask"]]
-        return getattr(engine["module"], verb)(asked["job"], scratch, stage)
+        return getattr(runner["module"], verb)(asked["job"], scratch, stage)
 
     heard.get()  # All versions of the protocol begin alike.
     well = _answered(answers, "hello", stage, hello)

@@ -1,17 +1,12 @@
-"""The parent's side: a worker that is started, asked, and ended with all it started."""
+"""The parent's side: a worker that is asked, and held to the protocol."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import signal
-import subprocess
-import tempfile
 import time
 import weakref
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from typing import Annotated, Any, Final
@@ -19,15 +14,13 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from modicum.core.errors import Code, Problem, UnavailableError, UsageError
+from modicum.shell.workers.process import ended, new_folder, started
+from modicum.shell.workers.runner import Runner
 from modicum.shell.workers.serve import LINE_MAX, PROTOCOL
 
 #: A Python that does not answer after so many seconds is not waited for.
 HELLO_SECONDS: Final = 120.0
 _CHUNK = 65536
-# What was killed may finish a last write while its folder is removed.
-_REMOVALS, _REMOVAL_SECONDS = 20, 0.05
-# A worker gets these and no others: whatever else is set may be a secret.
-_INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "JAVA_HOME")
 
 _Word = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.+!-]{1,80}\Z")]
 
@@ -57,25 +50,6 @@ class _Failed(
 _ANSWERS: Final = msgspec.json.Decoder(_Hello | _Done | _Failed)
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """What a worker runs.
-
-    Attributes:
-        library: What people call the library.
-        file: The module that knows it; it is not imported here.
-        versions: By distribution, what its version may begin with.
-        install: How it is installed, for people.
-        doing: What it does, by the names that the module has for that.
-    """
-
-    library: str
-    file: Path
-    versions: Mapping[str, Sequence[str]]
-    install: str
-    doing: Mapping[str, str] = field(default_factory=dict)
-
-
 class Worker:
     """A process of another environment's Python, held to a protocol.
 
@@ -84,7 +58,7 @@ class Worker:
     ends in whatever way.
 
     Args:
-        engine: What it runs.
+        runner: What it runs.
         python: The Python of its environment.
         hello_seconds: How long its first answer may take, > 0.
 
@@ -96,16 +70,16 @@ class Worker:
 
     def __init__(
         self,
-        engine: Engine,
+        runner: Runner,
         python: str | Path,
         *,
         hello_seconds: float = HELLO_SECONDS,
     ) -> None:
-        self._engine = engine
+        self._runner = runner
         #: Its folder, which nobody else may look into.
-        self.scratch: Final = Path(tempfile.mkdtemp(prefix="modicum-worker-"))
-        process = _started(engine, python, self.scratch)
-        self._close = weakref.finalize(self, _ended, process, self.scratch, os.getpid())
+        self.scratch: Final = new_folder()
+        process = started(runner, python, self.scratch)
+        self._close = weakref.finalize(self, ended, process, self.scratch, os.getpid())
         assert process.stdin is not None
         assert process.stdout is not None
         self._requests = process.stdin.fileno()
@@ -120,7 +94,7 @@ class Worker:
         """Let it do what can be done before rows are read.
 
         Args:
-            job: What is to be done later, as the engine understands it.
+            job: What is to be done later, as the runner understands it.
             seconds: How long that may take, > 0.
 
         Raises:
@@ -132,7 +106,7 @@ class Worker:
         """Return what a job came to, as JSON that nobody has looked at.
 
         Args:
-            job: What is to be done, as the engine understands it.
+            job: What is to be done, as the runner understands it.
             seconds: How long that may take, > 0.
 
         Raises:
@@ -150,18 +124,17 @@ class Worker:
         answer = self._ask({"ask": "hello", "protocol": PROTOCOL}, seconds)
         if not isinstance(answer, _Hello):
             raise self._strange()
-        greeting, engine = answer.result, self._engine
+        greeting, runner = answer.result, self._runner
         if greeting.protocol != PROTOCOL:
             raise UsageError(
                 Problem(
                     Code.UNKNOWN_VERSION,
-                    f"the worker for {engine.library} speaks version"
+                    f"the worker for {runner.library} speaks version"
                     f" {greeting.protocol} of the protocol, and this is {PROTOCOL}",
                     help="start this program again: modicum was changed meanwhile",
                 )
             )
-        for name, allowed in engine.versions.items():
-            _refuse_version(engine, name, allowed, greeting.versions.get(name))
+        runner.refuse_other_versions(greeting.versions)
 
     def _done(self, verb: str, job: Mapping[str, Any], seconds: float) -> bytes:
         try:
@@ -179,7 +152,7 @@ class Worker:
             raise UsageError(
                 Problem(
                     Code.TOO_LARGE,
-                    f"a request to {self._engine.library} has {len(line)} bytes, more"
+                    f"a request to {self._runner.library} has {len(line)} bytes, more"
                     f" than {LINE_MAX}",
                     help="name fewer or shorter things",
                 )
@@ -231,29 +204,29 @@ class Worker:
             if left > 0 and selector.select(left):
                 return
         raise self._problem(
-            f"{self._engine.library} has not answered within {seconds:g} seconds",
+            f"{self._runner.library} has not answered within {seconds:g} seconds",
             help_="allow it more time, or less work",
         )
 
     # --- what went wrong ---
 
     def _failed(self, answer: _Failed) -> UnavailableError:
-        doing = self._engine.doing.get(answer.at, "working")
+        doing = self._runner.doing.get(answer.at, "working")
         return self._problem(
-            f"{self._engine.library} failed {doing} ({answer.kind})",
+            f"{self._runner.library} failed {doing} ({answer.kind})",
             "what it says is not shown: it may quote rows",
             help_="try it in its own environment, on made-up rows, to see more",
         )
 
     def _gone(self) -> UnavailableError:
         return self._problem(
-            f"the process of {self._engine.library} ended without an answer",
+            f"the process of {self._runner.library} ended without an answer",
             help_="look whether it had enough memory, and whether somebody ended it",
         )
 
     def _strange(self) -> UnavailableError:
         return self._problem(
-            f"the process of {self._engine.library} gave no answer of the protocol",
+            f"the process of {self._runner.library} gave no answer of the protocol",
             "what it said is not shown: it may quote rows",
             help_="look whether the Python that was named is that of its environment",
         )
@@ -262,74 +235,3 @@ class Worker:
         return UnavailableError(
             Problem(Code.ENGINE_FAILED, message, notes=notes, help=help_)
         )
-
-
-def _started(
-    engine: Engine, python: str | Path, scratch: Path
-) -> subprocess.Popen[bytes]:
-    """Start a worker in a group of its own, that hears nothing but the protocol."""
-    # A link stays one: by its name a Python knows which environment it is of.
-    program = Path(python).absolute()
-    serve = Path(__file__).with_name("serve.py")
-    environ = os.environ  # noqa: TID251 - a few of them are handed on
-    variables = {name: environ[name] for name in _INHERITED if name in environ}
-    try:
-        process = subprocess.Popen(  # noqa: S603 - the user names the program
-            [str(program), "-I", "-B", str(serve), str(engine.file)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            cwd=scratch,
-            env={**variables, "TMPDIR": str(scratch), "TZ": "UTC"},
-            start_new_session=True,
-        )
-    except OSError as error:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise UsageError(
-            Problem(
-                Code.FILE_UNREADABLE,
-                f"{str(python)[:200]} could not be run"
-                f" ({error.strerror or 'the system refused'})",
-                help=f"name the Python of an environment with  {engine.install}",
-            )
-        ) from None
-    assert process.stdin is not None
-    os.set_blocking(process.stdin.fileno(), False)
-    return process
-
-
-def _ended(process: subprocess.Popen[bytes], scratch: Path, owner: int) -> None:
-    """End a worker and its group. It is not reaped before: its number stays its own."""
-    if os.getpid() != owner:
-        return  # A copy of the process that it belongs to.
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    for pipe in (process.stdin, process.stdout):
-        assert pipe is not None
-        pipe.close()
-    for _ in range(_REMOVALS):
-        shutil.rmtree(scratch, ignore_errors=True)
-        if not scratch.exists():
-            return
-        time.sleep(_REMOVAL_SECONDS)
-
-
-def _refuse_version(
-    engine: Engine, name: str, allowed: Sequence[str], found: str | None
-) -> None:
-    """Refuse a library in a version that nobody has tried."""
-    if found is not None and any(
-        found == one or found.startswith(f"{one}.") for one in allowed
-    ):
-        return
-    what = "is not installed there" if found is None else f"has version {found} there"
-    raise UsageError(
-        Problem(
-            Code.NOT_SUPPORTED,
-            f"{name} {what}; {engine.library} is run with {name} "
-            + " or ".join(allowed),
-            notes=("nothing was started, and nothing is spent",),
-            help=f"install it with  {engine.install}",
-        )
-    )

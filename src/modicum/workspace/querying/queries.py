@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,6 +17,7 @@ from modicum.query.document import QueryFile
 from modicum.query.remarks import remarks
 from modicum.workspace.decision import Decision
 from modicum.workspace.querying.data import by_table
+from modicum.workspace.querying.given import must_be_query
 from modicum.workspace.querying.ports import Engine, Engines, Lots, Sampler
 from modicum.workspace.querying.running import answered, must_fit
 from modicum.workspace.querying.variants import of_query
@@ -86,7 +86,7 @@ class Ran:
 
     def _repr_html_(self) -> str:
         if self.answers is None:
-            return f"<pre>{html.escape(self.decision.explain())}</pre>"
+            return self.decision._repr_html_()
         return self.answers._repr_html_()
 
 
@@ -102,6 +102,7 @@ def planned(ledger: Asking, query: QueryFile) -> Decision:
         ConflictError: If its id stands with other contents.
         StaleError: If it was read under another policy than the ledger decides by.
     """
+    must_be_query(query)
     decision = ledger.check(query.described)
     if decision.policy_digest != query.policy:
         raise _other_policy(query)
@@ -192,6 +193,7 @@ class Queries:
                     help="open it by  mo.open",
                 )
             )
+        must_be_query(query)
         sources = by_table(data, query.asked.query.tables)
         with self._engines.engine(engine, sources, spark_master) as opened:
             return self.run_on(
@@ -226,6 +228,7 @@ class Queries:
         Raises:
             ModicumError: As for `run`.
         """
+        must_be_query(query)
         must_fit(query.lowered, engine, sampler)
         _refuse_told(planned(self._ledger, query))
         decision = self._ledger.submit(query.described)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TypeVar
 
-from modicum.core.errors import Code, InvariantError, ModicumError, Problem, check
+from modicum.core.errors import Code, InvariantError, Problem, check
+from modicum.core.scrubbing import scrubbed
 from modicum.query.answers import Answers, answers_of
 from modicum.query.bounding import UNBOUNDED
 from modicum.query.document import QueryFile
@@ -20,7 +20,6 @@ from modicum.query.tree import nodes_of
 from modicum.workspace.querying.ports import Engine, Lots, Sampler
 
 Group = tuple[KeyValue, ...]
-T = TypeVar("T")
 
 
 def must_fit(lowered: Lowered, engine: Engine, sampler: Sampler) -> None:
@@ -53,34 +52,23 @@ def answered(query: QueryFile, engine: Engine, sampler: Sampler, lots: Lots) -> 
         InvariantError: If an engine or a sampler does not do what it must.
     """
     lowered = query.lowered
-    return _silent(
-        lambda: answers_of(
-            lowered, noisy_of(lowered, engine, sampler, lots), query.confidence
+
+    def work() -> Answers:
+        noisy = noisy_of(lowered, engine, sampler, lots)
+        return answers_of(lowered, noisy, query.confidence)
+
+    return scrubbed(work, _unanswered())
+
+
+def _unanswered() -> InvariantError:
+    return InvariantError(
+        Problem(
+            Code.INTERNAL,
+            "the query could not be answered; what went wrong is not shown: it may"
+            " quote rows",
+            help="its loss is spent; report this",
         )
     )
-
-
-def _silent(work: Callable[[], T]) -> T:
-    """Return what some work returns; an error that nobody foresaw is not shown.
-
-    It could quote values of rows, or exact numbers, which also stand in the frames of
-    any other error.
-    """
-    try:
-        return work()
-    except ModicumError as known:
-        failed: ModicumError = known
-    except Exception:  # noqa: BLE001 - it may be anything, with rows in it
-        failed = InvariantError(
-            Problem(
-                Code.INTERNAL,
-                "the query could not be answered; what went wrong is not shown: it may"
-                " quote rows",
-                help="its loss is spent; report this",
-            )
-        )
-    # Outside of the handler: else the failure would stay attached to this one.
-    raise failed.alone()
 
 
 def _check(sampler: Sampler, lowered: Lowered) -> None:

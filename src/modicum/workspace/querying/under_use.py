@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass, field
 
 from modicum.core.errors import Code, ConflictError, Problem
 from modicum.query.answers import Answers
 from modicum.query.document import QueryFile
+from modicum.workspace.in_use import InUse
 from modicum.workspace.querying.data import by_table
+from modicum.workspace.querying.given import must_be_query
 from modicum.workspace.querying.ports import Engines
 from modicum.workspace.querying.queries import Asking, planned
 from modicum.workspace.querying.running import answered, must_fit
 
-#: The data, the engine's name, and where Spark runs.
-Where = tuple[object, str, str]
 
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a query finds its rows, and what reads them there.
 
-class Using(Protocol):
-    """A reservation in use."""
+    Attributes:
+        data: By table, where its rows are; of a query that reads one table, also this
+            alone.
+        engine: `duckdb` or `spark`.
+        spark_master: The cluster that Spark runs on.
+    """
 
-    @property
-    def release(self) -> str:
-        """The id of the release."""
-        ...
-
-    def claim(self, mechanism: str) -> None:
-        """Note that a mechanism runs now; each may do so once."""
-        ...
+    data: object = field(repr=False)  # It may be the rows themselves.
+    engine: str
+    spark_master: str
 
 
 def answers_under(
-    use: Using, ledger: Asking, engines: Engines, query: QueryFile, where: Where
+    use: InUse, ledger: Asking, engines: Engines, query: QueryFile, where: Where
 ) -> Answers:
     """Return the answers to the very query that is reserved.
 
@@ -39,7 +41,7 @@ def answers_under(
         ledger: The ledger.
         engines: Where engines come from.
         query: The query.
-        where: The data, the engine's name, and where Spark runs.
+        where: Where its rows are, and what reads them.
 
     Raises:
         ConflictError: If another release is reserved, or it ran already.
@@ -48,12 +50,12 @@ def answers_under(
         UsageError: If there is no such engine, or a table has no data.
         ModicumError: If the engine fails.
     """
+    must_be_query(query)
     if query.heading.id != use.release:
         raise _other(use, query)
     planned(ledger, query)  # Refuses other contents under this id.
-    data, engine, spark_master = where
-    sources = by_table(data, query.asked.query.tables)
-    with engines.engine(engine, sources, spark_master) as opened:
+    sources = by_table(where.data, query.asked.query.tables)
+    with engines.engine(where.engine, sources, where.spark_master) as opened:
         sampler = engines.sampler()
         must_fit(query.lowered, opened, sampler)
         for one in query.lowered.mechanisms():
@@ -61,7 +63,7 @@ def answers_under(
         return answered(query, opened, sampler, engines.lots())
 
 
-def _other(use: Using, query: QueryFile) -> ConflictError:
+def _other(use: InUse, query: QueryFile) -> ConflictError:
     return ConflictError(
         Problem(
             Code.RELEASE_CONFLICT,

@@ -1,4 +1,4 @@
-"""Scripts under a reservation, with an engine that does as it is told.
+"""Scripts under a reservation, with a runner that does as it is told.
 
 Tumult itself is asked in `test_tumult_sessions.py`; here it is played, so that it can
 also be wrong, or gone.
@@ -21,7 +21,7 @@ import pytest
 from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import fake_engine
+from samples import fake_runner
 from samples.scripts import DAY, DEVICE, PERSON, SEAT, declared, generous
 
 from modicum.core.errors import (
@@ -32,21 +32,21 @@ from modicum.core.errors import (
     UnavailableError,
     UsageError,
 )
-from modicum.shell.adapters import tumult_script
+from modicum.shell.adapters import tumult_answers, tumult_script
 from modicum.shell.adapters.adapting import Adapters
 from modicum.shell.adapters.tumult_script import TUMULT
 from modicum.workspace import Workspace
 from modicum.workspace.using import Use
 
 RHO = Fraction(1, 2)
-#: What an engine answers that did all as it should.
+#: What a runner answers that did all as it should.
 WELL = {"tables": [], "granted": {"rho": "1/2"}, "remaining": {"rho": "1/8"}}
 
 
 @pytest.fixture(autouse=True)
 def _played(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = replace(TUMULT, file=Path(fake_engine.__file__))
-    monkeypatch.setattr(tumult_script, "TUMULT", engine)
+    runner = replace(TUMULT, file=Path(fake_runner.__file__))
+    monkeypatch.setattr(tumult_script, "TUMULT", runner)
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_script_that_ends_well_is_posted(
     assert not script._worker.scratch.exists()
 
 
-def test_the_engine_is_told_exact_numbers_and_what_is_protected(
+def test_the_runner_is_told_exact_numbers_and_what_is_protected(
     tmp_path: Path, rows: Path
 ) -> None:
     ws = generous(tmp_path)
@@ -197,7 +197,7 @@ OF_ROWS = {
     "no list": {"tables": {"a": 1}},
     "path": {"tables": ["../x"]},
     "not there": {"tables": ["missing"]},
-    "unknown": {"note": fake_engine.SECRET},
+    "unknown": {"note": fake_runner.SECRET},
 }
 
 
@@ -208,7 +208,7 @@ def test_an_answer_that_is_not_as_reserved_is_not_posted(
     use, script = prepared(answer)
     with pytest.raises(ModicumError) as caught, use:
         script.run()
-    assert fake_engine.SECRET not in caught.value.render()
+    assert fake_runner.SECRET not in caught.value.render()
     assert status(ws) == "started"
 
 
@@ -234,14 +234,14 @@ def test_an_answer_that_is_no_table_is_not_posted(
     use, script = prepared({"tables": ["a"]}, code)
     with pytest.raises((UnavailableError, InputError)) as caught, use:
         script.run()
-    assert fake_engine.SECRET not in caught.value.render()
+    assert fake_runner.SECRET not in caught.value.render()
     assert status(ws) == "started"
 
 
 def test_answers_have_a_limit_together(
     ws: Workspace, prepared: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tumult_script, "ANSWERS_MAX", 1500)
+    monkeypatch.setattr(tumult_answers, "ANSWERS_MAX", 1500)
     code = (
         "import pyarrow as pa\n"
         "table = pa.table({'n': [3]})\n"
@@ -303,8 +303,8 @@ def test_a_wrong_environment_costs_nothing(
     script = tmp_path / "script.py"
     script.write_text("")
     older = {"tmlt.analytics": ("0.20",), "tmlt.core": ("0.19",)}
-    engine = replace(tumult_script.TUMULT, versions=older)
-    monkeypatch.setattr(tumult_script, "TUMULT", engine)
+    runner = replace(tumult_script.TUMULT, versions=older)
+    monkeypatch.setattr(tumult_script, "TUMULT", runner)
     one = tumult(use)
     with pytest.raises(UsageError, match=r"tmlt\.analytics has version 0\.21\.0"):
         one.prepare(script, {"visits": one.rows_with_id(rows)})

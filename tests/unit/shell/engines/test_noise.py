@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 from budget import examples
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from modicum.core.errors import Code, InputError, InvariantError, UnavailableError
@@ -19,6 +19,10 @@ from modicum.shell.engines.noise import SCALE_MAX, OpenDpSampler, priced
 
 SAMPLER = OpenDpSampler()
 LOSSES = st.fractions(Fraction(1, 10**6), 100)
+#: A scale has 20 digits, so it may cost so much less than allowed.
+LESS = Fraction(1, 2**17)
+#: A root that is rounded up looks so much dearer than it is.
+MORE = Fraction(1, 2**38)
 
 
 class Fake:
@@ -44,20 +48,31 @@ def instead(monkeypatch: pytest.MonkeyPatch, fake: object) -> None:
     monkeypatch.setattr(module, "_measurement", lambda _noise, _scale: fake)
 
 
+def must_cost(noise: str, scale: Fraction, moved: Fraction, loss: Fraction) -> None:
+    """Hold a scale to OpenDP's own price, or to being refused if it is too large."""
+    if scale > SCALE_MAX:
+        with pytest.raises(InputError, match="too large to be drawn"):
+            SAMPLER.check(noise, scale, moved)
+        return
+    SAMPLER.check(noise, scale, moved)
+    found = module._measurement(noise, scale).map(module._moved(noise, moved))
+    assert loss * (1 - LESS) <= Fraction(found) <= loss * (1 + MORE)
+
+
 @settings(max_examples=examples(60), deadline=None)
+@example(l1=2**40, eps=Fraction(1, 2**10))
+@example(l1=2**40, eps=Fraction(1, 2**10 + 1))
 @given(l1=st.integers(1, 2**40), eps=LOSSES)
 def test_laplace_noise_costs_what_is_priced(l1: int, eps: Fraction) -> None:
-    scale = laplace_scale(l1, eps)
-    if scale <= SCALE_MAX:
-        SAMPLER.check("laplace", scale, Fraction(l1))
+    must_cost("laplace", laplace_scale(l1, eps), Fraction(l1), eps)
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(squared=st.integers(1, 2**60), rho=LOSSES)
+@example(squared=2**90, rho=Fraction(1, 2**11))
+@example(squared=2**90, rho=Fraction(1, 2**12))
+@given(squared=st.integers(1, 2**90), rho=LOSSES)
 def test_gaussian_noise_costs_what_is_priced(squared: int, rho: Fraction) -> None:
-    scale = gaussian_scale(squared, rho)
-    if scale <= SCALE_MAX:
-        SAMPLER.check("gaussian", scale, Fraction(*root(squared)))
+    must_cost("gaussian", gaussian_scale(squared, rho), Fraction(*root(squared)), rho)
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -1,6 +1,6 @@
 """Workers: asked by lines, held to the protocol, ended with all that they started.
 
-The right answers come from an engine that does as it is told; the wrong ones from
+The right answers come from a runner that does as it is told; the wrong ones from
 programs that stand in for the Python of another environment.
 """
 
@@ -21,15 +21,16 @@ import pytest
 from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import fake_engine
+from samples import fake_runner
 
 from modicum.core.errors import Code, ModicumError, UnavailableError, UsageError
+from modicum.shell.workers.runner import Runner
 from modicum.shell.workers.serve import LINE_MAX, PROTOCOL
-from modicum.shell.workers.worker import Engine, Worker
+from modicum.shell.workers.worker import Worker
 
-FAKE = Engine(
+FAKE = Runner(
     library="Fake",
-    file=Path(fake_engine.__file__),
+    file=Path(fake_runner.__file__),
     versions={"fake": ("1.2",)},
     install="pip install fake",
     doing={"rows": "reading rows"},
@@ -151,12 +152,12 @@ def test_the_python_of_an_environment_is_called_by_its_own_name(tmp_path: Path) 
 def test_only_versions_that_were_tried_are_run(
     versions: dict[str, tuple[str, ...]], right: bool
 ) -> None:
-    engine = replace(FAKE, versions=versions)
+    runner = replace(FAKE, versions=versions)
     if right:
-        Worker(engine, sys.executable).close()
+        Worker(runner, sys.executable).close()
         return
     with pytest.raises(UsageError, match=f"run with {next(iter(versions))}") as caught:
-        Worker(engine, sys.executable)
+        Worker(runner, sys.executable)
     assert caught.value.code is Code.NOT_SUPPORTED
     assert "nothing is spent" in caught.value.render()
 
@@ -176,14 +177,14 @@ def test_what_is_no_program_is_refused(tmp_path: Path) -> None:
         Worker(FAKE, plain)
 
 
-def test_an_engine_that_cannot_be_loaded_is_told_by_its_class_only(
+def test_a_runner_that_cannot_be_loaded_is_told_by_its_class_only(
     tmp_path: Path,
 ) -> None:
     broken = tmp_path / "broken.py"
-    broken.write_text(f"raise LookupError({fake_engine.SECRET!r})")
+    broken.write_text(f"raise LookupError({fake_runner.SECRET!r})")
     with pytest.raises(UnavailableError, match=r"\(LookupError\)") as caught:
         Worker(replace(FAKE, file=broken), sys.executable)
-    assert fake_engine.SECRET not in everything(caught.value)
+    assert fake_runner.SECRET not in everything(caught.value)
 
 
 # --- what goes wrong is told without a word of it -----------------------------------
@@ -207,7 +208,7 @@ def test_a_failure_tells_its_place_and_class(
         worker.run(job("raise", kind=kind), seconds=LONG)
     said = caught.value.problems[0].message
     assert said == f"Fake failed reading rows ({shown})"
-    assert fake_engine.SECRET not in everything(caught.value)
+    assert fake_runner.SECRET not in everything(caught.value)
     assert capfd.readouterr() == ("", "")
     assert not worker.scratch.exists()
 

@@ -1,6 +1,6 @@
-"""An engine for workers that does what its job says; it needs no library.
+"""A runner for workers that does what its job says; it needs no library.
 
-It is run by `serve.py` in a process of its own, as engines are.
+It is run by `serve.py` in a process of its own, as runners are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SECRET = "row-4711"
 
 
 def versions() -> dict[str, str]:
-    """Return what the engine would be of."""
+    """Return what the runner would be of."""
     return {"fake": "1.2.3", "tmlt.analytics": "0.21.0", "tmlt.core": "0.19.1"}
 
 

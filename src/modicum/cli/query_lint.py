@@ -1,0 +1,115 @@
+"""`modicum query lint`: query files and tables files, checked without a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from modicum.cli.exits import Exit
+from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger, Policy
+from modicum.cli.output import note, print_json, reporting
+from modicum.core.errors import printable
+
+if TYPE_CHECKING:
+    from modicum.policy import CompiledPolicy
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(help="Query files and tables files.", metavar="FILE..."),
+]
+
+
+class _Checked(NamedTuple):
+    """A file without mistakes: what it is, how much is in it, and remarks."""
+
+    file: Path
+    kind: str
+    number: int
+    remarks: tuple[str, ...] = ()
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to those about queries."""
+    app.command("lint")(lint)
+
+
+def lint(
+    files: Files,
+    policy: Policy = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    as_json: Json = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Leave with 4 if there are remarks.")
+    ] = False,
+) -> None:
+    """Check query files and tables files; report every mistake with its place.
+
+    They are read under the policy that is given, or that of the ledger. Reads no table.
+    """
+    from modicum.core.reading import Problems
+
+    with reporting(as_json=as_json):
+        compiled = _compiled(policy, ledger)
+        found = Problems()
+        checked: list[_Checked] = []
+        for file in files:
+            with found.guard():
+                checked.append(_checked(file, compiled))
+        if as_json:
+            found.raise_any()
+            print_json(_to_dict(checked, strict=strict))
+        else:
+            for one in checked:
+                _print(one)
+            found.raise_any()
+        if strict and any(one.remarks for one in checked):
+            raise typer.Exit(Exit.INVALID)
+
+
+def _compiled(policy: Path | None, ledger: str) -> CompiledPolicy:
+    if policy is not None:
+        from modicum.shell.files import load_policy
+
+        return load_policy(policy)
+    from modicum.cli.opening import open_view
+
+    return open_view(ledger).policy()
+
+
+def _checked(file: Path, compiled: CompiledPolicy) -> _Checked:
+    from modicum.query.remarks import remarks
+    from modicum.shell.query_files import is_tables_file, load_query, load_tables
+
+    vocabulary = compiled.policy.vocabulary
+    if is_tables_file(file):
+        return _Checked(file, "tables", len(load_tables(file, vocabulary).by_name))
+    query = load_query(file, compiled)
+    mechanisms = len(query.lowered.mechanisms())
+    return _Checked(file, "query", mechanisms, remarks(query, vocabulary))
+
+
+def _print(one: _Checked) -> None:
+    what = {"tables": "table", "query": "mechanism"}[one.kind]
+    told = f"{one.number} {what}{'' if one.number == 1 else 's'}"
+    file = printable(str(one.file))
+    for remark in one.remarks:
+        note(printable(f"{file}: {remark}"))
+    print(f"{file}: ok ({told})")
+
+
+def _to_dict(checked: Iterable[_Checked], *, strict: bool) -> dict[str, object]:
+    """Return the documented JSON form (docs/reference/json.md)."""
+    files = [
+        {
+            "file": str(one.file),
+            "ok": not (strict and one.remarks),
+            "kind": one.kind,
+            "number": one.number,
+            "remarks": list(one.remarks),
+        }
+        for one in checked
+    ]
+    return {"ok": all(one["ok"] for one in files), "files": files}

@@ -1,0 +1,70 @@
+"""A query as it shows itself: what it costs, what answers are worth, and no value."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from samples import asked
+
+from modicum.core.exact import brief
+from modicum.query.expected import errors_of
+from modicum.query.telling import computed, derivation
+
+CANARY = "canary-5309"
+SQL = (
+    "SELECT page, COUNT(*) AS views, SUM(amount) AS spent FROM views"
+    f" WHERE topic = '{CANARY}' GROUP BY page"
+)
+
+
+def test_all_that_is_known_of_a_query_is_told() -> None:
+    query = asked.query(SQL)
+    told = query.explain()
+    lines = told.splitlines()
+    assert lines[0] == "query views: 2 mechanisms with gaussian noise"
+    for line in query.lowered.lines:
+        (said,) = [one for one in lines if one.startswith(f"  {line.statistic.name}:")]
+        for unit, loss in computed(query.lowered, line).items():
+            assert f"rho {brief(loss)} per {unit}" in said
+    assert "groups of the answer: 2" in lines
+    for one in errors_of(query.lowered, query.confidence):
+        assert f"{one.aggregate}: {one.in_words()} with 95 % confidence" in lines
+    assert lines[-len(derivation(query.lowered)) :] == [
+        f"  {words}" for words in derivation(query.lowered)
+    ]
+    assert str(query) == told
+    assert CANARY not in told
+
+
+def test_a_scale_is_told_in_the_units_of_the_answer() -> None:
+    """`amount` has a step of 0.5: the noise of its sum is half as wide as its steps."""
+    query = asked.query(SQL)
+    scales = {line.statistic.name: line.scale for line in query.lowered.lines}
+    told = query.explain()
+    assert f"views: noise of scale {brief(scales['views'])};" in told
+    assert f"spent: noise of scale {brief(scales['spent'] / 2)};" in told
+
+
+def test_keys_that_noise_tells_are_a_mechanism_as_well() -> None:
+    query = asked.query(asked.BY_TOPIC, discover={"delta": Fraction("1e-8")})
+    selection = query.lowered.selection
+    assert selection is not None
+    lines = query.explain().splitlines()
+    assert lines[0] == "query views: 2 mechanisms with gaussian noise"
+    assert "groups of the answer: found by noise" in lines
+    (told,) = [one for one in lines if one.startswith(f"  {selection.name}:")]
+    assert f"eps {brief(selection.eps['user-day'])}, delta" in told
+
+
+def test_one_line_says_which_query_it_is() -> None:
+    query = asked.query(SQL)
+    assert repr(query) == "<query views: 2 mechanisms with gaussian noise>"
+    one = asked.query("SELECT COUNT(*) AS n FROM views", release="one")
+    assert repr(one) == "<query one: one mechanism with gaussian noise>"
+
+
+def test_a_notebook_shows_it_as_text() -> None:
+    query = asked.query("SELECT AVG(amount) AS mean FROM views", release="a-b")
+    shown = query._repr_html_()
+    assert shown.startswith("<pre>query a-b:")
+    assert "<" not in shown[5:-6]

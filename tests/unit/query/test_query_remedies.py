@@ -1,0 +1,301 @@
+"""What people are told to write instead: it is read, and says what they meant.
+
+Each case is SQL that is refused, the words of its help that are to be written, with
+`column` for a name, and the SQL in which they stand.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from samples import asked
+from samples.declared import TABLES, with_table
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.query.parsing import parse_query
+from modicum.shell.query_files import load_query
+
+ALL = "SELECT COUNT(*) FROM views WHERE "
+#: What is refused, the remedy, its `column`, what is written.
+WRITTEN = [
+    (
+        "SELECT EXTRACT(MONTH FROM event_time) AS m, COUNT(*) FROM views GROUP BY m",
+        "DATE_TRUNC('month', column)",
+        "event_time",
+        "SELECT DATE_TRUNC('month', event_time) AS m, COUNT(*) FROM views GROUP BY m",
+    ),
+    (
+        "SELECT YEAR(event_time) AS y, COUNT(*) FROM views GROUP BY y",
+        "DATE_TRUNC('year', column)",
+        "event_time",
+        "SELECT DATE_TRUNC('year', event_time) AS y, COUNT(*) FROM views GROUP BY y",
+    ),
+    (
+        "SELECT DAY(event_date) AS d, COUNT(*) FROM views GROUP BY d",
+        "DATE_TRUNC('day', column)",
+        "event_date",
+        "SELECT DATE_TRUNC('day', event_date) AS d, COUNT(*) FROM views GROUP BY d",
+    ),
+    (
+        ALL + "YEAR(event_time) = 2026",
+        "column >= '2026-11-01' AND column < '2026-12-01'",
+        "event_time",
+        ALL + "event_time >= '2026-11-01' AND event_time < '2026-12-01'",
+    ),
+    (
+        ALL + "EXTRACT(MONTH FROM event_date) IN (11)",
+        "column >= '2026-11-01' AND column < '2026-12-01'",
+        "event_date",
+        ALL + "event_date >= '2026-11-01' AND event_date < '2026-12-01'",
+    ),
+    (
+        ALL + "LOWER(page) = 'main'",
+        "column IN ('Main', 'main')",
+        "page",
+        ALL + "page IN ('Main', 'main')",
+    ),
+    (
+        "SELECT SUM(amount) / COUNT(*) AS mean FROM views",
+        "AVG(column)",
+        "amount",
+        "SELECT AVG(amount) AS mean FROM views",
+    ),
+    (
+        "SELECT MEAN(amount) AS mean FROM views",
+        "AVG(column)",
+        "amount",
+        "SELECT AVG(amount) AS mean FROM views",
+    ),
+    (
+        "SELECT STD(amount) AS s FROM views",
+        "STDDEV(column)",
+        "amount",
+        "SELECT STDDEV(amount) AS s FROM views",
+    ),
+    (
+        "SELECT PERCENTILE(age, 0.5) AS half FROM views",
+        "QUANTILE(column, 0.5)",
+        "age",
+        "SELECT QUANTILE(age, 0.5) AS half FROM views",
+    ),
+    (
+        "SELECT COUNT_DISTINCT(page) AS n FROM views",
+        "COUNT(DISTINCT column)",
+        "page",
+        "SELECT COUNT(DISTINCT page) AS n FROM views",
+    ),
+    (
+        ALL + "event_date = DATE('2026-11-30')",
+        "DATE '2026-11-30'",
+        "",
+        ALL + "event_date = DATE '2026-11-30'",
+    ),
+    (
+        "SELECT COUNT(*) FROM views, users",
+        "JOIN users USING (user_id)",
+        "",
+        "SELECT COUNT(*) FROM views JOIN users USING (user_id)",
+    ),
+    (
+        "SELECT COUNT(*) FROM views v, users u WHERE u.age > 3",
+        "JOIN users u USING (user_id)",
+        "",
+        "SELECT COUNT(*) FROM views v JOIN users u USING (user_id) WHERE u.age > 3",
+    ),
+    (
+        "SELECT select, COUNT(*) FROM views GROUP BY 1",
+        '"select"',
+        "",
+        'SELECT "select", COUNT(*) FROM views GROUP BY 1',
+    ),
+    ("SELECT COUNT(*) FROM order", '"order"', "", 'SELECT COUNT(*) FROM "order"'),
+    ("SELECT COUNT(*) FROM Group", '"group"', "", 'SELECT COUNT(*) FROM "group"'),
+    ("SELECT COUNT(*) FROM left", '"left"', "", 'SELECT COUNT(*) FROM "left"'),
+]
+#: What is refused, what its caret is under, and what is left if that is left out.
+LEFT_OUT = [
+    ("SELECT ROUND(AVG(amount), 2) AS m FROM views", "ROUND",
+     "SELECT AVG(amount) AS m FROM views"),
+    ("SELECT (SUM(amount)) AS s FROM views", "SUM",
+     "SELECT SUM(amount) AS s FROM views"),
+    ("SELECT TOP 10 page, COUNT(*) FROM views GROUP BY page", "TOP",
+     "SELECT page, COUNT(*) FROM views GROUP BY page"),
+    ("SELECT page, COUNT(*) FROM views GROUP BY page LIMIT 10", "LIMIT",
+     "SELECT page, COUNT(*) FROM views GROUP BY page"),
+    ("SELECT page, COUNT(*) FROM views GROUP BY page ORDER BY 2 DESC", "ORDER BY",
+     "SELECT page, COUNT(*) FROM views GROUP BY page"),
+    (ALL + "1 = 1", "=", "SELECT COUNT(*) FROM views"),
+    ("SELECT page, COUNT(*) FROM views WHERE COUNT(*) > 3 GROUP BY page", "COUNT",
+     "SELECT page, COUNT(*) FROM views GROUP BY page"),
+    ("SELECT COUNT(*) FROM views v JOIN users u USING (user_id)"
+     " WHERE v.user_id = u.user_id", "=",
+     "SELECT COUNT(*) FROM views v JOIN users u USING (user_id)"),
+    ("SELECT COUNT(*) FROM main.views", "main", "SELECT COUNT(*) FROM views"),
+]  # fmt: skip
+#: Quotes, each read as the same query once they are changed as the help says.
+QUOTED = ['"main"', "‘main’", "“main”", "`main`", "main", "«main»"]  # noqa: RUF001
+RESERVED = with_table(TABLES, "order", "group", "left")
+
+
+def problem_of(sql: str) -> Problem:
+    with pytest.raises(InputError) as caught:
+        parse_query(sql, RESERVED, "query.sql")
+    (problem,) = caught.value.problems
+    return problem
+
+
+def marked(problem: Problem) -> str:
+    mark = problem.mark
+    assert mark is not None
+    return mark.source[mark.column - 1 :][: mark.length]
+
+
+@pytest.mark.spec("QRY-1")
+@pytest.mark.parametrize(
+    ("sql", "words", "column", "remedied"), WRITTEN, ids=[one[0] for one in WRITTEN]
+)
+def test_what_is_to_be_written_is_read(
+    sql: str, words: str, column: str, remedied: str
+) -> None:
+    assert words in problem_of(sql).help
+    assert words.replace("column", column) in remedied
+    parse_query(remedied, RESERVED)
+
+
+@pytest.mark.parametrize(
+    ("sql", "caret", "remedied"), LEFT_OUT, ids=[one[0] for one in LEFT_OUT]
+)
+def test_what_is_to_be_left_out_is_marked_and_the_rest_is_read(
+    sql: str, caret: str, remedied: str
+) -> None:
+    problem = problem_of(sql)
+    assert marked(problem) == caret
+    assert any(one in problem.help for one in ("leave", "alone"))
+    parse_query(remedied, RESERVED)
+
+
+@pytest.mark.parametrize("quoted", QUOTED)
+def test_a_text_in_other_quotes_is_sent_to_single_ones(quoted: str) -> None:
+    problem = problem_of(ALL + f"page = {quoted}")
+    assert "'" in problem.help
+    is_odd = not quoted.isascii() or "`" in quoted
+    assert problem.code is (Code.NOT_SQL if is_odd else Code.NOT_IN_SUBSET)
+    assert "main" not in problem.message + problem.help + problem.label
+    assert marked(problem) in (quoted, "`")
+
+
+@pytest.mark.parametrize("text", ["‘", "“x”", "`", '"', "--", "/*"])  # noqa: RUF001
+def test_in_a_text_every_quote_may_stand(text: str) -> None:
+    query = parse_query(ALL + f"page = '{text}'", TABLES)
+    assert query == parse_query(ALL + f"page = '{text}' ", TABLES)
+
+
+def test_a_name_that_is_no_word_of_sql_is_not_sent_to_quotes() -> None:
+    assert "quotes" not in problem_of("SELECT COUNT(*) AS a page FROM views").help
+    limited = problem_of("SELECT page, COUNT(*) FROM views GROUP BY page LIMIT 3")
+    assert limited.help == "leave it out"
+
+
+@pytest.mark.parametrize(
+    ("sql", "meant"),
+    [("COUNTT(*)", "COUNT"), ("SUMM(age)", "SUM"), ("QUANTIL(age, 0.5)", "QUANTILE"),
+     ("DATE_TRNC('day', event_time)", "DATE_TRUNC")],
+)  # fmt: skip
+def test_a_misspelt_function_is_met_with_the_one_that_is_meant(
+    sql: str, meant: str
+) -> None:
+    problem = problem_of(f"SELECT {sql} AS n FROM views")
+    assert problem.label == f'did you mean "{meant}"?'
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["WITH v AS (SELECT 1) SELECT COUNT(*) FROM v",
+     "SELECT COUNT(*) FROM (SELECT * FROM views) v",
+     ALL + "user_id IN (SELECT user_id FROM users)"],
+)  # fmt: skip
+def test_a_query_in_a_query_is_sent_to_the_tables(sql: str) -> None:
+    problem = problem_of(sql)
+    assert marked(problem) in ("WITH", "SELECT")
+    assert "FROM table JOIN … USING (id) WHERE …" in problem.help
+    parse_query("SELECT COUNT(*) FROM views JOIN users USING (user_id) WHERE"
+                " users.age > 3", TABLES)  # fmt: skip
+
+
+# --- comments in YAML -----------------------------------------------------------------
+
+FILE = """\
+release: views
+periods: 2026-10
+query:
+  tables: tables.yaml
+  sql: {sign}
+    SELECT page, COUNT(*) AS n  {comment}
+    FROM views{blank}
+    GROUP BY page
+  bounds: {{user-day: 10}}
+  noise: gaussian
+  loss: {{user-day: {{rho: 0.015}}}}
+"""
+
+
+def read(folder: Path, sign: str, comment: str, blank: str = "") -> Problem | None:
+    (folder / "tables.yaml").write_text(asked.TABLES)
+    text = FILE.format(sign=sign, comment=comment, blank=blank)
+    (folder / "q.yaml").write_text(text)
+    try:
+        load_query(folder / "q.yaml", asked.compiled())
+    except InputError as error:
+        return error.problems[0]
+    return None
+
+
+@pytest.mark.spec("QRY-1")
+@pytest.mark.parametrize("sign", [">", ">-", ">+", ""])
+def test_a_comment_that_takes_in_lines_below_it_is_refused(
+    tmp_path: Path, sign: str
+) -> None:
+    problem = read(tmp_path, sign, "-- by page")
+    assert problem is not None
+    assert problem.code is Code.NOT_SQL
+    assert "takes in the lines below" in problem.message
+    assert problem.mark is not None
+    assert (problem.mark.line, problem.mark.column) == (6, 33)
+    for better in ("|", "|-"):
+        assert "sql: |" in problem.help
+        assert read(tmp_path, better, "-- by page") is None
+    assert "/* … */" in problem.help
+    assert read(tmp_path, sign, "/* by -- page */") is None
+
+
+def test_a_comment_that_would_leave_a_query_takes_in_nothing_silently(
+    tmp_path: Path,
+) -> None:
+    """Without its GROUP BY, this is another query, and no less one."""
+    (tmp_path / "tables.yaml").write_text(asked.TABLES)
+    text = FILE.format(sign=">-", comment="", blank="  -- all of them")
+    (tmp_path / "q.yaml").write_text(text.replace("SELECT page, ", "SELECT "))
+    with pytest.raises(InputError, match="takes in the lines below"):
+        load_query(tmp_path / "q.yaml", asked.compiled())
+
+
+def test_a_comment_to_the_end_of_its_own_line_is_none_of_these(tmp_path: Path) -> None:
+    assert read(tmp_path, ">-", "") is None
+    last = FILE.replace("GROUP BY page\n", "GROUP BY page  -- each\n")
+    text = last.format(sign=">-", comment="", blank="")
+    (tmp_path / "q.yaml").write_text(text)
+    load_query(tmp_path / "q.yaml", asked.compiled())
+    (tmp_path / "q.yaml").write_text(
+        text.replace("FROM views", "FROM views WHERE page = '--'").replace(
+            "-- each", ""
+        )
+    )
+    load_query(tmp_path / "q.yaml", asked.compiled())
+
+
+def test_a_blank_line_keeps_lines_apart(tmp_path: Path) -> None:
+    text = FILE.format(sign=">-", comment="", blank="  -- all\n")
+    (tmp_path / "tables.yaml").write_text(asked.TABLES)
+    (tmp_path / "q.yaml").write_text(text)
+    load_query(tmp_path / "q.yaml", asked.compiled())

@@ -1,0 +1,184 @@
+"""Slips in query and tables files: each is met where it is, with what is meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from samples import asked
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.query.read_asked import QUERY_KEYS
+from modicum.shell.query_files import load_query
+
+QUERY = """\
+release: views
+periods: 2026-10
+query:
+  tables: tables.yaml
+  sql: SELECT page, COUNT(*) AS n FROM views GROUP BY page
+  bounds: {user-day: 10}
+  noise: gaussian
+  loss: {user-day: {rho: 0.015}}
+"""
+UNDER = sorted({"tables", *QUERY_KEYS})
+BESIDE = [
+    "release", "periods", "where", "groups", "sampling", "purpose", "requester",
+    "dataset", "audience", "utility", "evidence",
+]  # fmt: skip
+LABELED = asked.POLICY + "labels: {salt: {values: [a], default: a}}\n"
+
+
+def problems(
+    folder: Path, text: str, *, tables: str = asked.TABLES, policy: str = asked.POLICY
+) -> tuple[Problem, ...]:
+    """Return the mistakes in a query file, none if it is read."""
+    (folder / "tables.yaml").write_text(tables)
+    (folder / "q.yaml").write_text(text)
+    try:
+        load_query(folder / "q.yaml", asked.compiled(policy))
+    except InputError as error:
+        return error.problems
+    return ()
+
+
+def moved(key: str, *, up: bool) -> str:
+    """Return the query file with a key on the wrong level, and on no other."""
+    lines = [one for one in QUERY.splitlines() if not one.strip().startswith(f"{key}:")]
+    return "\n".join([*lines, f"{'' if up else '  '}{key}: 1", ""])
+
+
+def test_the_query_itself_is_read(tmp_path: Path) -> None:
+    assert problems(tmp_path, QUERY) == ()
+
+
+@pytest.mark.parametrize("key", UNDER)
+def test_a_key_beside_the_query_is_sent_below_it(tmp_path: Path, key: str) -> None:
+    (problem,) = problems(tmp_path, moved(key, up=True))
+    assert problem.code is Code.UNKNOWN_KEY
+    assert problem.message == f"`{key}` stands beside `query`, and belongs under it"
+    assert problem.help == f"indent `{key}` below  query:"
+    assert problem.mark is not None
+    assert problem.mark.source == f"{key}: 1"
+
+
+@pytest.mark.parametrize("key", BESIDE)
+def test_a_key_under_the_query_is_sent_beside_it(tmp_path: Path, key: str) -> None:
+    (problem,) = problems(tmp_path, moved(key, up=False))
+    assert problem.code is Code.UNKNOWN_KEY
+    assert problem.message == f"`{key}` stands under `query`, and belongs beside it"
+    assert problem.help == f"write `{key}` without indentation"
+
+
+def test_a_query_that_is_not_indented_at_all_is_told_of_each_key(
+    tmp_path: Path,
+) -> None:
+    flat = QUERY.replace("query:\n", "").replace("\n  ", "\n")
+    found = problems(tmp_path, flat)
+    assert [one.message.split("`")[1] for one in found] == [
+        "tables", "sql", "bounds", "noise", "loss",
+    ]  # fmt: skip
+
+
+def test_a_label_may_be_called_like_a_key_of_queries(tmp_path: Path) -> None:
+    assert problems(tmp_path, QUERY + "salt: a\n", policy=LABELED) == ()
+    (problem,) = problems(tmp_path, QUERY + "salt: a\n")
+    assert "belongs under" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("was", "written", "label"),
+    [
+        ("  bounds", "  bound", "bounds"),
+        ("  sql", "  SQL", "sql"),
+        ("query:", "qurey:", "query"),
+        ("tables:", "table:", "tables"),
+        ("noise:", "nosie:", "noise"),
+        ("gaussian", "Gaussian", "gaussian"),
+        ("gaussian", "gauss", "gaussian"),
+        ("bounds: {user-day", "bounds: {user_day", "user-day"),
+        ("loss: {user-day", "loss: {userday", "user-day"),
+        ("{rho:", "{Rho:", "rho"),
+        ("{rho: 0.015}", "{epsilon: 1}", "eps"),
+        ("loss:", "weights: {N: 2}\n  loss:", "n"),
+        ("loss:", "discover: {dleta: 1e-8}\n  loss:", "delta"),
+        ("SELECT page", "SELECT pgae", "page"),
+        ("FROM views", "FROM view", "views"),
+    ],
+)
+def test_what_is_meant_in_a_query_file_stands_beside_it(
+    tmp_path: Path, was: str, written: str, label: str
+) -> None:
+    assert QUERY.count(was) == 1
+    said = problems(tmp_path, QUERY.replace(was, written))
+    assert f'did you mean "{label}"?' in [one.label for one in said]
+
+
+@pytest.mark.parametrize(
+    ("was", "written", "label"),
+    [
+        ("    columns:", "    colums:", "columns"),
+        ("row_id: view_id", "rowid: view_id", "row_id"),
+        ("row_id: view_id", "row_id: view-id", "view_id"),
+        ("bounds: [0, 8]", "bound: [0, 8]", "bounds"),
+        ("values: [help, main]", "value: [help, main]", "values"),
+        ("attribute: topic", "atribute: topic", "attribute"),
+        ("attribute: topic", "attribute: topics", "topic"),
+        ("tables:", "table:", "tables"),
+        ("type: timestamp", "type: datetime", "timestamp"),
+        ("view_id: {type: integer}", "view_id: {type: BIGINT}", "integer"),
+        ("user_id: {type: text}", "user_id: {type: string}", "text"),
+        ("type: number", "type: double", "number"),
+        ("type: number", "type: Number", "number"),
+    ],
+)
+def test_what_is_meant_in_a_tables_file_stands_beside_it(
+    tmp_path: Path, was: str, written: str, label: str
+) -> None:
+    assert asked.TABLES.count(was) == 1
+    (problem,) = problems(
+        tmp_path, QUERY, tables=asked.TABLES.replace(was, written)
+    )  # One slip, one problem.
+    assert problem.label == f'did you mean "{label}"?'
+
+
+@pytest.mark.parametrize(
+    ("was", "written", "help_"),
+    [
+        ("{user-day: {rho: 0.015}}", "{rho: 0.015}", "loss: {user: {rho: 0.015}}"),
+        ("{user-day: {rho: 0.015}}", "0.015", "loss: {user: {eps: …}}"),
+        ("{rho: 0.015}", "0.015", "loss: {user-day: {eps: …}}"),
+        ("{user-day: 10}", "10", "bounds: {user: …}"),
+        ("loss:", "discover: 1e-8\n  loss:", "discover: {delta: 1e-8}"),
+        ("loss:", "confidence: 95\n  loss:", "0.95"),
+        ("loss:", "confidence: 99.5\n  loss:", "0.995"),
+    ],
+)
+def test_a_value_without_its_mapping_is_told_how_it_is_written(
+    tmp_path: Path, was: str, written: str, help_: str
+) -> None:
+    (problem,) = problems(tmp_path, QUERY.replace(was, written))
+    assert problem.help == f"write  {help_}"
+
+
+def test_a_column_that_is_only_a_type_is_told_how_it_is_written(tmp_path: Path) -> None:
+    tables = asked.TABLES.replace("{type: integer}", "integer")
+    (problem,) = problems(tmp_path, QUERY, tables=tables)
+    assert problem.help == "write  view_id: {type: integer}"
+
+
+def test_a_file_of_another_kind_is_told_from_a_query(tmp_path: Path) -> None:
+    for text in (asked.TABLES, asked.POLICY):
+        (problem,) = problems(tmp_path, text)
+        assert "begins a file of another kind than a query" in problem.message
+    (problem,) = problems(tmp_path, "SELECT COUNT(*) FROM views")
+    assert problem.help.startswith("begin with  release: ID")
+
+
+def test_a_tables_file_that_is_not_there_is_met_where_it_is_named(
+    tmp_path: Path,
+) -> None:
+    (problem,) = problems(tmp_path, QUERY.replace("tables.yaml", "other.yaml"))
+    assert problem.code is Code.FILE_UNREADABLE
+    assert problem.mark is not None
+    assert (problem.mark.line, problem.mark.column) == (4, 11)
