@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples.influences import Silent, influence, merged
+from samples.influences import Scripted, Silent, influence, merged
 
 from modicum.accounting.conversions.profiles import gaussian_delta
 from modicum.accounting.curves import Curve
@@ -30,7 +30,7 @@ from modicum.risk.choosing.find_and_release_published import find_and_release_pu
 from modicum.risk.choosing.priorities import Wish, by_priority
 from modicum.risk.choosing.private_selection import private_selection
 from modicum.risk.choosing.sentences import CLASSICAL, LESS_THAN_NOISE, UNPROVEN
-from modicum.risk.choosing.spread import Spread
+from modicum.risk.choosing.spread import STEPS, Spread
 from modicum.risk.choosing.thresholds import (
     GroupsAlike,
     RatioAtLeast,
@@ -240,6 +240,18 @@ def test_the_published_search_is_the_published_test_without_noise() -> None:
     none = merged(influence([[]]), [0])
     empty = find_and_release_published(Indicator(none, COUNT), spread, search=search)
     assert empty.epsilon == 10
+
+
+def test_the_published_noise_has_the_published_scale() -> None:
+    """1/(n eps') and 2/(n eps'') on the variance, which is counted in 1/(n STEPS)."""
+    draws = Scripted([0, 0])
+    search = PrivateSearch.of(draws, 1, [1])
+    spread = Spread.of("0.0625", 1000)
+    find_and_release_published(Indicator(HALVES, COUNT), spread, search=search)
+    first, second = search.spent.eps_threshold, search.spent.eps_queries
+    in_variance = [scale / (1000 * STEPS) for scale in draws.scales]
+    assert in_variance == [1 / (1000 * first), 2 / (1000 * second)]
+    assert float(second / first) == pytest.approx(2 ** (2 / 3), rel=1e-5)
 
 
 def test_caveats_say_what_is_weak() -> None:
