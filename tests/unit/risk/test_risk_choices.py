@@ -347,3 +347,13 @@ def test_everybodys_delta_is_that_of_her_own_noise() -> None:
     assert found.greatest == pytest.approx(1e-3, rel=1e-9)
     huge = Profile(np.array([1e8]), np.array([1]))
     assert person_deltas(huge, epsilon=one).greatest == 1.0
+
+
+@pytest.mark.spec("RSK-2")
+def test_indicators_that_are_equal_in_floats_are_counted_together() -> None:
+    people = merged(influence([[1e-9], [2e-9]]), [3, 4])
+    wide = Indicator(people, GaussianNoise(Fraction(1), DELTA))
+    found = wide.profile(Fraction(1, 1000))
+    assert len(wide.distances.values) == 2
+    assert found.people.tolist() == [7]
+    assert wide.variance(Fraction(1, 1000)) == 0.0
