@@ -350,6 +350,13 @@ def test_everybodys_delta_is_that_of_her_own_noise() -> None:
 
 
 @pytest.mark.spec("RSK-2")
+def test_each_coordinate_has_noise_whether_it_moves_or_not() -> None:
+    """Three coordinates at scale 1, of which one moves by 1: 3 + exp(-1)."""
+    seen = Indicator(influence([[1.0]]), LaplaceNoise(Fraction(1), 3), "exact")
+    assert seen.quantile(1.0, Fraction(1)) == pytest.approx(3 + np.exp(-1))
+
+
+@pytest.mark.spec("RSK-2")
 def test_indicators_that_are_equal_in_floats_are_counted_together() -> None:
     people = merged(influence([[1e-9], [2e-9]]), [3, 4])
     wide = Indicator(people, GaussianNoise(Fraction(1), DELTA))
