@@ -422,7 +422,7 @@ def test_our_refusals_tell_nothing() -> None:
 def test_the_published_rule_answers_fourteen_questions_at_most() -> None:
     """Each epsilon exceeds the sum of those before: the best is to double."""
     odometer, answers = PublishedOdometer(), 0
-    while True:
+    for _ in PUBLISHED:
         left = [e for e in PUBLISHED if e > odometer.spent]
         if not left:
             break
