@@ -107,7 +107,7 @@ def test_a_ratio_is_reached_if_and_only_if_every_pair_reaches_it(
     seen = Indicator(influence(moves), noise)
     assert RatioAtLeast(tau).holds(seen, epsilon) == wanted
     places = list(range(len(moves)))
-    alike = GroupsAlike(tau, ("all", "first", "none"), "max")
+    alike = GroupsAlike(tau, ("none", "all", "first"), "max")
     groups = {"all": places, "first": places[:1], "none": []}
     seen = Indicator(influence(moves, groups=groups), noise)
     two = [max(distances), distances[0]]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples.influences import Silent, influence, merged
+from samples.influences import Scripted, Silent, influence, merged
 
 from modicum.accounting.conversions.profiles import gaussian_delta
 from modicum.accounting.curves import Curve
@@ -30,7 +30,7 @@ from modicum.risk.choosing.find_and_release_published import find_and_release_pu
 from modicum.risk.choosing.priorities import Wish, by_priority
 from modicum.risk.choosing.private_selection import private_selection
 from modicum.risk.choosing.sentences import CLASSICAL, LESS_THAN_NOISE, UNPROVEN
-from modicum.risk.choosing.spread import Spread
+from modicum.risk.choosing.spread import STEPS, Spread
 from modicum.risk.choosing.thresholds import (
     GroupsAlike,
     RatioAtLeast,
@@ -242,6 +242,18 @@ def test_the_published_search_is_the_published_test_without_noise() -> None:
     assert empty.epsilon == 10
 
 
+def test_the_published_noise_has_the_published_scale() -> None:
+    """1/(n eps') and 2/(n eps'') on the variance, which is counted in 1/(n STEPS)."""
+    draws = Scripted([0, 0])
+    search = PrivateSearch.of(draws, 1, [1])
+    spread = Spread.of("0.0625", 1000)
+    find_and_release_published(Indicator(HALVES, COUNT), spread, search=search)
+    first, second = search.spent.eps_threshold, search.spent.eps_queries
+    in_variance = [scale / (1000 * STEPS) for scale in draws.scales]
+    assert in_variance == [1 / (1000 * first), 2 / (1000 * second)]
+    assert float(second / first) == pytest.approx(2 ** (2 / 3), rel=1e-5)
+
+
 def test_caveats_say_what_is_weak() -> None:
     advice = find_from_rdr(Indicator(HALVES, CLASSIC), [RatioAtLeast.of("0.5")])
     assert CLASSICAL in advice.caveats
@@ -335,3 +347,20 @@ def test_everybodys_delta_is_that_of_her_own_noise() -> None:
     assert found.greatest == pytest.approx(1e-3, rel=1e-9)
     huge = Profile(np.array([1e8]), np.array([1]))
     assert person_deltas(huge, epsilon=one).greatest == 1.0
+
+
+@pytest.mark.spec("RSK-2")
+def test_each_coordinate_has_noise_whether_it_moves_or_not() -> None:
+    """Three coordinates at scale 1, of which one moves by 1: 3 + exp(-1)."""
+    seen = Indicator(influence([[1.0]]), LaplaceNoise(Fraction(1), 3), "exact")
+    assert seen.quantile(1.0, Fraction(1)) == pytest.approx(3 + np.exp(-1))
+
+
+@pytest.mark.spec("RSK-2")
+def test_indicators_that_are_equal_in_floats_are_counted_together() -> None:
+    people = merged(influence([[1e-9], [2e-9]]), [3, 4])
+    wide = Indicator(people, GaussianNoise(Fraction(1), DELTA))
+    found = wide.profile(Fraction(1, 1000))
+    assert len(wide.distances.values) == 2
+    assert found.people.tolist() == [7]
+    assert wide.variance(Fraction(1, 1000)) == 0.0
