@@ -145,6 +145,15 @@ def test_somebody_moves_nothing_and_somebody_all_that_can_be(
         assert profile.greatest <= query.sensitivity
 
 
+def test_one_person_alone_moves_an_average_by_all_of_her_value() -> None:
+    people = made_up()
+    state = [work.endswith("-gov") for work in people.column("workclass").to_pylist()]
+    hours = people.column("hours_per_week").to_pylist()
+    most = next(n for n, inside in enumerate(state) if inside and hours[n] == 99)
+    profile = influence_of(QUERIES["Q4"], people.take([most])).profile("l1")
+    assert profile.greatest == QUERIES["Q4"].sensitivity == 99
+
+
 @pytest.mark.parametrize("draw", [1, 2])
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("name", NAMES)
