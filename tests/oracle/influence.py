@@ -60,7 +60,9 @@ def answer(
         if kept(row):
             groups[tuple(row[key] for key in keys)].append(row)
     return {
-        key: [aggregate(name, [read(row) for row in members]) for name, read in measures]
+        key: [
+            aggregate(name, [read(row) for row in members]) for name, read in measures
+        ]
         for key, members in groups.items()
     }
 

@@ -18,6 +18,7 @@ from modicum.cli import (
     policy,
     query,
     release,
+    risk,
     status,
     workload,
 )
@@ -46,6 +47,7 @@ app.add_typer(account.app, name="account")
 app.add_typer(workload.app, name="workload")
 app.add_typer(plan.app, name="plan")
 app.add_typer(query.app, name="query")
+app.add_typer(risk.app, name="risk")
 
 
 def _show_version(wanted: bool) -> None:

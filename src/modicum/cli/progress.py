@@ -34,3 +34,33 @@ def counting(
     with Progress(*columns, console=console(stderr=True), transient=True) as drawn:
         task = drawn.add_task(doing, total=total)
         yield lambda seq: drawn.update(task, completed=seq)
+
+
+@contextmanager
+def counted(things: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Yield something to call with how many things are done, and how many there are.
+
+    Args:
+        things: What is counted.
+        quiet: Whether to draw nothing.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield lambda done, of: None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console(stderr=True), transient=True) as drawn:
+        task = drawn.add_task(things, total=None)
+        yield lambda done, of: drawn.update(task, completed=done, total=of)

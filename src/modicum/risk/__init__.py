@@ -3,3 +3,24 @@
 Nearly everything here is computed from rows, without noise. It is for the controller of
 the data only, and carries a claim that says so.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+
+#: What people call as `mo.risk.…` looks at data, which nothing on this floor does: it
+#: is found in the shell, when it is first used.
+_IN_THE_SHELL = frozenset({"PUBLISHED", "Risk", "count", "grid", "rdr"})
+
+
+def __getattr__(name: str) -> object:
+    if name not in _IN_THE_SHELL:
+        message = f"module `modicum.risk` has no attribute `{name}`"
+        raise AttributeError(message)
+    value: object = getattr(import_module("modicum.shell.risks"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(_IN_THE_SHELL)

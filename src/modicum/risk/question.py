@@ -28,7 +28,7 @@ Aggregate: TypeAlias = Literal[
     "distinct",
 ]
 
-_AGGREGATES: Final[dict[type[exp.Expression], Aggregate]] = {
+_AGGREGATES: Final[dict[type[exp.Expr], Aggregate]] = {
     exp.Sum: "sum",
     exp.Avg: "avg",
     exp.VariancePop: "var_pop",
@@ -63,7 +63,7 @@ class Measure:
     """
 
     aggregate: Aggregate
-    value: exp.Expression | None
+    value: exp.Expr | None
     called: str
 
 
@@ -88,7 +88,7 @@ class Question:
     unit: str | None
     persons: tuple[str, ...]
     measures: tuple[Measure, ...]
-    keys: tuple[exp.Expression, ...]
+    keys: tuple[exp.Expr, ...]
     obstacle: str
     outputs: tuple[tuple[str, bool], ...]
 
@@ -128,7 +128,7 @@ def read_question(
 
 def read_condition(
     text: str, columns: Mapping[str, Sequence[str]]
-) -> tuple[exp.Expression, str]:
+) -> tuple[exp.Expr, str]:
     """Return a condition on the rows of one table, and that table.
 
     Args:
@@ -138,20 +138,21 @@ def read_condition(
     Raises:
         InputError: If it is none, or no table has all its columns.
     """
-    select = _parsed(f"SELECT 1 WHERE ({text}\n)")
-    where = select.args.get("where")
-    clauses = [name for name, value in select.args.items() if value]
-    if set(clauses) != {"expressions", "where"} or where is None:
-        raise _wrong(f"`{text[:80]}` is no condition on rows")
-    condition = where.this.unnest()
+    trees = _trees(text)
+    if len(trees) != 1 or not isinstance(trees[0], exp.Condition):
+        raise _wrong(f"`{text[:80]}` is no condition on rows", _CONDITION)
+    condition = trees[0].unnest()
     if condition.find(exp.Query, exp.AggFunc, exp.Window):
-        raise _wrong(f"`{text[:80]}` is no condition on one row")
-    _refuse_unsteady(select)
+        raise _wrong(f"`{text[:80]}` is no condition on one row", _CONDITION)
+    _refuse_unsteady(condition)
     names = {one.name.lower() for one in condition.find_all(exp.Column)}
     for table, found in columns.items():
         if names <= {one.lower() for one in found}:
             return condition, table
-    raise _wrong(f"no table has all columns of `{text[:80]}`")
+    raise _wrong(
+        f"no table has all columns of `{text[:80]}`",
+        "name columns of one table, without its name",
+    )
 
 
 # --- what may stand in it -------------------------------------------------------------
@@ -159,12 +160,11 @@ def read_condition(
 
 def _parsed(text: str) -> exp.Select:
     if len(text) > TEXT_MAX:
-        raise _wrong(f"the query has {len(text):,} characters, at most {TEXT_MAX:,}")
-    try:
-        with quiet():
-            trees = [one for one in parse(text, read="duckdb") if one is not None]
-    except (SqlglotError, RecursionError):
-        trees = []
+        raise _wrong(
+            f"the query has {len(text):,} characters, at most {TEXT_MAX:,}",
+            "put long lists of values into a table and join it",
+        )
+    trees = _trees(text)
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
         raise InputError(
             Problem(
@@ -176,12 +176,24 @@ def _parsed(text: str) -> exp.Select:
     return trees[0]
 
 
-def _wrong(reason: str, remedy: str = "", label: str = "") -> InputError:
-    return InputError(Problem(Code.NOT_IN_SUBSET, reason, label=label, help=remedy))
+def _trees(text: str) -> list[exp.Expr]:
+    """Return what a text is, one tree a statement; none if it is no SQL."""
+    try:
+        with quiet():
+            return [one for one in parse(text, read="duckdb") if one is not None]
+    except (SqlglotError, RecursionError):
+        return []
 
 
-def _refuse_unsteady(select: exp.Select) -> None:
-    for one in select.find_all(exp.Func):
+_CONDITION: Final = "write it as after WHERE, such as  age > 60"
+
+
+def _wrong(reason: str, remedy: str) -> InputError:
+    return InputError(Problem(Code.NOT_IN_SUBSET, reason, help=remedy))
+
+
+def _refuse_unsteady(tree: exp.Expr) -> None:
+    for one in tree.find_all(exp.Func):
         name = one.name if isinstance(one, exp.Anonymous) else one.sql_name()
         now = isinstance(one, exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentTime)
         if name.lower() in _UNSTEADY or now or isinstance(one, exp.Rand):
@@ -211,7 +223,7 @@ def _tables_of(
         table.set("alias", exp.TableAlias(this=called))
         table.set("this", exp.to_identifier(found, quoted=True))
     if not tables:
-        raise _wrong("the query reads no table")
+        raise _wrong("the query reads no table", "name the table: FROM patients")
     return tuple(tables)
 
 
@@ -301,16 +313,16 @@ def _outputs(select: exp.Select) -> tuple[tuple[str, bool], ...]:
     return found
 
 
-def _aggregates(tree: exp.Expression) -> bool:
+def _aggregates(tree: exp.Expr) -> bool:
     return tree.find(exp.AggFunc) is not None
 
 
-def _keys(select: exp.Select) -> tuple[exp.Expression, ...]:
+def _keys(select: exp.Select) -> tuple[exp.Expr, ...]:
     group = select.args.get("group")
     if group is None:
         return ()
     by_alias = {one.alias.lower(): one.this for one in select.selects if one.alias}
-    found: list[exp.Expression] = []
+    found: list[exp.Expr] = []
     for one in group.expressions:
         if isinstance(one, exp.Literal) and not one.is_string:
             one = select.selects[int(one.this) - 1].unalias()  # noqa: PLW2901
@@ -328,7 +340,7 @@ def _measures(select: exp.Select) -> tuple[Measure, ...]:
     )
 
 
-def _measure(output: exp.Expression) -> Measure | None:
+def _measure(output: exp.Expr) -> Measure | None:
     """Return the aggregate that an output is; None if it is anything else."""
     called = output.sql("duckdb")
     condition = None

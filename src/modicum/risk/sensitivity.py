@@ -98,9 +98,7 @@ def public_sensitivity(
         raise _needed(f"{question.obstacle}: no rule bounds how far it moves")
     rows = 1 if question.unit is None else bounds.rows_max
     moved = [_moved(one, bounds) for one in question.measures]
-    per_row = [
-        question.keys or one.aggregate in _PER_ROW for one in question.measures
-    ]
+    per_row = [question.keys or one.aggregate in _PER_ROW for one in question.measures]
     if rows is None and any(per_row):
         raise _needed(
             "a person may have any number of rows",
@@ -125,8 +123,8 @@ def _moved(measure: Measure, bounds: PublicBounds) -> Fraction:
     if declared is None:
         raise _needed(
             f"nothing bounds the values of {measure.called[:60]}",
-            "declare the least and the greatest value (`bounds`), from public knowledge,"
-            " not from the rows",
+            "declare the least and the greatest value (`bounds`) from public"
+            " knowledge, not from the rows",
         )
     low, high = declared
     return _of_bounded(measure.aggregate, low, high)
@@ -188,8 +186,8 @@ def published_sensitivity(
         rows: How many rows the table has.
 
     Returns:
-        1 for a count; the range in whole numbers for a sum; the range by all rows for an
-        average.
+        1 for a count; the range in whole numbers for a sum; the range by all rows for
+        an average.
 
     Raises:
         InputError: If it is another query, or the range is 0.
@@ -203,7 +201,7 @@ def published_sensitivity(
     kinds = {one.aggregate for one in question.measures}
     if len(question.measures) != 1 or not kinds <= _PUBLISHED or question.unit:
         raise _needed(
-            "the published rule knows one COUNT, SUM or AVG, where each row is a person",
+            "the published rule knows one COUNT, SUM or AVG, each row a person",
             "give the sensitivity",
         )
     (aggregate,) = kinds

@@ -38,6 +38,7 @@ RELEASE: dict[str, Any] = {
     "evidence": "ticket 7",
     "labeled_by": "officer",
     "query": "sha256:" + 64 * "0",
+    "epsilon_choice": "dp by data-independent",
     "mechanisms": [
         {
             "name": "noise",

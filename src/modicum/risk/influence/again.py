@@ -53,9 +53,7 @@ def everybody(
         A statement: `who` is one of them, `people` how many, `g0`, … whether they
         belong to each group.
     """
-    flags = [
-        f"COALESCE(({one.condition.sql('duckdb')}), FALSE)" for one in groups
-    ]
+    flags = [f"COALESCE(({one.condition.sql('duckdb')}), FALSE)" for one in groups]
     if question.unit is None:
         table = question.tables[0]
         used = [_quoted(one) for one in _used(question, columns[table])]
@@ -133,9 +131,7 @@ def asked_without(
         ).from_(exp.to_table(_quoted(relations[table.name])))
         if who is not None and table.name in question.persons:
             unit = exp.column(question.unit or ROW, quoted=True)
-            inner = inner.where(
-                exp.NullSafeNEQ(this=unit, expression=exp.convert(who))
-            )
+            inner = inner.where(exp.NullSafeNEQ(this=unit, expression=exp.convert(who)))
         table.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=called)))
     return copied.sql(dialect)
 

@@ -283,14 +283,14 @@ def _medians_of_rows(i: int, shape: Shape) -> tuple[list[tuple[str, str]], str]:
     over = f"PARTITION BY {shape.listed()}" if shape.keys else ""
     order = f"{over} ORDER BY x{i} ROWS UNBOUNDED PRECEDING".strip()
     sizes = (
-        f"SELECT {shape.listed(f'x{i}', f'SUM(w) AS w')} FROM parts"
+        f"SELECT {shape.listed(f'x{i}', 'SUM(w) AS w')} FROM parts"
         f" WHERE x{i} IS NOT NULL{shape.grouped(f'x{i}')}"
     )
     upto = (
         f"SELECT {shape.listed(f'x{i}')}, SUM(w) OVER ({order}) AS r,"
         f" SUM(w) OVER ({over}) AS n FROM sizes{i}"
     )
-    middle = (f"n // 2", "n // 2 + 1", "(n + 1) // 2", "(n + 1) // 2 + 1")
+    middle = ("n // 2", "n // 2 + 1", "(n + 1) // 2", "(n + 1) // 2 + 1")
     places = ", ".join(
         f"MIN(CASE WHEN r >= {one} THEN x{i} END) AS y{number}"
         for number, one in enumerate(middle)

@@ -26,7 +26,7 @@ class PeopleGroup:
     """
 
     name: str
-    condition: exp.Expression
+    condition: exp.Expr
     table: str
 
 

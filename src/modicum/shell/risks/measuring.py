@@ -121,5 +121,3 @@ def _lengths(lists: pa.ListArray) -> pa.Array:
 def _numbers(column: Any) -> Any:
     """Return a column of numbers as floats; what is not there as NaN."""
     return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-
-

@@ -1,0 +1,178 @@
+"""What `modicum risk` prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modicum.cli.output import print_table
+from modicum.core.exact import brief
+from modicum.risk.claims import Claim
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from modicum.risk.choice import Choice, Row
+    from modicum.shell.risks import Risk
+
+_CONTROLLER = "For the controller of the data only: computed from rows without noise."
+
+
+def risk_to_dict(risk: Risk, choice: Choice | None) -> dict[str, Any]:
+    """Return the documented JSON form of a risk, and of what was chosen.
+
+    Args:
+        risk: What was found.
+        choice: What was chosen; None if nothing was asked for.
+    """
+    found = risk.to_dict()
+    if choice is not None:
+        found |= choice_to_dict(choice)
+        found["candidates"] = risk.to_dict()["candidates"]
+    return found
+
+
+def choice_to_dict(choice: Choice) -> dict[str, Any]:
+    """Return the documented JSON form of a choice.
+
+    Args:
+        choice: The choice.
+    """
+    told = choice.to_dict()
+    return {
+        "epsilon": told["epsilon"],
+        "claim": told["claim"],
+        "choice": told,
+    }
+
+
+def print_risk(risk: Risk, choice: Choice | None) -> None:
+    """Print a table of the candidates, and what was chosen.
+
+    Args:
+        risk: What was found.
+        choice: What was chosen; None if nothing was asked for.
+    """
+    print(_CONTROLLER)
+    print(f"{risk.people:,} people; {_noise(risk)}")
+    for fact in risk.private:
+        print(f"note: {fact}")
+    if risk.question.obstacle:
+        print(f"note: asked again for each person: {risk.question.obstacle}")
+    _print_rows(risk.rows(), choice)
+    if choice is not None:
+        print_choice(choice)
+
+
+def print_choice(choice: Choice) -> None:
+    """Print what was chosen, its claim, and what it costs.
+
+    Args:
+        choice: The choice.
+    """
+    told = "none" if choice.epsilon is None else brief(choice.epsilon)
+    print(f"epsilon: {told}")
+    print(f"claim: {choice.claim.value}")
+    print(f"  {choice.why}")
+    if choice.charge is not None:
+        if choice.charge.selection is not None:
+            spent = brief(choice.charge.selection.eps)
+            print(f"  the choice itself costs epsilon {spent}")
+        if choice.charge.release is not None:
+            words = ", ".join(f"{k} {v}" for k, v in choice.charge.release.items())
+            print(f"  a release at it: {words}")
+            print(f"  in its file: epsilon_choice: dp by {choice.method}")
+    for caveat in choice.caveats:
+        print(f"note: {caveat}")
+    if choice.claim is not Claim.DP:
+        print("note: the ledger takes no release at this epsilon")
+
+
+def groups_to_dict(risk: Risk, statistic: str, choice: Choice | None) -> dict[str, Any]:
+    """Return the documented JSON form of a comparison of groups.
+
+    Args:
+        risk: What was found.
+        statistic: What is compared: `max`, `p99` or `median`.
+        choice: What was chosen; None if nothing was asked for.
+    """
+    found = risk_to_dict(risk, choice)
+    found["statistic"] = statistic
+    found["groups"] = {
+        name: {
+            "people": int(risk.influence.members[name].sum()),
+            "indicator": {
+                brief(epsilon): _at(risk, statistic, epsilon, name)
+                for epsilon in risk.candidates
+            },
+        }
+        for name in risk.groups
+    }
+    return found
+
+
+def print_groups(risk: Risk, statistic: str, choice: Choice | None) -> None:
+    """Print the indicator of each group at each candidate.
+
+    Args:
+        risk: What was found.
+        statistic: What is compared: `max`, `p99` or `median`.
+        choice: What was chosen; None if nothing was asked for.
+    """
+    from rich.table import Table
+
+    print(_CONTROLLER)
+    for name in risk.groups:
+        print(f"{name}: {int(risk.influence.members[name].sum()):,} people")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("epsilon", justify="right", no_wrap=True)
+    for name in risk.groups:
+        table.add_column(f"{statistic} of {name}", justify="right")
+    table.add_column("ratio", justify="right")
+    for epsilon in risk.candidates:
+        found = [_at(risk, statistic, epsilon, name) for name in risk.groups]
+        there = [one for one in found if one is not None]
+        ratio = min(there) / max(there) if there and max(there) > 0 else None
+        cells = ["-" if one is None else f"{one:.6g}" for one in found]
+        table.add_row(brief(epsilon), *cells, "-" if ratio is None else f"{ratio:.4f}")
+    print_table(table)
+    if choice is not None:
+        print_choice(choice)
+
+
+_SHARES = {"max": 1.0, "p99": 0.99, "median": 0.5}
+
+
+def _at(risk: Risk, statistic: str, epsilon: Any, name: str) -> float | None:
+    if not risk.influence.members[name].sum():
+        return None
+    return risk.indicator.quantile(_SHARES[statistic], epsilon, name)
+
+
+def _noise(risk: Risk) -> str:
+    noise = risk.to_dict()["noise"]
+    norm = risk.noise.norm.upper()
+    numbers = risk.noise.dimensions
+    return (
+        f"{noise} noise, sensitivity {brief(risk.noise.sensitivity)} ({norm}),"
+        f" {numbers} number{'s' if numbers != 1 else ''} in the answer"
+    )
+
+
+def _print_rows(rows: Sequence[Row], choice: Choice | None) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for header in ("epsilon", "95 % error", "RDR min", "RDR max", "ratio"):
+        table.add_column(header, justify="right", no_wrap=True)
+    table.add_column("")
+    chosen = None if choice is None else choice.epsilon
+    for row in rows:
+        table.add_row(
+            brief(row.epsilon),
+            f"±{row.half_width:.4g}",
+            f"{row.least:.6g}",
+            f"{row.greatest:.6g}",
+            f"{row.ratio:.4f}",
+            "chosen" if row.epsilon == chosen else "",
+        )
+    print_table(table)

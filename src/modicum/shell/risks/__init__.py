@@ -1,0 +1,17 @@
+"""Risk of one query for the people in a controller's tables, measured and shown."""
+
+from modicum.risk.candidates import PUBLISHED, grid
+from modicum.shell.risks.data import ControllerData
+from modicum.shell.risks.measuring import measure, measure_again
+from modicum.shell.risks.study import Risk, count, rdr
+
+__all__ = [
+    "PUBLISHED",
+    "ControllerData",
+    "Risk",
+    "count",
+    "grid",
+    "measure",
+    "measure_again",
+    "rdr",
+]

@@ -1,0 +1,35 @@
+"""Noise for private choices, from OpenDP."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from modicum.shell.engines.noise import OpenDpSampler
+
+
+class OpenDpDraws:
+    """Draws by OpenDP's discrete Laplace sampler; a `Draws` of `modicum.risk`."""
+
+    def __init__(self) -> None:
+        self._sampler = OpenDpSampler()
+
+    def laplace(self, scale: Fraction) -> int:
+        """Return a fresh draw of discrete Laplace noise.
+
+        Args:
+            scale: Above 0. It is rounded up to what a float holds: more noise.
+
+        Raises:
+            InputError: If the scale is too large.
+            UnavailableError: If OpenDP fails.
+        """
+        return self._sampler.add("laplace", _held(scale), [0])[0]
+
+
+def _held(scale: Fraction) -> Fraction:
+    """Return the least float that is not below a number."""
+    import math
+
+    nearest = float(scale)
+    up = nearest if Fraction(nearest) >= scale else math.nextafter(nearest, math.inf)
+    return Fraction(up)

@@ -1,0 +1,424 @@
+"""The risk of one query: for which epsilon, and for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from sqlglot import exp
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.risk.candidates import PUBLISHED
+from modicum.risk.candidates import candidates as checked
+from modicum.risk.choice import Choice, Row
+from modicum.risk.choosing.above_threshold import Draws, PrivateSearch, selection
+from modicum.risk.choosing.as_published import find_from_rdr
+from modicum.risk.choosing.data_independent import data_independent
+from modicum.risk.choosing.private_selection import private_selection
+from modicum.risk.choosing.tables import people_row
+from modicum.risk.choosing.thresholds import (
+    GroupsAlike,
+    RatioAtLeast,
+    Statistic,
+    Threshold,
+    VarianceAtMost,
+)
+from modicum.risk.given import Number, mistake
+from modicum.risk.given import count as whole_number
+from modicum.risk.indicator import Form, Indicator
+from modicum.risk.influence.clamping import clamped
+from modicum.risk.influence.statement import PeopleGroup
+from modicum.risk.losses import person_losses
+from modicum.risk.noise import Calibration, GaussianNoise, LaplaceNoise, Noise
+from modicum.risk.profile import Influence, Norm, Profile
+from modicum.risk.question import ONLY, Question, read_condition, read_question
+from modicum.risk.sensitivity import (
+    Bounds,
+    PublicBounds,
+    public_sensitivity,
+    published_sensitivity,
+    read_bounds,
+)
+from modicum.shell.risks.data import ControllerData
+from modicum.shell.risks.measuring import Progress, measure
+from modicum.shell.risks.ranges import whole_range
+
+Mechanism: TypeAlias = Literal["laplace", "gaussian"]
+Method: TypeAlias = Literal["data-independent", "as-published", "private-selection"]
+
+
+def rdr(  # noqa: PLR0913 - each has a default that is a decision
+    data: object,
+    query: str,
+    *,
+    unit: str | None = None,
+    mechanism: Mechanism = "laplace",
+    epsilons: Sequence[Number] = PUBLISHED,
+    delta: Number | None = None,
+    sensitivity: Number | None = None,
+    bounds: Mapping[str, tuple[Number, Number]] | tuple[Number, Number] | None = None,
+    rows_max: int | None = None,
+    dimensions: int | None = None,
+    groups: Mapping[str, str] | Sequence[str] = (),
+    form: Form = "published",
+    calibration: Calibration = "exact",
+    engine: str = "duckdb",
+    progress: Progress = lambda done, of: None,
+) -> Risk:
+    """Return the risk of a query for everybody in a controller's tables.
+
+    Args:
+        data: Where the table of the query is: a path (`.csv`, `.duckdb::table`, else
+            Parquet), a frame of pandas or Polars, an Arrow table, a relation of DuckDB.
+            Or several of these, by the names of the tables.
+        query: SQL: one SELECT with aggregates.
+        unit: The column that tells whose a row is; None if each row is a person.
+        mechanism: The noise: `laplace` or `gaussian`.
+        epsilons: The candidates.
+        delta: For Gaussian noise; None for 1 / people**2, as the papers take it: from
+            the rows, so that no choice of it can be released.
+        sensitivity: How far one person can move the answer in any table, in the norm of
+            the noise. None to find it from `bounds` and `rows_max`; where these do not
+            tell it, as the papers do, from the rows.
+        bounds: The least and the greatest value that an aggregate is computed of; by
+            its text if there are several. Values outside count as the nearer bound.
+        rows_max: With a unit: how many rows of a person are counted at most. It is
+            trusted, and checked by nothing here.
+        dimensions: How many numbers the answer has, if that is public; None to count
+            them in the rows where the query groups.
+        groups: Groups of people to compare: conditions on rows, or by name.
+        form: `published`: the papers' bound of the indicator; `exact`: what it bounds.
+        calibration: For Gaussian noise: `exact`, or the `published` formula.
+        engine: `duckdb` or `spark`.
+        progress: Told how many people are done, where the query is asked again for
+            each.
+
+    Returns:
+        What was found. It is for the controller of the data only.
+
+    Raises:
+        InputError: If query and data do not fit, or what is given is out of range.
+        UnavailableError: If the engine fails.
+    """
+    candidates = checked(epsilons)
+    tables = dict(data) if isinstance(data, Mapping) else {ONLY: data}
+    with ControllerData(tables, engine) as opened:
+        columns = opened.engine.columns()
+        question = read_question(query, columns, unit)
+        parted = _groups(groups, columns)
+        public = PublicBounds(_bounds(bounds), rows_max)
+        limited = clamped(question, public)
+        influence = measure(opened.engine, limited, parted, progress)
+        found = _sensitivity(opened, question, public, sensitivity, mechanism)
+    noise = _noise(mechanism, found, influence, limited, dimensions, delta, calibration)
+    return Risk(
+        query=query,
+        question=limited,
+        influence=influence,
+        noise=noise.noise,
+        private=(*found.private, *noise.private),
+        candidates=candidates,
+        form=form,
+        groups=tuple(one.name for one in parted),
+    )
+
+
+def count(where: str = "") -> str:
+    """Return the query that counts rows.
+
+    Args:
+        where: A condition on rows, as SQL; empty for all.
+    """
+    counted = exp.select(exp.Count(this=exp.Star())).from_("data")
+    return (counted.where(where, dialect="duckdb") if where else counted).sql("duckdb")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Risk:
+    """What a query reveals about the people of a table, for each epsilon.
+
+    For the controller of the data only: it is computed from rows without noise.
+
+    Attributes:
+        query: The query, as it was asked.
+        question: The query, as it was read.
+        influence: How far the answer moves for everybody.
+        noise: The noise that would be added.
+        private: Which facts about the noise were taken from rows, in words; with any of
+            these, nothing that is chosen can be released.
+        candidates: Epsilons to choose from, rising.
+        form: Which form the indicator has.
+        groups: The names of the groups of people that are compared.
+    """
+
+    query: str
+    question: Question
+    influence: Influence
+    noise: Noise
+    private: tuple[str, ...]
+    candidates: tuple[Fraction, ...]
+    form: Form = "published"
+    groups: tuple[str, ...] = field(default=())
+
+    @cached_property
+    def indicator(self) -> Indicator:
+        """The indicator of everybody."""
+        return Indicator(self.influence, self.noise, self.form)
+
+    @property
+    def people(self) -> int:
+        """How many people have rows."""
+        return int(self.influence.people.sum())
+
+    def rows(self) -> tuple[Row, ...]:
+        """Return for each candidate the accuracy and the range of the indicator."""
+        return tuple(
+            people_row(self.indicator, epsilon, passes=None)
+            for epsilon in self.candidates
+        )
+
+    def losses(self, epsilon: Number, group: str | None = None) -> Profile:
+        """Return how many people have which worst-case loss at an epsilon.
+
+        Args:
+            epsilon: Above 0.
+            group: Only people of this group; None for all.
+
+        Returns:
+            eps_i for Laplace noise, mu_i for Gaussian noise.
+        """
+        (given,) = checked([epsilon])
+        distances = self.influence.profile(self.noise.norm, group)
+        return person_losses(distances, self.noise, epsilon=given)
+
+    def choose(  # noqa: PLR0913 - each has a default that is a decision
+        self,
+        tau: Number | None = None,
+        *,
+        choice: Method = "data-independent",
+        max_variance: Number | None = None,
+        between: Sequence[str] = (),
+        statistic: Statistic = "p99",
+        allowance: int | None = None,
+        eps_select: Number | None = None,
+        draws: Draws | None = None,
+    ) -> Choice:
+        """Return the largest epsilon that meets a preference.
+
+        Args:
+            tau: The least indicator must be at least so large a part of the greatest.
+            choice: `data-independent`: at which that holds in any table; may be
+                released. `as-published`: in this table; for the controller only.
+                `private-selection`: in this table but for about `allowance` people,
+                found privately for `eps_select`.
+            max_variance: As published: the variance of the indicators, over the square
+                of the greatest, must be so small.
+            between: As published: of these groups of people a statistic must be alike,
+                instead of that of all.
+            statistic: Which one: `max`, `p99` or `median`.
+            allowance: For a private selection: how many people may be exposed more.
+            eps_select: For a private selection: what the choice itself costs.
+            draws: For a private selection: where noise comes from; None for OpenDP.
+
+        Returns:
+            The choice, with its claim.
+
+        Raises:
+            InputError: If something is missing, out of range, or contradicts the rest.
+        """
+        if choice == "as-published":
+            wanted = self._thresholds(tau, max_variance, between, statistic)
+            return find_from_rdr(self.indicator, wanted, candidates=self.candidates)
+        if tau is None or max_variance is not None or between:
+            raise mistake(
+                f"`{choice}` knows the ratio of indicators only",
+                "give `tau`, or choose as-published",
+                Code.KEYS_CONFLICT,
+            )
+        self._must_be_public(choice)
+        if choice == "data-independent":
+            return data_independent(
+                self.noise, tau=tau, candidates=self.candidates, form=self.form
+            )
+        if choice != "private-selection":
+            raise mistake(
+                f"the choice is {choice!r}",
+                "it is data-independent, as-published or private-selection",
+                Code.UNKNOWN_CHOICE,
+            )
+        if allowance is None or eps_select is None:
+            raise mistake(
+                "a private selection needs an allowance and what it may cost",
+                "give `allowance` (people) and `eps_select`",
+                Code.MISSING_KEY,
+            )
+        search = PrivateSearch(
+            draws or _system_draws(), selection(eps_select), self.candidates
+        )
+        return private_selection(
+            self.influence,
+            self.noise,
+            tau=tau,
+            allowance=whole_number("the allowance", allowance, least=0),
+            search=search,
+            own_rows_only=self.question.own_rows_only,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the documented JSON form."""
+        return {
+            "query": self.query,
+            "unit": self.question.unit,
+            "people": self.people,
+            "claim": "controller-only advice",
+            "noise": "laplace" if isinstance(self.noise, LaplaceNoise) else "gaussian",
+            "sensitivity": float(self.noise.sensitivity),
+            "dimensions": self.noise.dimensions,
+            "from_rows": list(self.private),
+            "closed_form": not self.question.obstacle,
+            "indicator": self.form,
+            "candidates": [row.to_dict() for row in self.rows()],
+        }
+
+    def __repr__(self) -> str:
+        return f"<Risk of {len(self.candidates)} epsilons: controller only>"
+
+    # --- inside -----------------------------------------------------------------------
+
+    def _thresholds(
+        self,
+        tau: Number | None,
+        max_variance: Number | None,
+        between: Sequence[str],
+        statistic: Statistic,
+    ) -> list[Threshold]:
+        wanted: list[Threshold] = []
+        if tau is not None:
+            wanted.append(
+                GroupsAlike.of(tau, between, statistic)
+                if between
+                else RatioAtLeast.of(tau)
+            )
+        if max_variance is not None:
+            wanted.append(VarianceAtMost.of(max_variance))
+        if not wanted:
+            raise mistake(
+                "nothing says what to prefer",
+                "give `tau` or `max_variance`",
+                Code.MISSING_KEY,
+            )
+        return wanted
+
+    def _must_be_public(self, choice: str) -> None:
+        if self.private:
+            raise InputError(
+                Problem(
+                    Code.NOT_BOUNDED,
+                    f"`{choice}` cannot be released: {self.private[0]}",
+                    notes=self.private[1:],
+                    help="give these from public knowledge, or choose as-published,"
+                    " for yourself only",
+                )
+            )
+
+
+# --- what is given --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Sensitivity:
+    value: Fraction
+    private: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    noise: Noise
+    private: tuple[str, ...] = ()
+
+
+def _groups(
+    given: Mapping[str, str] | Sequence[str], columns: Mapping[str, Sequence[str]]
+) -> list[PeopleGroup]:
+    named = given if isinstance(given, Mapping) else {one: one for one in given}
+    return [
+        PeopleGroup(name, *read_condition(text, columns))
+        for name, text in named.items()
+    ]
+
+
+def _bounds(
+    given: Mapping[str, tuple[Number, Number]] | tuple[Number, Number] | None,
+) -> dict[str, Bounds]:
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        return {name: read_bounds(*each) for name, each in given.items()}
+    return {"": read_bounds(*given)}
+
+
+def _sensitivity(
+    data: ControllerData,
+    question: Question,
+    public: PublicBounds,
+    given: Number | None,
+    mechanism: Mechanism,
+) -> _Sensitivity:
+    if given is not None:
+        (value,) = checked([given])
+        return _Sensitivity(value)
+    try:
+        norm: Norm = "l2" if mechanism == "gaussian" else "l1"
+        return _Sensitivity(public_sensitivity(question, public, norm))
+    except InputError as unbounded:
+        try:
+            found = whole_range(data.engine, question)
+            value = published_sensitivity(question, *found)
+        except InputError:
+            raise unbounded from None
+        return _Sensitivity(
+            value, ("the sensitivity is taken from the range of the rows",)
+        )
+
+
+def _noise(  # noqa: PLR0913, PLR0917
+    mechanism: Mechanism,
+    sensitivity: _Sensitivity,
+    influence: Influence,
+    question: Question,
+    dimensions: int | None,
+    delta: Number | None,
+    calibration: Calibration,
+) -> _Noise:
+    private = []
+    if dimensions is None:
+        dimensions = len(question.measures)
+        if question.keys or question.obstacle:
+            dimensions = max(1, influence.dimensions)
+            private.append("how many groups the answer has is taken from the rows")
+    whole_number("the number of coordinates", dimensions, least=1)
+    if mechanism == "laplace":
+        return _Noise(LaplaceNoise(sensitivity.value, dimensions), tuple(private))
+    if mechanism != "gaussian":
+        raise mistake(
+            f"the mechanism is {mechanism!r}",
+            "it is laplace or gaussian",
+            Code.UNKNOWN_CHOICE,
+        )
+    people = int(influence.people.sum())
+    if delta is None:
+        private.append("delta is taken from the number of people")
+        found = Fraction(1, max(2, people) ** 2)
+    else:
+        (found,) = checked([delta])
+    noise = GaussianNoise(sensitivity.value, found, dimensions, calibration)
+    return _Noise(noise, tuple(private))
+
+
+def _system_draws() -> Draws:
+    from modicum.shell.risks.draws import OpenDpDraws
+
+    return OpenDpDraws()

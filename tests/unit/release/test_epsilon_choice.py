@@ -1,0 +1,63 @@
+"""A release says how its epsilon was chosen; only what claims DP is taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from samples import audited
+from samples.small import compiled
+
+from modicum.core.errors import Code, InputError
+from modicum.ledger.log.recorded import RecordedRelease
+from modicum.ledger.proof.consistency import contradiction
+from modicum.workspace.answers import price_release
+
+POLICY = compiled(audited.ASKING)
+
+
+def recorded(**more: Any) -> RecordedRelease:
+    mechanism = {
+        "mechanism": "laplace",
+        "attributes": ["age"],
+        "sensitivity": {"user": {"l1": 1}},
+        "scale": 10,
+    }
+    plain = {"release": "r-1", "mechanisms": [mechanism], **more}
+    return price_release(plain, POLICY)
+
+
+@pytest.mark.spec("RSK-16")
+@pytest.mark.parametrize("method", ["data-independent", "private-selection"])
+def test_what_claims_dp_is_taken_and_kept(method: str) -> None:
+    found = recorded(epsilon_choice=f"dp by {method}")
+    assert found.metadata["epsilon_choice"] == f"dp by {method}"
+    assert contradiction(found, POLICY.policy.vocabulary) == ""
+
+
+@pytest.mark.spec("RSK-16")
+@pytest.mark.parametrize("claim", ["controller-only advice", "experimental", "DP", "d"])
+def test_what_claims_less_is_refused(claim: str) -> None:
+    with pytest.raises(InputError) as caught:
+        recorded(epsilon_choice=f"{claim} by find-epsilon-from-rdr")
+    (problem,) = caught.value.problems
+    assert problem.code is Code.NO_CLAIM
+    assert claim in problem.message
+    assert "private-selection" in problem.help
+
+
+@pytest.mark.spec("RSK-16")
+@pytest.mark.parametrize("text", ["dp", "", "dp by ", "dp by Two Words", "by x", 3])
+def test_what_is_no_claim_and_method_is_refused(text: Any) -> None:
+    with pytest.raises(InputError):
+        recorded(epsilon_choice=text)
+
+
+@pytest.mark.spec("RSK-16")
+@pytest.mark.parametrize("text", ["experimental by from-pri", "dpx by x", ""])
+def test_an_audit_finds_what_was_written_all_the_same(text: str) -> None:
+    forged = replace(recorded(), metadata={"epsilon_choice": text})
+    assert "chosen" in contradiction(forged, POLICY.policy.vocabulary)
+
+
