@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modicum.risk.question import read_question
-from modicum.shell.influences.measuring import measure
+from modicum.shell.risks.measuring import measure
 
 if TYPE_CHECKING:
     from modicum.shell.engines.sql_engine import SqlEngine

@@ -26,8 +26,7 @@ from modicum.risk.noise import GaussianNoise, LaplaceNoise, Noise
 from modicum.risk.profile import Influence
 from modicum.risk.question import read_question
 from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
-from modicum.shell.influences import measure
-from modicum.shell.influences.measuring import measure_again
+from modicum.shell.risks.measuring import measure, measure_again
 from modicum.workloads.adult.queries import PUBLISHED, QUERIES, THRESHOLDS, AdultQuery
 
 Row = dict[str, Any]

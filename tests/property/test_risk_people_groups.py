@@ -19,7 +19,7 @@ from modicum.risk.influence.statement import PeopleGroup
 from modicum.risk.profile import Influence
 from modicum.risk.question import read_condition, read_question
 from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
-from modicum.shell.influences.measuring import measure, measure_again
+from modicum.shell.risks.measuring import measure, measure_again
 
 Row = dict[str, Any]
 Told = Counter[tuple[tuple[float, ...], str]]
