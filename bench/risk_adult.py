@@ -15,7 +15,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-from modicum.shell.influences.measuring import measure
 from numpy.typing import NDArray
 
 from modicum.risk.candidates import PUBLISHED
@@ -23,6 +22,7 @@ from modicum.risk.indicator import Indicator
 from modicum.risk.noise import GaussianNoise, LaplaceNoise, Noise
 from modicum.risk.question import read_question
 from modicum.shell.engines.duckdb_engine import DuckdbEngine
+from modicum.shell.risks.measuring import measure
 from modicum.workloads.adult.queries import QUERIES, TABLE
 
 Numbers = NDArray[np.float64]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
-from modicum.shell.influences.measuring import measure
 from numpy.typing import NDArray
 
 from modicum.risk.question import read_question
+from modicum.shell.risks.measuring import measure
 
 if TYPE_CHECKING:
     from modicum.shell.engines.sql_engine import SqlEngine

@@ -77,8 +77,6 @@ def converted(data: bytes) -> str:
     """Return the text of adult.csv, rows in the order of `adult.data`."""
     lines = [line for line in data.decode("ascii").splitlines() if line.strip()]
     rows = [[field.strip() for field in line.split(",")] for line in lines]
-    if len(rows) != ROWS or any(len(row) != len(COLUMNS) for row in rows):
-        raise NotTheTable(f"it has not {ROWS:,} rows of {len(COLUMNS)} columns")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)

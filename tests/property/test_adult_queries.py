@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from modicum.shell.influences import measure
-from modicum.shell.influences.measuring import measure_again
 from samples.adult import adult, made_up
 
 from modicum.risk.candidates import PUBLISHED as CANDIDATES
@@ -28,6 +26,7 @@ from modicum.risk.noise import GaussianNoise, LaplaceNoise, Noise
 from modicum.risk.profile import Influence
 from modicum.risk.question import read_question
 from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
+from modicum.shell.risks.measuring import measure, measure_again
 from modicum.workloads.adult.queries import PUBLISHED, QUERIES, THRESHOLDS, AdultQuery
 
 Row = dict[str, Any]
@@ -143,6 +142,15 @@ def test_somebody_moves_nothing_and_somebody_all_that_can_be(
     else:  # What the published program takes for a bound is none.
         assert profile.greatest > query.published_sensitivity(profile.total)
         assert profile.greatest <= query.sensitivity
+
+
+def test_one_person_alone_moves_an_average_by_all_of_her_value() -> None:
+    people = made_up()
+    state = [work.endswith("-gov") for work in people.column("workclass").to_pylist()]
+    hours = people.column("hours_per_week").to_pylist()
+    most = next(n for n, inside in enumerate(state) if inside and hours[n] == 99)
+    profile = influence_of(QUERIES["Q4"], people.take([most])).profile("l1")
+    assert profile.greatest == QUERIES["Q4"].sensitivity == 99
 
 
 @pytest.mark.parametrize("draw", [1, 2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -87,6 +88,21 @@ def test_a_query_reads_about_as_many_as_in_the_real_table(name: str) -> None:
     assert 0.6 * real <= found <= 1.4 * real
     if os.environ.get("MODICUM_ADULT"):
         assert sum(map(reads, adult().to_pylist())) == real
+
+
+def test_the_readme_tells_how_many_each_query_reads() -> None:
+    text = (Path(__file__).parents[3] / "examples/adult/README.md").read_text()
+    told = {
+        line.split("|")[1].split(":")[0].strip(): [
+            int(cell.replace(",", "")) for cell in line.split("|")[2:4]
+        ]
+        for line in text.splitlines()
+        if line.startswith("| Q") and ":" in line.split("|")[1]
+    }
+    rows = made_up().to_pylist()
+    assert told == {
+        name: [real, sum(map(reads, rows))] for name, (reads, real) in READ.items()
+    }
 
 
 def test_the_groups_of_the_second_query_are_those_of_the_published_answer() -> None:
