@@ -77,7 +77,7 @@ def measured(data: object) -> dict[tuple[str, str], Risk]:
 
 def figure_7(found: dict[tuple[str, str], Risk], failed: list[str]) -> Lines:
     """Yield the table of epsilons at ratios, ours beside the published ones."""
-    yield "\n**Find-ε-from-RDR** (figure 7): our ε, and the published one if it differs\n"
+    yield "\n**Find-ε-from-RDR** (figure 7): our ε (and theirs if it differs)\n"
     yield f"| noise | least ratio | {' | '.join(QUERIES)} |"
     yield f"| --- | --: | {' | '.join('--:' for _ in QUERIES)} |"
     alike = 0

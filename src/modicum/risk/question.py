@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.mistakes import nearest
-from modicum.query.parsing.tokens import quiet
+from modicum.query.parsing.cut import quiet
 
 Aggregate: TypeAlias = Literal[
     "rows",

@@ -34,6 +34,8 @@ class ControllerData:
     def __init__(self, tables: Mapping[str, object], engine: str = "duckdb") -> None:
         must_be_installed(engine)
         sources = {name: _typed(one, name) for name, one in tables.items()}
+        #: Whether the types of columns are found in the rows.
+        self.typed_by_rows = any(isinstance(one, CsvFile) for one in sources.values())
         self.engine: SqlEngine = _opened(engine, sources)
 
     def close(self) -> None:

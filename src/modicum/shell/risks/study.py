@@ -14,7 +14,7 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.risk.candidates import PUBLISHED
 from modicum.risk.candidates import candidates as checked
 from modicum.risk.choice import Choice, Row
-from modicum.risk.choosing.above_threshold import Draws, PrivateSearch, selection
+from modicum.risk.choosing.above_threshold import Draws, PrivateSearch
 from modicum.risk.choosing.as_published import find_from_rdr
 from modicum.risk.choosing.data_independent import data_independent
 from modicum.risk.choosing.private_selection import private_selection
@@ -27,26 +27,25 @@ from modicum.risk.choosing.thresholds import (
     VarianceAtMost,
 )
 from modicum.risk.given import Number, mistake
-from modicum.risk.given import count as whole_number
 from modicum.risk.indicator import Form, Indicator
 from modicum.risk.influence.clamping import clamped
-from modicum.risk.influence.statement import PeopleGroup
 from modicum.risk.losses import person_losses
-from modicum.risk.noise import Calibration, GaussianNoise, LaplaceNoise, Noise
-from modicum.risk.profile import Influence, Norm, Profile
-from modicum.risk.question import ONLY, Question, read_condition, read_question
-from modicum.risk.sensitivity import (
-    Bounds,
-    PublicBounds,
-    public_sensitivity,
-    published_sensitivity,
-    read_bounds,
-)
+from modicum.risk.noise import Calibration, LaplaceNoise, Noise
+from modicum.risk.profile import Influence, Profile
+from modicum.risk.question import ONLY, Question, read_question
+from modicum.risk.sensitivity import PublicBounds
 from modicum.shell.risks.data import ControllerData
+from modicum.shell.risks.facts import (
+    BoundsGiven,
+    Mechanism,
+    NoiseGiven,
+    noise_of,
+    people_groups,
+    sensitivity_of,
+    value_bounds,
+)
 from modicum.shell.risks.measuring import Progress, measure
-from modicum.shell.risks.ranges import whole_range
 
-Mechanism: TypeAlias = Literal["laplace", "gaussian"]
 Method: TypeAlias = Literal["data-independent", "as-published", "private-selection"]
 
 
@@ -59,7 +58,7 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
     epsilons: Sequence[Number] = PUBLISHED,
     delta: Number | None = None,
     sensitivity: Number | None = None,
-    bounds: Mapping[str, tuple[Number, Number]] | tuple[Number, Number] | None = None,
+    bounds: BoundsGiven = None,
     rows_max: int | None = None,
     dimensions: int | None = None,
     groups: Mapping[str, str] | Sequence[str] = (),
@@ -104,22 +103,24 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
         UnavailableError: If the engine fails.
     """
     candidates = checked(epsilons)
+    given = NoiseGiven(mechanism, sensitivity, delta, dimensions, calibration)
+    public = PublicBounds(value_bounds(bounds), rows_max)
     tables = dict(data) if isinstance(data, Mapping) else {ONLY: data}
     with ControllerData(tables, engine) as opened:
         columns = opened.engine.columns()
         question = read_question(query, columns, unit)
-        parted = _groups(groups, columns)
-        public = PublicBounds(_bounds(bounds), rows_max)
+        parted = people_groups(groups, columns)
+        width, unproven = sensitivity_of(opened.engine, question, public, given)
         limited = clamped(question, public)
         influence = measure(opened.engine, limited, parted, progress)
-        found = _sensitivity(opened, question, public, sensitivity, mechanism)
-    noise = _noise(mechanism, found, influence, limited, dimensions, delta, calibration)
+    noise, private = noise_of(width, influence, question, given)
     return Risk(
         query=query,
         question=limited,
         influence=influence,
-        noise=noise.noise,
-        private=(*found.private, *noise.private),
+        noise=noise,
+        private=(unproven, *private) if unproven else private,
+        typed_by_rows=opened.typed_by_rows,
         candidates=candidates,
         form=form,
         groups=tuple(one.name for one in parted),
@@ -149,6 +150,7 @@ class Risk:
         noise: The noise that would be added.
         private: Which facts about the noise were taken from rows, in words; with any of
             these, nothing that is chosen can be released.
+        typed_by_rows: Whether the types of columns were found in the rows.
         candidates: Epsilons to choose from, rising.
         form: Which form the indicator has.
         groups: The names of the groups of people that are compared.
@@ -159,6 +161,7 @@ class Risk:
     influence: Influence
     noise: Noise
     private: tuple[str, ...]
+    typed_by_rows: bool
     candidates: tuple[Fraction, ...]
     form: Form = "published"
     groups: tuple[str, ...] = field(default=())
@@ -238,7 +241,10 @@ class Risk:
                 "give `tau`, or choose as-published",
                 Code.KEYS_CONFLICT,
             )
-        self._must_be_public(choice)
+        facts = self.private
+        if choice == "private-selection" and self.typed_by_rows:
+            facts += ("the types of the columns are found in the rows of a CSV file",)
+        _must_be_public(choice, facts)
         if choice == "data-independent":
             return data_independent(
                 self.noise, tau=tau, candidates=self.candidates, form=self.form
@@ -255,14 +261,12 @@ class Risk:
                 "give `allowance` (people) and `eps_select`",
                 Code.MISSING_KEY,
             )
-        search = PrivateSearch(
-            draws or _system_draws(), selection(eps_select), self.candidates
-        )
+        search = PrivateSearch.of(draws or _system_draws(), eps_select, self.candidates)
         return private_selection(
             self.influence,
             self.noise,
             tau=tau,
-            allowance=whole_number("the allowance", allowance, least=0),
+            allowance=allowance,
             search=search,
             own_rows_only=self.question.own_rows_only,
         )
@@ -312,110 +316,18 @@ class Risk:
             )
         return wanted
 
-    def _must_be_public(self, choice: str) -> None:
-        if self.private:
-            raise InputError(
-                Problem(
-                    Code.NOT_BOUNDED,
-                    f"`{choice}` cannot be released: {self.private[0]}",
-                    notes=self.private[1:],
-                    help="give these from public knowledge, or choose as-published,"
-                    " for yourself only",
-                )
+
+def _must_be_public(choice: str, private: Sequence[str]) -> None:
+    if private:
+        raise InputError(
+            Problem(
+                Code.NOT_BOUNDED,
+                f"`{choice}` cannot be released: {private[0]}",
+                notes=tuple(private[1:]),
+                help="give that from public knowledge (of a CSV file: write Parquet),"
+                " or choose as-published, for yourself only",
             )
-
-
-# --- what is given --------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Sensitivity:
-    value: Fraction
-    private: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Noise:
-    noise: Noise
-    private: tuple[str, ...] = ()
-
-
-def _groups(
-    given: Mapping[str, str] | Sequence[str], columns: Mapping[str, Sequence[str]]
-) -> list[PeopleGroup]:
-    named = given if isinstance(given, Mapping) else {one: one for one in given}
-    return [
-        PeopleGroup(name, *read_condition(text, columns))
-        for name, text in named.items()
-    ]
-
-
-def _bounds(
-    given: Mapping[str, tuple[Number, Number]] | tuple[Number, Number] | None,
-) -> dict[str, Bounds]:
-    if given is None:
-        return {}
-    if isinstance(given, Mapping):
-        return {name: read_bounds(*each) for name, each in given.items()}
-    return {"": read_bounds(*given)}
-
-
-def _sensitivity(
-    data: ControllerData,
-    question: Question,
-    public: PublicBounds,
-    given: Number | None,
-    mechanism: Mechanism,
-) -> _Sensitivity:
-    if given is not None:
-        (value,) = checked([given])
-        return _Sensitivity(value)
-    try:
-        norm: Norm = "l2" if mechanism == "gaussian" else "l1"
-        return _Sensitivity(public_sensitivity(question, public, norm))
-    except InputError as unbounded:
-        try:
-            found = whole_range(data.engine, question)
-            value = published_sensitivity(question, *found)
-        except InputError:
-            raise unbounded from None
-        return _Sensitivity(
-            value, ("the sensitivity is taken from the range of the rows",)
         )
-
-
-def _noise(  # noqa: PLR0913, PLR0917
-    mechanism: Mechanism,
-    sensitivity: _Sensitivity,
-    influence: Influence,
-    question: Question,
-    dimensions: int | None,
-    delta: Number | None,
-    calibration: Calibration,
-) -> _Noise:
-    private = []
-    if dimensions is None:
-        dimensions = len(question.measures)
-        if question.keys or question.obstacle:
-            dimensions = max(1, influence.dimensions)
-            private.append("how many groups the answer has is taken from the rows")
-    whole_number("the number of coordinates", dimensions, least=1)
-    if mechanism == "laplace":
-        return _Noise(LaplaceNoise(sensitivity.value, dimensions), tuple(private))
-    if mechanism != "gaussian":
-        raise mistake(
-            f"the mechanism is {mechanism!r}",
-            "it is laplace or gaussian",
-            Code.UNKNOWN_CHOICE,
-        )
-    people = int(influence.people.sum())
-    if delta is None:
-        private.append("delta is taken from the number of people")
-        found = Fraction(1, max(2, people) ** 2)
-    else:
-        (found,) = checked([delta])
-    noise = GaussianNoise(sensitivity.value, found, dimensions, calibration)
-    return _Noise(noise, tuple(private))
 
 
 def _system_draws() -> Draws:

@@ -1,0 +1,162 @@
+"""What is given about a query, and what has to be taken from the rows instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from modicum.core.errors import Code, InputError
+from modicum.risk.given import Number, above_zero, count, mistake
+from modicum.risk.influence.statement import PeopleGroup
+from modicum.risk.noise import Calibration, GaussianNoise, LaplaceNoise, Noise
+from modicum.risk.profile import Influence, Norm
+from modicum.risk.question import Question, read_condition
+from modicum.risk.sensitivity import (
+    Bounds,
+    PublicBounds,
+    public_sensitivity,
+    published_sensitivity,
+    read_bounds,
+)
+from modicum.shell.engines.sql_engine import SqlEngine
+from modicum.shell.risks.ranges import whole_range
+
+Mechanism: TypeAlias = Literal["laplace", "gaussian"]
+BoundsGiven: TypeAlias = (
+    Mapping[str, tuple[Number, Number]] | tuple[Number, Number] | None
+)
+
+_NORMS: dict[str, Norm] = {"laplace": "l1", "gaussian": "l2"}
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseGiven:
+    """What is said of the noise; None is what nothing is said of.
+
+    Attributes:
+        mechanism: `laplace` or `gaussian`.
+        sensitivity: How far one person can move the answer in any table.
+        delta: For Gaussian noise.
+        dimensions: How many numbers the answer has.
+        calibration: For Gaussian noise: `exact` or `published`.
+    """
+
+    mechanism: Mechanism
+    sensitivity: Number | None
+    delta: Number | None
+    dimensions: int | None
+    calibration: Calibration
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in _NORMS:
+            raise mistake(
+                f"the mechanism is {self.mechanism!r}",
+                "it is laplace or gaussian",
+                Code.UNKNOWN_CHOICE,
+            )
+        if self.dimensions is not None:
+            count("the number of coordinates", self.dimensions, least=1)
+
+
+def people_groups(
+    given: Mapping[str, str] | Sequence[str], columns: Mapping[str, Sequence[str]]
+) -> list[PeopleGroup]:
+    """Return groups of people.
+
+    Args:
+        given: Conditions on rows, or by name.
+        columns: By table, the names of its columns.
+
+    Raises:
+        InputError: If one is no condition on the rows of a table.
+    """
+    named = given if isinstance(given, Mapping) else {one: one for one in given}
+    return [
+        PeopleGroup(name, *read_condition(text, columns))
+        for name, text in named.items()
+    ]
+
+
+def value_bounds(given: BoundsGiven) -> dict[str, Bounds]:
+    """Return bounds by what they are bounds of; the name `""` is that of any other.
+
+    Args:
+        given: A least and a greatest value, or these by name.
+
+    Raises:
+        InputError: If they are not a least and a greatest number.
+    """
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        return {name: read_bounds(*each) for name, each in given.items()}
+    return {"": read_bounds(*given)}
+
+
+def sensitivity_of(
+    engine: SqlEngine, question: Question, public: PublicBounds, given: NoiseGiven
+) -> tuple[Fraction, str]:
+    """Return how far one person can move the answer, in the norm of the noise.
+
+    Args:
+        engine: What reads the tables.
+        question: The query.
+        public: What is declared.
+        given: What is said of the noise.
+
+    Returns:
+        The sensitivity, and why it is not public; empty if it is.
+
+    Raises:
+        InputError: If it follows neither from what is declared nor, as the papers have
+            it, from the rows.
+    """
+    if given.sensitivity is not None:
+        return above_zero("the sensitivity", given.sensitivity), ""
+    try:
+        return public_sensitivity(question, public, _NORMS[given.mechanism]), ""
+    except InputError as unbounded:
+        try:
+            found = whole_range(engine, question)
+            value = published_sensitivity(question, *found)
+        except InputError:
+            raise unbounded from None
+    return value, "the sensitivity is taken from the range of the rows"
+
+
+def noise_of(
+    sensitivity: Fraction, influence: Influence, question: Question, given: NoiseGiven
+) -> tuple[Noise, tuple[str, ...]]:
+    """Return the noise.
+
+    Args:
+        sensitivity: How far one person can move the answer, in its norm.
+        influence: How far the answer moves for everybody.
+        question: The query.
+        given: What is said of the noise.
+
+    Returns:
+        The noise, and which facts about it are not public, in words.
+
+    Raises:
+        InputError: If what is given is out of range.
+    """
+    private = []
+    dimensions = given.dimensions
+    if dimensions is None:
+        dimensions = len(question.measures)
+        if question.keys or question.obstacle:
+            dimensions = max(1, influence.dimensions)
+            private.append("how many numbers the answer has is taken from the rows")
+    if given.mechanism == "laplace":
+        return LaplaceNoise(sensitivity, dimensions), tuple(private)
+    if given.delta is None:
+        people = max(2, int(influence.people.sum()))
+        delta = Fraction(1, people**2)
+        private.append("delta is taken from the number of people")
+    else:
+        delta = above_zero("delta", given.delta)
+    noise = GaussianNoise(sensitivity, delta, dimensions, given.calibration)
+    return noise, tuple(private)
