@@ -1,0 +1,108 @@
+"""The epsilons that a choice is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+
+from modicum.accounting.decimals import precise, significant, to_decimal
+from modicum.core.errors import Code
+from modicum.core.exact import brief
+from modicum.risk.given import Number, above_zero, count, mistake
+
+#: The 37 candidates that the RDR paper's results were computed with: 1 to 9
+#: thousandths, hundredths and tenths, and 1 to 10.
+PUBLISHED = (
+    *(Fraction(n, power) for power in (1000, 100, 10, 1) for n in range(1, 10)),
+    Fraction(10),
+)
+
+_GRID_DIGITS = 4
+# More than the error of an exponential in 60 digits: what should be a short number is
+# not rounded down below it.
+_NUDGE = Decimal(f"1.{'0' * 49}1")
+
+
+def candidates(values: Iterable[Number]) -> tuple[Fraction, ...]:
+    """Return candidates in rising order.
+
+    Args:
+        values: Epsilons above 0, each once, in any order; a float stands for its
+            shortest decimal.
+
+    Returns:
+        The same, exact, rising.
+
+    Raises:
+        InputError: If there is none, one is not above 0, or one stands there twice.
+
+    Neighboring relation:
+        None: candidates are fixed before a table is read.
+
+    Source:
+        The set of candidates of the RDR paper's Algorithm 1 (arXiv:2310.13104).
+
+    Examples:
+        >>> candidates([1, "0.5"])
+        (Fraction(1, 2), Fraction(1, 1))
+    """
+    found = sorted(above_zero("the candidate", value) for value in values)
+    if not found:
+        raise mistake("there are no candidates", "give at least one epsilon")
+    for one, following in pairwise(found):
+        if one == following:
+            raise mistake(
+                f"the candidate {brief(one)} stands there twice",
+                "give each candidate once",
+                Code.DUPLICATE_NAME,
+            )
+    return tuple(found)
+
+
+@precise
+def grid(low: Number, high: Number, n: int) -> tuple[Fraction, ...]:
+    """Return candidates at equal ratios.
+
+    Args:
+        low: The least one; > 0.
+        high: The greatest one; above `low`.
+        n: How many; >= 2.
+
+    Returns:
+        `n` epsilons, rising. Those between the ends are rounded down to four digits.
+
+    Raises:
+        InputError: If an argument is out of its range, or so many do not fit between
+            the ends in four digits.
+
+    Neighboring relation:
+        None: candidates are fixed before a table is read.
+
+    Source:
+        A geometric sequence.
+
+    Examples:
+        >>> [float(epsilon) for epsilon in grid("0.01", 1, 5)]
+        [0.01, 0.03162, 0.1, 0.3162, 1.0]
+    """
+    first, last = above_zero("the low end", low), above_zero("the high end", high)
+    if first >= last:
+        raise mistake(
+            f"the low end {brief(first)} is not below {brief(last)}",
+            "give the lesser epsilon first",
+        )
+    steps = count("the number of candidates", n, least=2) - 1
+    ln_ratio = to_decimal(last / first).ln() / steps
+    unit = to_decimal(first) * _NUDGE
+    between = [
+        significant(unit * (ln_ratio * step).exp(), _GRID_DIGITS, up=False)
+        for step in range(1, steps)
+    ]
+    if between and between[0] <= first:
+        raise mistake(
+            f"{n} candidates from {brief(first)} on are not apart in four digits",
+            "give fewer candidates, or ends that are farther apart",
+        )
+    return candidates([first, *between, last])

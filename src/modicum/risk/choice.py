@@ -1,0 +1,159 @@
+"""A chosen epsilon, with what it promises and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from modicum.core.errors import check
+from modicum.core.exact import brief, number_text
+from modicum.risk.claims import Claim
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One candidate.
+
+    Attributes:
+        epsilon: The candidate.
+        half_width: Half the width of a coordinate's 95 % interval, in units of the
+            answer.
+        least: The least indicator, in units of the answer.
+        greatest: The greatest one.
+        ratio: The least over the greatest, 0 to 1.
+        passes: Whether the candidate meets what was asked for; None if it was not
+            looked at.
+    """
+
+    epsilon: Fraction
+    half_width: float
+    least: float
+    greatest: float
+    ratio: float
+    passes: bool | None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the documented JSON form."""
+        return {
+            "epsilon": float(self.epsilon),
+            "half_width": self.half_width,
+            "least": self.least,
+            "greatest": self.greatest,
+            "ratio": self.ratio,
+            "passes": self.passes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a private choice costs, whatever it finds.
+
+    The noise is on whole numbers, so nothing better is proven than for any pure
+    mechanism of both epsilons together: discrete noise of few steps has a larger Renyi
+    loss than continuous noise of the same epsilon.
+
+    Attributes:
+        eps_threshold: The threshold's noise has scale sensitivity/eps_threshold.
+        eps_queries: The statistics' noise has scale 2 sensitivity/eps_queries.
+    """
+
+    eps_threshold: Fraction
+    eps_queries: Fraction
+
+    @property
+    def eps(self) -> Fraction:
+        """The pure loss: both together."""
+        return self.eps_threshold + self.eps_queries
+
+    def described(self) -> dict[str, str]:
+        """Return the mechanism to be priced."""
+        return {
+            "kind": "sparse-vector-one-threshold",
+            "eps-threshold": number_text(self.eps_threshold),
+            "eps-queries": number_text(self.eps_queries),
+            "positives": "1",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What must be charged: the choice itself, and the release that it is for.
+
+    Attributes:
+        release: The mechanism of the release at the chosen epsilon; None if nothing
+            was chosen.
+        selection: What the choice itself costs; None if it reads no rows.
+    """
+
+    release: Mapping[str, str] | None
+    selection: Selection | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the documented JSON form; numbers are exact texts."""
+        return {
+            "release": None if self.release is None else dict(self.release),
+            "selection": self.selection and self.selection.described(),
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Choice:
+    """An epsilon, or a refusal to name one.
+
+    Attributes:
+        epsilon: What was chosen; None if nothing was.
+        claim: What may be said of it.
+        method: The name of the algorithm.
+        why: Why it is this one, or why there is none; one sentence.
+        rows: The candidates, rising. They hold facts about rows unless the claim is
+            `dp`.
+        charge: What must be charged before the answer is told, also by a refusal; None
+            if nothing is known to bound the loss, or nothing was read or chosen.
+        caveats: What else must be known; sentences.
+        uncapped: The greatest epsilon of all that would pass; None if not computed.
+    """
+
+    epsilon: Fraction | None
+    claim: Claim
+    method: str
+    why: str
+    rows: tuple[Row, ...] = ()
+    charge: Charge | None = None
+    caveats: tuple[str, ...] = ()
+    uncapped: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        promised = self.claim is Claim.DP
+        released = self.charge is not None and self.charge.release is not None
+        check(
+            not promised or released == (self.epsilon is not None),
+            "RSK-1: what is chosen as dp is charged",
+        )
+        check(
+            promised or self.charge is None,
+            "RSK-1: what makes no promise has no price",
+        )
+
+    def __repr__(self) -> str:
+        if self.claim is not Claim.DP:
+            return f"<Choice {self.method}: controller only: not for release>"
+        told = "none" if self.epsilon is None else brief(self.epsilon)
+        return f"<Choice {self.method}: epsilon {told}>"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the documented JSON form."""
+        return {
+            "epsilon": _number(self.epsilon),
+            "claim": self.claim.value,
+            "method": self.method,
+            "why": self.why,
+            "rows": [row.to_dict() for row in self.rows],
+            "charge": self.charge and self.charge.to_dict(),
+            "caveats": list(self.caveats),
+            "uncapped": _number(self.uncapped),
+        }
+
+
+def _number(value: Fraction | None) -> float | None:
+    return None if value is None else float(value)

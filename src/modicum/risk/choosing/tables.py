@@ -1,0 +1,75 @@
+"""The rows of a choice."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from modicum.risk.choice import Row
+from modicum.risk.indicator import Form, Indicator, at_distance
+from modicum.risk.noise import Noise
+
+
+def public_row(
+    noise: Noise, epsilon: Fraction, *, form: Form, passes: bool | None
+) -> Row:
+    """Return a row that holds for every table.
+
+    Args:
+        noise: The noise, of a public sensitivity and number of coordinates.
+        epsilon: The candidate; > 0.
+        form: `published` or `exact`.
+        passes: Whether it passes; None if it was not looked at.
+
+    Returns:
+        The indicator of somebody who does not move the answer, and of somebody who
+        moves it by as much as anybody can.
+
+    Neighboring relation:
+        The one that the sensitivity holds under.
+
+    Source:
+        `at_distance`, at 0 and at the sensitivity.
+
+    Examples:
+        >>> from modicum.risk.noise import LaplaceNoise
+        >>> count = LaplaceNoise(Fraction(1))
+        >>> public_row(count, Fraction(1), form="published", passes=True).ratio
+        0.5
+    """
+    ends = np.array([0.0, float(noise.sensitivity)])
+    least, greatest = at_distance(noise, epsilon, form)(ends).tolist()
+    return Row(
+        epsilon, noise.half_width(epsilon), least, greatest, least / greatest, passes
+    )
+
+
+def people_row(indicator: Indicator, epsilon: Fraction, *, passes: bool | None) -> Row:
+    """Return a row of the people in a table: for its controller only.
+
+    Args:
+        indicator: The indicators of everybody.
+        epsilon: The candidate; > 0.
+        passes: Whether it passes; None if it was not looked at.
+
+    Returns:
+        The least and the greatest indicator; NaN if there is nobody.
+
+    Neighboring relation:
+        The tables with and without all rows of one person.
+
+    Source:
+        The RDR paper's Algorithm 1 (arXiv:2310.13104).
+
+    Examples:
+        >>> from modicum.risk.noise import LaplaceNoise
+        >>> from modicum.risk.profile import Influence
+        >>> two = Influence(1, np.array([1.0]), np.array([0, 0, 1]), np.array([9, 1]))
+        >>> seen = Indicator(two, LaplaceNoise(Fraction(1)))
+        >>> people_row(seen, Fraction(1), passes=True).greatest
+        2.0
+    """
+    least, greatest = (indicator.quantile(share, epsilon) for share in (0.0, 1.0))
+    width = indicator.noise.half_width(epsilon)
+    return Row(epsilon, width, least, greatest, least / greatest, passes)
