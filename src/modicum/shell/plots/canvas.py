@@ -54,6 +54,7 @@ _STYLE: Mapping[str, Any] = MappingProxyType(
         "savefig.dpi": 150,
         "svg.fonttype": "none",  # Text stays text: to be searched, and read aloud.
         "svg.hashsalt": "modicum",
+        "text.parse_math": False,  # A dollar in a name is a dollar.
         "text.color": "#222222",
     }
 )
@@ -148,8 +149,25 @@ def save(figure: Figure, path: str | Path) -> None:
         InputError: If matplotlib is not installed.
     """
     check_path(path)
-    kind = Path(path).suffix.lower()
-    drawn = io.BytesIO()
+    write_whole(path, [drawn(figure, Path(path).suffix.lower())])
+
+
+def drawn(figure: Figure, kind: str) -> bytes:
+    """Return the file of a figure: for the same figure the same bytes.
+
+    Args:
+        figure: The figure. If it has a label, that is told to who cannot see it.
+        kind: `.svg` or `.png`.
+
+    Raises:
+        InputError: If matplotlib is not installed.
+    """
+    contents = io.BytesIO()
+    words = str(figure.get_label())
+    told = {"Title": words} if words else {}
     with styled():
-        figure.savefig(drawn, format=kind[1:], metadata=dict(_METADATA[kind]))
-    write_whole(path, [drawn.getvalue()])
+        figure.savefig(contents, format=kind[1:], metadata={**_METADATA[kind], **told})
+    found = contents.getvalue()
+    if kind == ".svg" and words:  # Only a graphic that is one image is read by title.
+        return found.replace(b"<svg ", b'<svg role="img" ', 1)
+    return found
