@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite, isnan
+from math import isfinite, isinf, isnan
 
 from modicum.core.errors import Code, check
 from modicum.risk.choice import Choice
@@ -52,9 +52,11 @@ class Spread:
             value: From 0 to the greatest.
 
         Returns:
-            0 to 1; 1 for the greatest itself, 0 for a number of finite size if the
-            greatest is infinite.
+            0 to 1; 1 if all are 0. Of an infinite number 0: how alike people are is
+            then unknown.
         """
+        if isinf(self.greatest):
+            return 0.0
         return 1.0 if value == self.greatest else value / self.greatest
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from modicum.core.errors import printable
 from modicum.core.exact import brief
 from modicum.risk.study.histograms import Histogram
 from modicum.risk.study.numbers import at_least, at_most, near
@@ -33,11 +34,12 @@ class Table:
 
     def text(self) -> str:
         """Return the table for a terminal or a file, with a line for each row."""
-        every = (self.titles, *self.rows)
+        told = (self.titles, *self.rows)
+        every = [tuple(map(printable, row)) for row in told]
         widths = [max(map(len, column)) for column in zip(*every, strict=True)]
         lines = ["  ".join(map(str.rjust, row, widths)) for row in every]
         head = [self.notice] if self.notice else []
-        return "\n".join((*head, self.caption, *lines)) + "\n"
+        return "\n".join((*head, printable(self.caption), *lines)) + "\n"
 
 
 def ranges_table(study: Study) -> Table:
@@ -66,15 +68,15 @@ def ranges_table(study: Study) -> Table:
         >>> choice = data_independent(noise, tau=0.5)
         >>> asked = Asked("SELECT COUNT(*) FROM t", "one row", "people", noise)
         >>> ranges_table(Study(asked, choice, of_any_table(choice))).rows
-        (('1 (chosen)', '2.996', '0.5', '1', 'yes'),)
+        (('1 (chosen)', '2.996', '2', '0.5', 'yes'),)
     """
     counted = study.seen is not None
     reference = study.reference
     titles = ["Epsilon", f"95 % half width, {study.asked.unit}"]
     titles += [f"The same, % of {reference.words}"] if reference else []
-    titles += ["Least RDR, part of greatest"]
+    titles += [f"Greatest RDR, {study.asked.unit}", "Least, part of greatest"]
     titles += ["Median, part", "99 %, part"] if counted else []
-    titles += ["Greatest, part", "Meets what was asked"]
+    titles += ["Meets what was asked"]
     return Table(
         "How alike people are, and how far the answer may be off, at each epsilon",
         tuple(titles),
@@ -151,13 +153,13 @@ def groups_table(study: Study) -> Table:
     """
     names = ["Least", "Median", "99 %", "Greatest"]
     rows = (
-        (brief(one.epsilon), group.name, f"{group.people:,}", *_parts(spread, one.rdr))
+        (group.name, brief(one.epsilon), f"{group.people:,}", *_parts(spread, one.rdr))
         for one in study.candidates
         for group, spread in zip(study.groups, one.groups, strict=True)
     )
     return Table(
         "RDR of each group, as a part of the greatest of all people",
-        ("Epsilon", "Group", "People", *names),
+        ("Group", "Epsilon", "People", *names),
         tuple(rows),
         study.notice,
     )
@@ -197,7 +199,7 @@ def histogram_table(study: Study, shown: Histogram) -> Table:
     rows = ((told(b.low), told(b.high), f"{b.people:,}") for b in shown.bins)
     return Table(
         f"How many people have which {quantity_words(study, shown)}"
-        f" at epsilon {brief(shown.epsilon)}",
+        f", at epsilon {brief(shown.epsilon)}",
         ("From", "To", "People"),
         tuple(rows),
         study.notice,
@@ -242,29 +244,29 @@ def _range_cells(study: Study, one: Candidate) -> Iterator[str]:
     yield at_most(one.half_width)
     if study.reference is not None:
         yield at_most(100 * one.half_width / abs(study.reference.value))
-    counted = study.seen is not None
-    yield from _parts(one.rdr, one.rdr, counted=counted)
+    if one.rdr is None:
+        yield from (_NOBODY, NONE, NONE, NONE)
+    else:
+        yield near(one.rdr.greatest)
+        yield from _parts(one.rdr, one.rdr)[:-1]
     yield _passes(study, one)
 
 
-def _parts(
-    spread: Spread | None, whole: Spread | None, *, counted: bool = True
-) -> Sequence[str]:
+def _parts(spread: Spread | None, whole: Spread | None) -> Sequence[str]:
     if spread is None or whole is None:
-        return (_NOBODY, *([NONE] * (3 if counted else 1)))
+        return (_NOBODY, NONE, NONE, NONE)
     return [at_least(whole.part(value)) for value in _known(spread)]
 
 
 def _unit_cells(study: Study, one: Candidate) -> Iterator[str]:
-    counted = study.seen is not None
     yield brief(one.epsilon)
     if one.rdr is None:
-        yield from (_NOBODY, *([NONE] * (5 if counted else 1)))
+        yield from (_NOBODY, *[NONE] * 5)
         return
     yield from (near(value) for value in _known(one.rdr))
     if one.losses is not None and one.losses.median is not None:
         yield from map(at_most, (one.losses.median, one.losses.greatest))
-    elif counted:
+    elif study.seen is not None:
         yield from (NONE, NONE)
 
 

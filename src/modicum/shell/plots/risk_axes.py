@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from modicum.core.errors import printable
 from modicum.core.exact import brief
 from modicum.risk.study.numbers import near
 from modicum.risk.study.study import Candidate, Study
 from modicum.shell.plots.canvas import GRAY
-from modicum.shell.report.markup import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ def begin(figure: Figure, study: Study, words: str) -> None:
         words: What the figure shows, for who cannot see it.
     """
     notice = study.notice
-    figure.set_label(visible(f"{notice}. {words}" if notice else words))
+    figure.set_label(printable(f"{notice}. {words}" if notice else words))
     if notice:
         figure.suptitle(notice, color=_RED, fontsize=10, fontweight="bold")
 
@@ -115,5 +115,5 @@ def short(name: str) -> str:
     Args:
         name: The name.
     """
-    line = " ".join(visible(name).split())
+    line = printable(" ".join(name.split()))
     return line if len(line) <= _NAME_MAX else f"{line[: _NAME_MAX - 3]}..."

@@ -69,7 +69,7 @@ def risk_groups(study: Study) -> Figure:
         label(axes, title, _across(study, shown), "RDR, part of the greatest of all")
         axes.set_ylim(0, 1.06)
         if any(one.rdr is not None for one in shown):
-            _draw(axes, study, shown)
+            _legend(figure, *_draw(axes, study, shown))
         else:
             say_instead(axes, "there is nobody in the table")
     return figure
@@ -109,7 +109,10 @@ def _across(study: Study, shown: Sequence[Candidate]) -> str:
     return f"epsilon; {len(shown)} of {len(study.candidates)}, the table has all"
 
 
-def _draw(axes: Axes, study: Study, shown: Sequence[Candidate]) -> None:
+def _draw(
+    axes: Axes, study: Study, shown: Sequence[Candidate]
+) -> tuple[list[Any], list[str]]:
+    """Draw all groups, and return what the legend shows under which names."""
     from matplotlib.patches import Patch
 
     epsilons_across(axes, shown)
@@ -138,7 +141,7 @@ def _draw(axes: Axes, study: Study, shown: Sequence[Candidate]) -> None:
         handles.append(_draw_wanted(axes, study.wanted, shown))
         tau, statistic = brief(study.wanted.tau), study.wanted.statistic
         names.append(f"asked for: {statistic} of each at least {tau} of the largest")
-    _legend(axes, handles, names)
+    return handles, names
 
 
 def _draw_bars(axes: Axes, there: _Bars, width: float, look: Mapping[str, Any]) -> None:
@@ -160,7 +163,15 @@ def _mark(axes: Axes, there: _Bars, size: float) -> None:
         if parts:
             across, up = zip(*parts, strict=True)
             style = look["style"]
-            axes.plot(across, up, ls="none", ms=size * look["size"], zorder=4, **style)
+            axes.plot(
+                across,
+                up,
+                ls="none",
+                ms=size * look["size"],
+                zorder=4,
+                clip_on=False,
+                **style,
+            )
 
 
 def _draw_wanted(
@@ -178,16 +189,11 @@ def _draw_wanted(
     return axes.hlines(lows, *ends, color="black", ls="--", lw=1.5, zorder=3)
 
 
-def _legend(axes: Axes, handles: Sequence[Any], names: Sequence[str]) -> None:
+def _legend(figure: Figure, handles: Sequence[Any], names: Sequence[str]) -> None:
     # A name that begins with a line would be left out: so names come later.
     numbers = [str(number) for number in range(len(names))]
-    legend = axes.legend(
-        handles,
-        numbers,
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.15),
-        ncols=2,
-        fontsize="small",
+    legend = figure.legend(
+        handles, numbers, loc="outside lower center", ncols=2, fontsize="small"
     )
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set_text(name)

@@ -122,7 +122,9 @@ def _mark_people(axes: Axes, there: list[tuple[int, Spread]]) -> None:
         known = [(place, one.part(at)) for place, one, at in marks if at is not None]
         if known:
             places, parts = zip(*known, strict=True)
-            axes.plot(places, parts, ls="none", label=name, zorder=4, **look)
+            axes.plot(
+                places, parts, ls="none", label=name, zorder=4, clip_on=False, **look
+            )
 
 
 def _legend_below(axes: Axes) -> None:
