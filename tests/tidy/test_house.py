@@ -106,9 +106,37 @@ def test_accounting_functions_document_every_section() -> None:
     assert len(checked) >= 6
 
 
+def test_functions_that_choose_epsilon_document_every_section() -> None:
+    """What an epsilon promises hangs on each step: what holds, and who showed it."""
+    rooms = sorted((ROOT / "src" / "modicum" / "risk").rglob("*.py"))
+    checked = [
+        (path, node)
+        for path in rooms
+        if not {"influence", "question"} & {path.stem, path.parent.name}
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    ]
+    for path, node in checked:
+        text = ast.get_docstring(node) or ""
+        needed = ["Returns:", "Neighboring relation:", "Source:", ">>> "]
+        needed += ["Args:"] * bool(node.args.args or node.args.kwonlyargs)
+        for section in needed:
+            assert section in text, (path.name, node.name, section)
+    assert len(checked) >= 30
+
+
 def test_public_functions_name_their_arguments_and_errors() -> None:
     """A public function with arguments and a raise has the sections to say so."""
-    packages = ("core", "accounting", "release", "policy", "ledger", "workspace")
+    packages = (
+        "core",
+        "accounting",
+        "release",
+        "policy",
+        "ledger",
+        "risk",
+        "risk/choosing",
+        "workspace",
+    )
     for package in packages:
         for path in (ROOT / "src" / "modicum" / package).glob("*.py"):
             for function in public_functions(path):

@@ -100,9 +100,10 @@ def grid(low: Number, high: Number, n: int) -> tuple[Fraction, ...]:
         significant(unit * (ln_ratio * step).exp(), _GRID_DIGITS, up=False)
         for step in range(1, steps)
     ]
-    if between and between[0] <= first:
+    found = (first, *between, last)
+    if any(one >= following for one, following in pairwise(found)):
         raise mistake(
             f"{n} candidates from {brief(first)} on are not apart in four digits",
             "give fewer candidates, or ends that are farther apart",
         )
-    return candidates([first, *between, last])
+    return found

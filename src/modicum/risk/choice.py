@@ -72,7 +72,6 @@ class Selection:
             "kind": "sparse-vector-one-threshold",
             "eps-threshold": number_text(self.eps_threshold),
             "eps-queries": number_text(self.eps_queries),
-            "positives": "1",
         }
 
 

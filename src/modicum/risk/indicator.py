@@ -47,6 +47,11 @@ class Indicator:
         """How far people move the answer, in the norm of the noise."""
         return self.influence.profile(self.noise.norm)
 
+    @cached_property
+    def somebody(self) -> bool:
+        """Whether there is anybody in the table."""
+        return self.distances.total > 0
+
     def distance(self, share: float, group: str | None = None) -> float:
         """Return a quantile of the distances.
 
@@ -54,7 +59,10 @@ class Indicator:
             share: The share of the people, 0 to 1.
             group: Only people of this group; None for all.
         """
-        return self._grouped(group).quantile(share)
+        known = self._quantiles
+        if (share, group) not in known:  # All candidates ask for the same few.
+            known[share, group] = self._grouped(group).quantile(share)
+        return known[share, group]
 
     def quantile(
         self, share: float, epsilon: Fraction, group: str | None = None
@@ -89,9 +97,13 @@ class Indicator:
             For the published form and Laplace noise, that of the distances. Exactly 0
             if all people have the same; NaN if there is nobody.
         """
-        linear = self.form == "published" and isinstance(self.noise, LaplaceNoise)
-        profile = self.distances if linear else self.profile(epsilon)
-        return 0.0 if len(profile.values) == 1 else profile.variance
+        if self.form == "published" and isinstance(self.noise, LaplaceNoise):
+            return self._variance
+        if self.follows_distance:
+            people = self.distances.people
+            return _variance(self._of(epsilon)(self.distances.values), people)
+        profile = self.profile(epsilon)
+        return _variance(profile.values, profile.people)
 
     def profile(self, epsilon: Fraction, group: str | None = None) -> Profile:
         """Return how many people have each RDR.
@@ -117,6 +129,14 @@ class Indicator:
         return self.form == "published" or self.noise.norm == "l2" or lone
 
     @cached_property
+    def _variance(self) -> float:
+        return _variance(self.distances.values, self.distances.people)
+
+    @cached_property
+    def _quantiles(self) -> dict[tuple[float, str | None], float]:
+        return {}
+
+    @cached_property
     def _profiles(self) -> dict[str | None, Profile]:
         return {}
 
@@ -129,6 +149,16 @@ class Indicator:
 
     def _of(self, epsilon: Fraction) -> Callable[[Numbers], Numbers]:
         return at_distance(self.noise, epsilon, self.form)
+
+
+def _variance(numbers: Numbers, people: Counts) -> float:
+    total = people.sum()
+    if not total:
+        return np.nan
+    if numbers.min() == numbers.max():  # Their mean in floats may be another number.
+        return 0.0
+    mean = people @ numbers / total
+    return float(people @ (numbers - mean) ** 2 / total)
 
 
 @lru_cache(maxsize=4096)
@@ -196,7 +226,10 @@ def carried(profile: Profile, numbers: Callable[[Numbers], Numbers]) -> Profile:
         >>> carried(people, lambda d: 0 * d).people.tolist()
         [12]
     """
-    values, where = np.unique(numbers(profile.values), return_inverse=True)
+    found = numbers(profile.values)
+    if np.all(np.diff(found) > 0):
+        return Profile(found, profile.people)
+    values, where = np.unique(found, return_inverse=True)
     people: Counts = np.zeros(len(values), dtype=np.int64)
     np.add.at(people, where, profile.people)
     return Profile(values, people)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
+from modicum.accounting.conversions.profiles import gaussian_epsilon
 from modicum.accounting.decimals import precise, significant, to_decimal
-from modicum.core.exact import rational
+from modicum.core.exact import LOSS_UNIT, rational
 from modicum.risk.noise import GaussianNoise, LaplaceNoise, Noise
 
 _DIGITS = 12
@@ -105,19 +106,15 @@ def largest_epsilon(
 
 
 def _calibrated(noise: GaussianNoise, need: Fraction) -> Fraction | None:
-    """Return the greatest epsilon, in 12 digits, of noise of at least this variance."""
-    low, high = Fraction(1, 10**6), Fraction(10**6)
-    if noise.width(low) ** 2 < need:
-        return None
-    if noise.width(high) ** 2 >= need:
-        return high
-    while high > low * (1 + Fraction(1, 10**_DIGITS)):
-        middle = significant(to_decimal(low * high).sqrt(), _DIGITS + 3, up=True)
-        if noise.width(middle) ** 2 >= need:
-            low = middle
-        else:
-            high = middle
-    return significant(low, _DIGITS, up=False)
+    """Return the greatest epsilon of noise of at least this variance, or just less.
+
+    What this noise costs is rounded up: a little below it, the noise is wide enough.
+    """
+    least = gaussian_epsilon(noise.sensitivity**2 / need, noise.delta)
+    found, less = least, Fraction(1, LOSS_UNIT)
+    while found > 0 and noise.width(found) ** 2 < need:
+        found, less = least - less, 2 * less
+    return significant(found, _DIGITS, up=False) if found > 0 else None
 
 
 def _down(value: Decimal) -> Fraction:

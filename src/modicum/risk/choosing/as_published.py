@@ -70,7 +70,7 @@ def find_from_rdr(
     rows = tuple(
         people_row(indicator, epsilon, passes=passing[epsilon]) for epsilon in offered
     )
-    somebody = indicator.distances.total > 0
+    somebody = indicator.somebody
     found = [epsilon for epsilon in offered if passing[epsilon] and somebody]
     chosen = max(found, default=None)
     words = " and ".join(one.words for one in thresholds)

@@ -61,32 +61,20 @@ def data_independent(
         <Choice data-independent: epsilon 3>
     """
     wanted = proportion("tau", tau)
-    uncapped = (
-        largest_epsilon(noise, noise.sensitivity, tau=wanted)
-        if form == "published"
-        else None
-    )
-    if candidates is None:
-        if form == "exact":
-            raise mistake(
-                "the exact indicator has no closed form",
-                "give candidates to choose from",
-                Code.KEYS_CONFLICT,
-            )
-        offered: tuple[Fraction, ...] = () if uncapped is None else (uncapped,)
-    else:
-        offered = checked(candidates)
+    closed = form == "published"
+    uncapped = largest_epsilon(noise, noise.sensitivity, tau=wanted) if closed else None
+    offered = _offered(candidates, uncapped, form)
     proven = {epsilon: noise.proven(epsilon) for epsilon in offered}
-    passing = {
-        epsilon: proven[epsilon] and _passes(noise, epsilon, wanted, form)
-        for epsilon in offered
-    }
     rows = tuple(
-        public_row(noise, epsilon, form=form, passes=passing[epsilon])
+        public_row(
+            noise,
+            epsilon,
+            form=form,
+            passes=proven[epsilon] and _passes(noise, epsilon, wanted, form),
+        )
         for epsilon in offered
     )
-    chosen = max((epsilon for epsilon in offered if passing[epsilon]), default=None)
-    caveats = (RELATIVE,) if all(proven.values()) else (RELATIVE, UNPROVEN)
+    chosen = max((row.epsilon for row in rows if row.passes), default=None)
     return Choice(
         epsilon=chosen,
         claim=Claim.DP,
@@ -94,9 +82,23 @@ def data_independent(
         why=_why(chosen, wanted, len(offered)),
         rows=rows,
         charge=None if chosen is None else Charge(noise.described(chosen)),
-        caveats=caveats,
+        caveats=(RELATIVE,) if all(proven.values()) else (RELATIVE, UNPROVEN),
         uncapped=uncapped,
     )
+
+
+def _offered(
+    candidates: Sequence[Number] | None, uncapped: Fraction | None, form: Form
+) -> tuple[Fraction, ...]:
+    if candidates is not None:
+        return checked(candidates)
+    if form == "exact":
+        raise mistake(
+            "the exact indicator has no closed form",
+            "give candidates to choose from",
+            Code.KEYS_CONFLICT,
+        )
+    return () if uncapped is None else (uncapped,)
 
 
 def _passes(noise: Noise, epsilon: Fraction, tau: Fraction, form: Form) -> bool:

@@ -7,19 +7,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from modicum.core.exact import brief
-from modicum.risk.choice import Charge, Choice, Selection
+from modicum.risk.choice import Choice, Selection
 from modicum.risk.choosing.above_threshold import PrivateSearch, first_above
-from modicum.risk.choosing.private_selection import NOT_OWN_ROWS
 from modicum.risk.choosing.own_distances import own_distances
-from modicum.risk.choosing.sentences import (
-    CHARGE_SELECTION,
-    LESS_THAN_NOISE,
-    RELATIVE,
-    UNPROVEN,
-)
+from modicum.risk.choosing.privately import Found, nothing_read, reached, told
 from modicum.risk.choosing.spread import STEPS, Spread, sum_of_squares
-from modicum.risk.choosing.tables import public_row
-from modicum.risk.claims import Claim
 from modicum.risk.noise import Noise
 from modicum.risk.profile import Influence
 
@@ -70,10 +62,9 @@ def find_and_release(
         ...     search=PrivateSearch.of(NoNoise(), 1), own_rows_only=True)
         <Choice find-and-release-epsilon-from-rdr: epsilon 1>
     """
-    spent, given = search.spent, search.candidates
-    offered = [epsilon for epsilon in given[::-1] if noise.proven(epsilon)]
-    if not own_rows_only:
-        return Choice(None, Claim.DP, METHOD, NOT_OWN_ROWS, caveats=(RELATIVE,))
+    offered = reached(noise, search)[::-1]
+    if refusal := nothing_read(METHOD, offered, own_rows_only=own_rows_only):
+        return refusal
     distances = own_distances(influence, noise)
     # Numbers at most so many whole steps apart stay so when rounded down to steps.
     squares = (
@@ -81,99 +72,44 @@ def find_and_release(
         for epsilon in offered
     )
     place = first_above(squares, -spread.steps, sensitivity=STEPS, search=search)
-    chosen = None if place is None else offered[place]
-    passed = told(offered, place)
-    return Choice(
-        epsilon=chosen,
-        claim=Claim.DP,
-        method=METHOD,
-        why=why(chosen, spread),
-        rows=tuple(
-            public_row(noise, one, form="published", passes=passed.get(one))
-            for one in given
-        ),
-        charge=Charge(None if chosen is None else noise.described(chosen), spent),
-        caveats=(
-            RELATIVE,
-            CHARGE_SELECTION,
-            *((UNPROVEN,) if len(offered) < len(given) else ()),
-            *chance(spread, spent),
-        ),
-    )
+    return told(METHOD, noise, search, passed_at(offered, place, spread, search.spent))
 
 
-def told(offered: Sequence[Fraction], place: int | None) -> dict[Fraction, bool]:
-    """Return what a choice tells about the candidates.
+def passed_at(
+    offered: Sequence[Fraction], place: int | None, spread: Spread, spent: Selection
+) -> Found:
+    """Return what a search by variance tells.
 
     Args:
-        offered: In the order in which they were looked at.
+        offered: The candidates, in the order in which they were looked at.
         place: Where it stopped; None if nowhere.
+        spread: What was asked for.
+        spent: What the search cost, which says how wide its noise is.
 
     Returns:
-        Whether each candidate that was looked at passed.
+        The first candidate that passed, and what follows from that.
 
     Neighboring relation:
-        None: it follows from the choice.
+        None: it follows from the place.
 
     Source:
         None: it is counting.
 
     Examples:
-        >>> told([Fraction(2), Fraction(1)], 1)
-        {Fraction(2, 1): False, Fraction(1, 1): True}
+        >>> spent, asked = Selection(Fraction(1, 2), Fraction(1, 2)), Spread.of(1, 50)
+        >>> found = passed_at([Fraction(2), Fraction(1)], 1, asked, spent)
+        >>> found.epsilon, found.passed[Fraction(2)], found.by_chance
+        (Fraction(1, 1), False, False)
     """
     passed = dict.fromkeys(offered[:place], False)
-    return passed if place is None else passed | {offered[place]: True}
-
-
-def chance(spread: Spread, spent: Selection) -> tuple[str, ...]:
-    """Return a warning where the noise is wider than what it is compared with.
-
-    Args:
-        spread: What is asked for.
-        spent: What the choice costs, which says how wide the noise is.
-
-    Returns:
-        The warning; nothing where there is no need.
-
-    Neighboring relation:
-        None: nothing is read from a table.
-
-    Source:
-        The noise on the statistic has scale 2/eps_queries in units of its sensitivity.
-
-    Examples:
-        >>> spent = Selection(Fraction(1, 2), Fraction(1, 2))
-        >>> len(chance(Spread.of("1e-9", 1000), spent))
-        1
-    """
-    small = spread.tau * spread.people * spent.eps_queries < 6
-    return (LESS_THAN_NOISE,) if small else ()
-
-
-def why(chosen: Fraction | None, spread: Spread) -> str:
-    """Return why an epsilon was chosen, in one sentence.
-
-    Args:
-        chosen: The epsilon; None if there is none.
-        spread: What was asked for.
-
-    Returns:
-        The sentence.
-
-    Neighboring relation:
-        None: it follows from the choice.
-
-    Source:
-        None: these are words.
-
-    Examples:
-        >>> why(None, Spread.of("0.5", 10)).startswith("at no candidate")
-        True
-    """
-    if chosen is None:
-        return f"at no candidate it seemed, with noise, that {spread.words}"
-    return (
+    # Three times the scale of the noise, 2/eps_queries in units of the sensitivity.
+    by_chance = spread.tau * spread.people * spent.eps_queries < 6
+    if place is None:
+        why = f"at no candidate it seemed, with noise, that {spread.words}"
+        return Found(None, why, passed, by_chance)
+    chosen = offered[place]
+    why = (
         f"{brief(chosen)} is the first candidate, from the greatest on, at which it"
         f" seemed, with noise, that {spread.words}"
     )
+    return Found(chosen, why, passed | {chosen: True}, by_chance)

@@ -8,8 +8,8 @@ from fractions import Fraction
 from modicum.core.exact import rational
 from modicum.risk.choice import Choice
 from modicum.risk.choosing.above_threshold import PrivateSearch, first_above
-from modicum.risk.choosing.find_and_release import METHOD, chance, told, why
-from modicum.risk.choosing.sentences import FROM_ROWS, RELATIVE
+from modicum.risk.choosing.find_and_release import METHOD, passed_at
+from modicum.risk.choosing.sentences import FROM_ROWS, LESS_THAN_NOISE, RELATIVE
 from modicum.risk.choosing.spread import STEPS, Spread
 from modicum.risk.choosing.tables import people_row
 from modicum.risk.claims import Claim
@@ -59,25 +59,26 @@ def find_and_release_published(
         ... ).epsilon
         Fraction(1, 1)
     """
-    spent, given = search.spent, search.candidates
-    falling = given[::-1]
+    falling = search.candidates[::-1]
     variances = (-_steps(indicator, epsilon, spread.people) for epsilon in falling)
     place = first_above(variances, -spread.steps, sensitivity=STEPS, search=search)
-    chosen = None if place is None else falling[place]
-    passed = told(falling, place)
+    found = passed_at(falling, place, spread, search.spent)
     return Choice(
-        epsilon=chosen,
+        epsilon=found.epsilon,
         claim=Claim.EXPERIMENTAL,
         method=f"{METHOD}-as-published",
-        why=why(chosen, spread),
-        rows=tuple(people_row(indicator, one, passes=passed.get(one)) for one in given),
-        caveats=(FROM_ROWS, RELATIVE, *chance(spread, spent)),
+        why=found.why,
+        rows=tuple(
+            people_row(indicator, one, passes=found.passed.get(one))
+            for one in search.candidates
+        ),
+        caveats=(FROM_ROWS, RELATIVE, *[LESS_THAN_NOISE] * found.by_chance),
     )
 
 
 def _steps(indicator: Indicator, epsilon: Fraction, people: int) -> int:
     """Return the variance over the square of the greatest indicator, in steps."""
-    if not indicator.distances.total:
+    if not indicator.somebody:
         return 0
     greatest = rational(indicator.quantile(1.0, epsilon))
     share = rational(indicator.variance(epsilon)) / greatest**2

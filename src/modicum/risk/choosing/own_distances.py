@@ -40,10 +40,11 @@ def own_distances(influence: Influence, noise: Noise) -> Profile:
     """
     kinds = np.repeat(np.arange(len(influence.people)), np.diff(influence.starts))
     moves = influence.moves[np.lexsort((influence.moves, kinds))]
-    unit = float(noise.sensitivity)
-    shares = replace(influence, moves=np.minimum(moves / unit, 1.0))
+    most = float(noise.sensitivity)
+    unit = np.ldexp(1.0, int(np.frexp(most)[1]))  # A power of two divides exactly.
+    cut = replace(influence, moves=np.minimum(moves, most) / unit)
     if noise.norm == "l1":
-        found = shares.by_kind(shares.moves)
+        found = cut.by_kind(cut.moves)
     else:
-        found = np.sqrt(shares.by_kind(shares.moves**2))
-    return influence.profile_of(np.minimum(found, 1.0) * unit)
+        found = np.sqrt(cut.by_kind(cut.moves**2))
+    return influence.profile_of(np.minimum(found * unit, most))

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 from modicum.core.exact import brief
-from modicum.risk.choice import Charge, Choice, Row, Selection
+from modicum.risk.choice import Choice
 from modicum.risk.choosing.above_threshold import PrivateSearch, first_above
 from modicum.risk.choosing.own_distances import own_distances
-from modicum.risk.choosing.sentences import (
-    CHARGE_SELECTION,
-    LESS_THAN_NOISE,
-    RELATIVE,
-    UNPROVEN,
-)
-from modicum.risk.choosing.tables import public_row
-from modicum.risk.claims import Claim
+from modicum.risk.choosing.privately import Found, nothing_read, reached, told
 from modicum.risk.given import Number, count, proportion
 from modicum.risk.noise import Noise
 from modicum.risk.profile import Influence, Profile
 from modicum.risk.ratios import ratio_reaches
 
 METHOD = "private-selection"
-
-NOT_OWN_ROWS = (
-    "how far a person moves this answer depends on the rows of others,"
-    " so that no sensitivity of the choice is proven; nothing was read"
-)
 
 
 def people_exposed(
@@ -127,61 +114,21 @@ def private_selection(
     """
     wanted = proportion("tau", tau)
     allowed = count("the allowance", allowance, least=0)
-    spent, given = search.spent, search.candidates
-    offered = [epsilon for epsilon in given if noise.proven(epsilon)]
-    if not own_rows_only:
-        return _nothing_read(NOT_OWN_ROWS)
-    if not offered:
-        return _nothing_read("no candidate is reached by the noise it would be made by")
-    distances = own_distances(influence, noise)
-    stop = first_above(
-        (
-            people_exposed(distances, noise, epsilon=epsilon, tau=wanted)
-            for epsilon in offered
-        ),
-        allowed + 1,
-        sensitivity=1,
-        search=search,
-    )
-    kept = len(offered) if stop is None else stop
-    chosen = offered[kept - 1] if kept else None
-    caveats = [RELATIVE, CHARGE_SELECTION]
-    caveats += [UNPROVEN] * (len(offered) < len(given))
-    caveats += [LESS_THAN_NOISE] * (allowed * spent.eps_queries < 6)
-    return Choice(
-        epsilon=chosen,
-        claim=Claim.DP,
-        method=METHOD,
-        why=_why(chosen, allowed, wanted),
-        rows=_rows(noise, given, offered, stop),
-        charge=_charge(noise, chosen, spent),
-        caveats=tuple(caveats),
-    )
-
-
-def _rows(
-    noise: Noise,
-    given: Sequence[Fraction],
-    offered: Sequence[Fraction],
-    stop: int | None,
-) -> tuple[Row, ...]:
-    """Return rows that hold for every table, but for what the choice tells."""
-    seen: dict[Fraction, bool] = dict.fromkeys(set(given) - set(offered), False)
-    seen |= dict.fromkeys(offered[:stop], True)
+    offered = reached(noise, search)
+    if refusal := nothing_read(METHOD, offered, own_rows_only=own_rows_only):
+        return refusal
+    own = own_distances(influence, noise)
+    counts = (people_exposed(own, noise, epsilon=e, tau=wanted) for e in offered)
+    stop = first_above(counts, allowed + 1, sensitivity=1, search=search)
+    kept = offered[:stop]
+    passed = dict.fromkeys(kept, True)
     if stop is not None:
-        seen[offered[stop]] = False
-    return tuple(
-        public_row(noise, epsilon, form="published", passes=seen.get(epsilon))
-        for epsilon in given
-    )
-
-
-def _charge(noise: Noise, chosen: Fraction | None, spent: Selection) -> Charge:
-    return Charge(None if chosen is None else noise.described(chosen), spent)
-
-
-def _nothing_read(why: str) -> Choice:
-    return Choice(None, Claim.DP, METHOD, why, caveats=(RELATIVE,))
+        passed[offered[stop]] = False
+    chosen = kept[-1] if kept else None
+    # Three times the scale of the counts' noise, which is 2/eps_queries.
+    by_chance = allowed * search.spent.eps_queries < 6
+    found = Found(chosen, _why(chosen, allowed, wanted), passed, by_chance)
+    return told(METHOD, noise, search, found)
 
 
 def _why(chosen: Fraction | None, allowed: int, tau: Fraction) -> str:
@@ -191,4 +138,4 @@ def _why(chosen: Fraction | None, allowed: int, tau: Fraction) -> str:
     )
     if chosen is None:
         return f"already at the least candidate it seems, with noise, that {people}"
-    return f"{brief(chosen)} is the last before it seemed, with noise, that {people}"
+    return f"up to {brief(chosen)} it did not seem, with noise, that {people}"

@@ -26,3 +26,8 @@ LESS_THAN_NOISE = (
     "The threshold is below three times the width of the noise it is compared with:"
     " what is chosen is mostly chance."
 )
+NOT_OWN_ROWS = (
+    "how far a person moves this answer depends on the rows of others,"
+    " so that no sensitivity of the choice is proven; nothing was read"
+)
+UNREACHED = "the noise of no candidate reaches its epsilon and delta; nothing was read"

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Protocol
 
+import numpy as np
+
 from modicum.core.errors import Code
 from modicum.core.exact import brief, rational
 from modicum.risk.given import Number, at_least_zero, count, mistake, proportion
@@ -50,7 +52,7 @@ class RatioAtLeast:
 
     def holds(self, indicator: Indicator, epsilon: Fraction) -> bool:
         """Return whether it holds; exactly, for the published form."""
-        if not indicator.distances.total:
+        if not indicator.somebody:
             return True
         if indicator.form == "published":
             return ratio_reaches(
@@ -87,7 +89,16 @@ class GroupsAlike:
     def of(
         cls, tau: Number, groups: Sequence[str], statistic: Statistic = "p99"
     ) -> GroupsAlike:
-        """Return the condition for what is given."""
+        """Return the condition for what is given.
+
+        Args:
+            tau: The least ratio; above 0, at most 1.
+            groups: The names of two groups or more.
+            statistic: `max`, `p99` or `median`.
+
+        Raises:
+            InputError: If one of them will not do.
+        """
         count("the number of groups", len(set(groups)), least=2)
         if statistic not in _SHARES:
             raise mistake(
@@ -133,7 +144,7 @@ def _somebody(indicator: Indicator, group: str) -> bool:
             "name groups of people that the influence was computed for",
             Code.UNKNOWN_CHOICE,
         )
-    return bool(members[group].sum())
+    return not np.isnan(indicator.distance(1.0, group))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +172,7 @@ class VarianceAtMost:
 
     def holds(self, indicator: Indicator, epsilon: Fraction) -> bool:
         """Return whether it holds; in floats, but for people who are all alike."""
-        if not indicator.distances.total:
+        if not indicator.somebody:
             return True
         greatest = rational(indicator.quantile(1.0, epsilon))
         return rational(indicator.variance(epsilon)) <= self.tau * greatest**2
