@@ -216,7 +216,7 @@ def _loss(noise: Noise, epsilon: Fraction, distance: float) -> float:
     """
     exact = rational(float(distance)) / noise.width(epsilon)
     nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
+    return nearest if rational(nearest) >= exact else nextafter(nearest, inf)
 
 
 def _spread(found: Sequence[float]) -> Spread:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from math import isinf
 
-from modicum.accounting.decimals import precise, significant
-from modicum.core.exact import rational, unpadded
-
 _DIGITS = 4
-#: Four digits of what is larger may be no float.
-_LARGEST = 1e308
+#: What is not between them is told by a power of ten.
+_SMALL, _LARGE = Decimal("1e-4"), Decimal("1e9")
 
 
 def near(value: float) -> str:
@@ -32,7 +29,7 @@ def near(value: float) -> str:
         >>> near(1234567.0), near(0.25), near(float("inf")), near(1e-7)
         ('1,235,000', '0.25', 'infinite', '1e-7')
     """
-    return "infinite" if isinf(value) else _plain(float(f"{value:.{_DIGITS}g}"))
+    return _told(value, ROUND_HALF_EVEN)
 
 
 def at_most(value: float) -> str:
@@ -54,9 +51,7 @@ def at_most(value: float) -> str:
         >>> at_most(1.00001), at_most(0.0), at_most(1.0)
         ('1.001', '0', '1')
     """
-    if isinf(value) or value > _LARGEST:
-        return "infinite"
-    return _plain(_cut(value, up=True))
+    return _told(value, ROUND_CEILING)
 
 
 def at_least(value: float) -> str:
@@ -78,17 +73,15 @@ def at_least(value: float) -> str:
         >>> at_least(0.949999), at_least(1.0)
         ('0.9499', '1')
     """
-    return _plain(_cut(value, up=False))
+    return _told(value, ROUND_FLOOR)
 
 
-@precise
-def _cut(value: float, *, up: bool) -> float:
+def _told(value: float, rounding: str) -> str:
+    if isinf(value):
+        return "infinite"
     # A float stands for its shortest decimal, so that 0.1 stays 0.1.
-    exact: Fraction = rational(float(value))
-    return float(significant(exact, _DIGITS, up=up))
-
-
-def _plain(value: float) -> str:
-    if value and not 1e-4 <= value < 1e9:
-        return unpadded(f"{value:.{_DIGITS}g}").replace("e+", "e")
-    return f"{value:,.12f}".rstrip("0").rstrip(".")
+    context = Context(prec=_DIGITS, rounding=rounding)
+    cut = context.plus(Decimal(repr(float(value)))).normalize(context)
+    if cut and not _SMALL <= cut < _LARGE:
+        return f"{cut:e}".replace("e+", "e")
+    return f"{cut:,f}"

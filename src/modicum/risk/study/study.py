@@ -208,7 +208,7 @@ class Study:
 
     def __repr__(self) -> str:
         whose = "controller only: not for release" if self.notice else "public"
-        return f"<Study of {len(self.candidates)} candidates: {whose}>"
+        return f"<Study: {whose}>"
 
     @property
     def notice(self) -> str | None:
