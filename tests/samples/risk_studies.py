@@ -31,6 +31,7 @@ HOSTILE = "<script>alert('x')</script> $\\frac{$ & \"q\" </code> `"
 COUNTED = [[1.0]] * 3 + [[]] * 197
 SUMMED = [[float(n * n)] for n in range(1, 41)] + [[]] * 160
 COUNT, SUM = LaplaceNoise(Fraction(1)), LaplaceNoise(Fraction(1600))
+LARGE = LaplaceNoise(Fraction(10**18))
 GAUSSIAN = GaussianNoise(Fraction(1600), Fraction(1, 10**6))
 TAU = Fraction(1, 2)
 INFINITE = float("inf")
@@ -119,7 +120,7 @@ STUDIES = {
     "nobody": study([], groups={"some": [], "none": []}),
     "all the same": study([[1.0]] * 5),
     "nobody moves": study([[]] * 5),
-    "large": study([[1e15 * x for x in one] for one in SUMMED], LaplaceNoise(10**18)),
+    "large": study([[1e15 * x for x in one] for one in SUMMED], LARGE),
     "extreme": extreme(),
     "public": public(),
     "public, none": public([Fraction(10)]),
