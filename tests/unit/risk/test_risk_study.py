@@ -262,6 +262,14 @@ def test_everybody_is_counted_once_where_she_belongs(numbers: list[float]) -> No
     assert len(bins) <= 24
 
 
+def test_a_number_on_a_border_belongs_to_the_upper_bin() -> None:
+    values = np.arange(25.0)  # 24 bins, with a border at each of them.
+    profile = Profile(values, np.arange(1, 26))
+    bins = histogram(profile, epsilon=TAU, quantity="rdr").bins
+    counts = [(one.low, one.high, one.people) for one in bins]
+    assert counts == [(n, n + 1, n + 1) for n in range(23)] + [(23, 24, 24 + 25)]
+
+
 def test_who_is_not_in_a_group_has_no_bar() -> None:
     profile = Profile(np.array([1.0, 2.0, 3.0]), np.array([0, 4, 0]))
     (one,) = histogram(profile, epsilon=TAU, quantity="rdr").bins

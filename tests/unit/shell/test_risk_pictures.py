@@ -375,12 +375,12 @@ def test_the_legend_looks_like_the_bars_of_each_group() -> None:
     ((axes,), (legend,)) = (figure.axes, figure.legends)
     looks = []
     for bars_, patch in zip(axes.containers, legend.get_patches(), strict=True):
-        first: Any = list(bars_)[0]
+        first: Any = next(iter(bars_))
         looks.append((patch.get_facecolor(), patch.get_hatch()))
         assert looks[-1] == (first.get_facecolor(), first.get_hatch())
     assert len({color for color, _ in looks}) == len({hatch for _, hatch in looks}) == 6
     # At the first epsilon, the groups stand in the order of the legend.
-    starts = [list(bars_)[0].get_x() for bars_ in axes.containers]
+    starts = [next(iter(bars_)).get_x() for bars_ in axes.containers]
     assert starts == sorted(starts)
 
 
@@ -397,6 +397,7 @@ def test_names_of_groups_are_drawn_as_they_are() -> None:
     assert said[4] == f"{'n' * 31}...: {shown[4].people} people"
     text = drawn(figure, ".svg").decode()
     assert "<script>" not in text
+    assert f">$x$: {shown[1].people} people<" in text
     assert "&lt;script&gt;" in text
     none = risk_groups(STUDIES["empty group"]).legends[0]
     assert [one.get_text() for one in none.get_texts()][:2] == [
