@@ -30,6 +30,7 @@ from modicum.risk.choosing.private_selection import people_exposed, private_sele
 from modicum.risk.choosing.spread import STEPS, Spread, sum_of_squares
 from modicum.risk.claims import Claim
 from modicum.risk.noise import LaplaceNoise, Noise
+from modicum.risk.profile import Profile
 from modicum.risk.ratios import ratio_reaches
 
 PERSON = st.lists(MOVES, max_size=3)
@@ -343,3 +344,25 @@ def test_nobodys_distance_depends_on_others_to_the_last_bit(
     among = own_distances(influence([*others, *huge, one[::-1]]), noise)
     assert alone in among.values.tolist()
     assert among.greatest <= float(noise.sensitivity)
+
+
+@pytest.mark.spec("RSK-9")
+def test_the_order_of_ones_own_moves_makes_no_difference() -> None:
+    """In floats, three tenths add up to two different numbers."""
+    noise = LaplaceNoise(Fraction(1), 3)
+    orders = list(itertools.permutations([0.1, 0.2, 0.3]))
+    assert len({sum(order) for order in orders}) > 1
+    found = [own_distances(influence([order]), noise).greatest for order in orders]
+    assert len(set(found)) == 1
+    among = own_distances(influence(orders), noise)
+    assert among.people.tolist() == [len(orders)]
+
+
+@pytest.mark.spec("RSK-9")
+def test_a_distance_beyond_the_sensitivity_counts_as_the_sensitivity() -> None:
+    noise, one = LaplaceNoise(Fraction(1)), Fraction(1)
+    people = np.array([3, 4])
+    far, at = (Profile(np.array([0.0, top]), people) for top in (1.7, 1.0))
+    wanted = sum_of_squares(at, noise, epsilon=one)
+    assert wanted > 0
+    assert sum_of_squares(far, noise, epsilon=one) == wanted

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples.influences import Silent, influence, merged
+from samples.influences import Scripted, Silent, influence, merged
 
 from modicum.accounting.conversions.profiles import gaussian_delta
+from modicum.accounting.curves import Curve
+from modicum.accounting.kinds.table import curve_of_kind, kind_named
 from modicum.accounting.mechanisms import (
     discrete_laplace,
     sparse_vector,
@@ -27,7 +30,7 @@ from modicum.risk.choosing.find_and_release_published import find_and_release_pu
 from modicum.risk.choosing.priorities import Wish, by_priority
 from modicum.risk.choosing.private_selection import private_selection
 from modicum.risk.choosing.sentences import CLASSICAL, LESS_THAN_NOISE, UNPROVEN
-from modicum.risk.choosing.spread import Spread
+from modicum.risk.choosing.spread import STEPS, Spread
 from modicum.risk.choosing.thresholds import (
     GroupsAlike,
     RatioAtLeast,
@@ -98,6 +101,43 @@ def test_the_price_of_a_selection_is_no_less_than_that_of_its_discrete_noise() -
     priced = sparse_vector_one_threshold(eps_threshold=one, eps_queries=none)
     for order in (Fraction(3, 2), Fraction(2), Fraction(16)):
         assert continuous.at(order) < threshold.at(order) <= priced.at(order)
+
+
+@pytest.mark.spec("RSK-7")
+def test_what_is_charged_can_be_priced() -> None:
+    """By the table of kinds, as it is described: each at what it promises."""
+    search = PrivateSearch.of(Silent(), Fraction(3, 4))
+    for noise in (COUNT, LaplaceNoise(Fraction(7, 3), 2), CLASSIC):
+        choice = private_selection(
+            HALVES,
+            noise,
+            tau=0.5,
+            allowance=600,
+            search=search,
+            own_rows_only=True,
+        )
+        assert choice.charge is not None
+        assert choice.charge.selection is not None
+        selected = _price(choice.charge.selection.described())
+        assert selected.eps == Fraction(3, 4)
+        assert choice.charge.release is not None
+        assert choice.epsilon is not None
+        told = dict(choice.charge.release)
+        change = Fraction(told.pop("l1", "") or told.pop("l2"))
+        paid = _price({**told, "sensitivity": str(change)})
+        if isinstance(noise, LaplaceNoise):
+            assert paid.eps <= choice.epsilon
+            assert paid.eps >= choice.epsilon * (1 - Fraction(1, 10**18))
+        else:
+            mu2 = (change / Fraction(told["sigma"])) ** 2
+            assert paid.rho == mu2 / 2
+            assert gaussian_delta(mu2, choice.epsilon) <= noise.delta
+
+
+def _price(told: Mapping[str, str]) -> Curve:
+    kind = kind_named(told["kind"])
+    values = {name: Fraction(text) for name, text in told.items() if name != "kind"}
+    return curve_of_kind(kind, values)
 
 
 def test_json_holds_plain_values() -> None:
@@ -202,6 +242,18 @@ def test_the_published_search_is_the_published_test_without_noise() -> None:
     assert empty.epsilon == 10
 
 
+def test_the_published_noise_has_the_published_scale() -> None:
+    """1/(n eps') and 2/(n eps'') on the variance, which is counted in 1/(n STEPS)."""
+    draws = Scripted([0, 0])
+    search = PrivateSearch.of(draws, 1, [1])
+    spread = Spread.of("0.0625", 1000)
+    find_and_release_published(Indicator(HALVES, COUNT), spread, search=search)
+    first, second = search.spent.eps_threshold, search.spent.eps_queries
+    in_variance = [scale / (1000 * STEPS) for scale in draws.scales]
+    assert in_variance == [1 / (1000 * first), 2 / (1000 * second)]
+    assert float(second / first) == pytest.approx(2 ** (2 / 3), rel=1e-5)
+
+
 def test_caveats_say_what_is_weak() -> None:
     advice = find_from_rdr(Indicator(HALVES, CLASSIC), [RatioAtLeast.of("0.5")])
     assert CLASSICAL in advice.caveats
@@ -295,3 +347,20 @@ def test_everybodys_delta_is_that_of_her_own_noise() -> None:
     assert found.greatest == pytest.approx(1e-3, rel=1e-9)
     huge = Profile(np.array([1e8]), np.array([1]))
     assert person_deltas(huge, epsilon=one).greatest == 1.0
+
+
+@pytest.mark.spec("RSK-2")
+def test_each_coordinate_has_noise_whether_it_moves_or_not() -> None:
+    """Three coordinates at scale 1, of which one moves by 1: 3 + exp(-1)."""
+    seen = Indicator(influence([[1.0]]), LaplaceNoise(Fraction(1), 3), "exact")
+    assert seen.quantile(1.0, Fraction(1)) == pytest.approx(3 + np.exp(-1))
+
+
+@pytest.mark.spec("RSK-2")
+def test_indicators_that_are_equal_in_floats_are_counted_together() -> None:
+    people = merged(influence([[1e-9], [2e-9]]), [3, 4])
+    wide = Indicator(people, GaussianNoise(Fraction(1), DELTA))
+    found = wide.profile(Fraction(1, 1000))
+    assert len(wide.distances.values) == 2
+    assert found.people.tolist() == [7]
+    assert wide.variance(Fraction(1, 1000)) == 0.0

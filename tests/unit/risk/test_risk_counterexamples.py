@@ -140,6 +140,7 @@ def test_the_same_person_changes_the_sum_of_squares_by_at_most_one(
         assert 0 <= with_her - without <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.spec("RSK-7")
 def test_the_corrected_choice_loses_what_it_is_charged() -> None:
     """The law of what it finds, on both tables, exactly."""
@@ -313,7 +314,7 @@ def released(count: int, output: float) -> bool:
     choice, found = find_from_pri(Given(output), without, COUNT, tau="0.95")
     assert choice.claim is Claim.EXPERIMENTAL
     assert choice.charge is None
-    assert (found is None) == (choice.epsilon is None)
+    assert choice.epsilon == (None if found is None else 10)  # The greatest is first.
     return found is not None
 
 
@@ -421,7 +422,7 @@ def test_our_refusals_tell_nothing() -> None:
 def test_the_published_rule_answers_fourteen_questions_at_most() -> None:
     """Each epsilon exceeds the sum of those before: the best is to double."""
     odometer, answers = PublishedOdometer(), 0
-    while True:
+    for _ in PUBLISHED:
         left = [e for e in PUBLISHED if e > odometer.spent]
         if not left:
             break
