@@ -406,6 +406,14 @@ def test_names_of_groups_are_drawn_as_they_are() -> None:
     ]
 
 
+def test_names_that_the_font_lacks(tmp_path: Path) -> None:
+    name = "\N{HIRAGANA LETTER A}"
+    shown = study(COUNTED, groups={name: [1], "b": [2]})
+    for kind in ("svg", "png"):
+        save(risk_groups(shown), tmp_path / f"groups.{kind}")
+    assert f">{name}: 1 person<" in (tmp_path / "groups.svg").read_text("utf-8")
+
+
 def test_of_many_epsilons_some_are_shown_and_the_chosen_one() -> None:
     shown = STUDIES["six groups"]
     some = shown_candidates(shown)

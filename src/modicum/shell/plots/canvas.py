@@ -7,6 +7,7 @@ of the machine it runs on do not matter: every figure begins with the library's 
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -165,7 +166,9 @@ def drawn(figure: Figure, kind: str) -> bytes:
     contents = io.BytesIO()
     words = str(figure.get_label())
     told = {"Title": words} if words else {}
-    with styled():
+    with styled(), warnings.catch_warnings():
+        # What the font lacks is an empty box in PNG; a reader's fonts may have it.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         figure.savefig(contents, format=kind[1:], metadata={**_METADATA[kind], **told})
     found = contents.getvalue()
     if kind == ".svg" and words:  # Only a graphic that is one image is read by title.

@@ -90,8 +90,8 @@ def logarithmic(axes: Axes) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = axes.get_ylim()
-    # Within a factor of 50 powers of ten are too few to read anything from.
-    between = (1.0, 2.0, 5.0) if high < 50 * low else (1.0,)
+    # Within a factor of 500 powers of ten are too few to read anything from.
+    between = (1.0, 2.0, 5.0) if high < 500 * low else (1.0,)
     axes.yaxis.set_major_locator(LogLocator(subs=between, numticks=8))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: near(value)))
     axes.yaxis.set_minor_formatter(NullFormatter())

@@ -132,7 +132,8 @@ def _draw(
         handles.append(Patch(**look))
         _draw_bars(axes, there, width, look)
         _mark(axes, there, 5 if len(shown) * len(study.groups) <= 24 else 3.5)
-        people = f"{group.people:,} people" if group.people else "nobody"
+        few = {0: "nobody", 1: "1 person"}
+        people = few.get(group.people, f"{group.people:,} people")
         names.append(f"{short(group.name)}: {people}")
     for which, look in _LOOKS.items():
         handles += axes.plot([], [], ls="none", ms=5 * look["size"], **look["style"])
