@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples.audited import HOSTILE, bundle, checkpoint, key, log
 from samples.first_version import strange_log
+from samples.pages import read
 from samples.small import NOON, POLICY, compiled, counts
 
 from modicum.core.errors import VerificationError
@@ -25,43 +25,6 @@ from modicum.shell.report.reading import opened_bundle, opened_ledger, report_on
 from modicum.shell.report.statement import Statement
 from modicum.shell.storage.sqlite_store import SqliteStore
 from modicum.workspace import Workspace
-
-EMPTY_TAGS = {"meta"}
-
-
-class Reader(HTMLParser):
-    """Checks that tags are nested, and collects what is said."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.said: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag not in EMPTY_TAGS:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.said.append(data)
-
-
-def read(text: str) -> Reader:
-    reader = Reader()
-    reader.feed(text)
-    reader.close()
-    assert reader.open == []
-    return reader
 
 
 @pytest.fixture(scope="module")

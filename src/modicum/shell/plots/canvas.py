@@ -7,6 +7,7 @@ of the machine it runs on do not matter: every figure begins with the library's 
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +55,7 @@ _STYLE: Mapping[str, Any] = MappingProxyType(
         "savefig.dpi": 150,
         "svg.fonttype": "none",  # Text stays text: to be searched, and read aloud.
         "svg.hashsalt": "modicum",
+        "text.parse_math": False,  # A dollar in a name is a dollar.
         "text.color": "#222222",
     }
 )
@@ -148,8 +150,27 @@ def save(figure: Figure, path: str | Path) -> None:
         InputError: If matplotlib is not installed.
     """
     check_path(path)
-    kind = Path(path).suffix.lower()
-    drawn = io.BytesIO()
-    with styled():
-        figure.savefig(drawn, format=kind[1:], metadata=dict(_METADATA[kind]))
-    write_whole(path, [drawn.getvalue()])
+    write_whole(path, [drawn(figure, Path(path).suffix.lower())])
+
+
+def drawn(figure: Figure, kind: str) -> bytes:
+    """Return the file of a figure: for the same figure the same bytes.
+
+    Args:
+        figure: The figure. If it has a label, that is told to who cannot see it.
+        kind: `.svg` or `.png`.
+
+    Raises:
+        InputError: If matplotlib is not installed.
+    """
+    contents = io.BytesIO()
+    words = str(figure.get_label())
+    told = {"Title": words} if words else {}
+    with styled(), warnings.catch_warnings():
+        # What the font lacks is an empty box in PNG; a reader's fonts may have it.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        figure.savefig(contents, format=kind[1:], metadata={**_METADATA[kind], **told})
+    found = contents.getvalue()
+    if kind == ".svg" and words:  # Only a graphic that is one image is read by title.
+        return found.replace(b"<svg ", b'<svg role="img" ', 1)
+    return found

@@ -8,7 +8,7 @@ from html import escape
 from typing import TypeAlias
 
 #: Tags that have no contents and no end.
-_EMPTY = frozenset({"meta", "rect"})
+_EMPTY = frozenset({"meta", "rect", "img"})
 
 
 class Markup(str):

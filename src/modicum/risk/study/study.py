@@ -1,0 +1,241 @@
+"""A question, a choice of epsilon for it, and what is shown beside the choice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isfinite, isinf, isnan
+
+from modicum.core.errors import Code, check
+from modicum.risk.choice import Choice
+from modicum.risk.choosing.thresholds import Statistic
+from modicum.risk.claims import Claim
+from modicum.risk.given import mistake
+from modicum.risk.indicator import Form
+from modicum.risk.noise import LaplaceNoise, Noise
+from modicum.risk.study.histograms import Histogram
+
+#: What stands on everything that was computed from rows without noise.
+CONTROLLER_ONLY = (
+    "For the controller of the data only: computed from rows without noise"
+)
+#: Why somebody else must not see a page on which no row was counted without noise.
+STUDY_ONLY = "For the controller of the data only: this choice makes no promise"
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far apart numbers of people are; all are somebody's.
+
+    Attributes:
+        least: The least one; >= 0, may be infinite.
+        greatest: The greatest one.
+        median: What half of the people do not exceed; None where no rows were read.
+        p99: What 99 % of the people do not exceed; None where no rows were read.
+    """
+
+    least: float
+    greatest: float
+    median: float | None = None
+    p99: float | None = None
+
+    def __post_init__(self) -> None:
+        between = [one for one in (self.median, self.p99) if one is not None]
+        rising = [self.least, *between, self.greatest]
+        check(not any(map(isnan, rising)), "a spread is of numbers")
+        check(rising[0] >= 0 and rising == sorted(rising), "a spread rises from 0")
+
+    def part(self, value: float) -> float:
+        """Return a number as a part of the greatest one.
+
+        Args:
+            value: From 0 to the greatest.
+
+        Returns:
+            0 to 1; 1 if all are 0. Of an infinite number 0: how alike people are is
+            then unknown.
+        """
+        if isinf(self.greatest):
+            return 0.0
+        return 1.0 if value == self.greatest else value / self.greatest
+
+    @property
+    def ratio(self) -> float:
+        """The least as a part of the greatest, 0 to 1."""
+        return self.part(self.least)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What one epsilon means.
+
+    Attributes:
+        epsilon: The candidate.
+        half_width: Half the width of a coordinate's 95 % interval, in units of the
+            answer.
+        rdr: The indicators of everybody, in units of the answer; None if there is
+            nobody.
+        losses: The most that a release reveals about each of them: eps_i for Laplace
+            noise, mu_i for Gaussian noise; None if no rows were read, or there is
+            nobody.
+        groups: The indicators in each group; None for a group without people.
+    """
+
+    epsilon: Fraction
+    half_width: float
+    rdr: Spread | None
+    losses: Spread | None = None
+    groups: tuple[Spread | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The question, in the controller's words.
+
+    Attributes:
+        question: The SQL.
+        person: Whose rows are one person's, such as ``all rows of one user_id``.
+        unit: What the answer is counted in, such as ``people`` or ``USD``.
+        noise: The noise of a release.
+        form: Which form of the indicator is shown.
+    """
+
+    question: str
+    person: str
+    unit: str
+    noise: Noise
+    form: Form = "published"
+
+    @property
+    def loss_name(self) -> str:
+        """What a person's own loss is called."""
+        return "epsilon" if isinstance(self.noise, LaplaceNoise) else "mu"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of people.
+
+    Attributes:
+        name: Its name.
+        people: How many belong to it.
+    """
+
+    name: str
+    people: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was counted in the table, without noise.
+
+    Attributes:
+        people: How many there are.
+        groups: Groups of them, in the order of each candidate's.
+        histograms: How many have which indicator or loss; only those asked for.
+    """
+
+    people: int
+    groups: tuple[Group, ...] = ()
+    histograms: tuple[Histogram, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The ratio that was asked for.
+
+    Attributes:
+        tau: The least ratio of two indicators; above 0, at most 1.
+        statistic: Of each group; None if all people are compared.
+    """
+
+    tau: Fraction
+    statistic: Statistic | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An answer that half widths are told as a part of. Never the exact one.
+
+    Attributes:
+        value: The answer; not 0.
+        words: Where it is from, such as ``the noisy answer of 2025``.
+    """
+
+    value: float
+    words: str
+
+    def __post_init__(self) -> None:
+        if not isfinite(self.value) or self.value == 0:
+            raise mistake(
+                f"nothing can be told as a part of the answer {self.value!r}",
+                "give a public or noisy answer that is a number and not 0, or none",
+                Code.OUT_OF_RANGE,
+            )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Study:
+    """Everything that a picture, a table or a report of a choice is made of.
+
+    Attributes:
+        asked: The question.
+        choice: The epsilon that was chosen, or why there is none.
+        candidates: Epsilons, rising; each once.
+        seen: What was counted in the table; None if the candidates hold for every
+            table.
+        wanted: What ratio was asked for; None if it was something else.
+        reference: What half widths are told as a part of; None for units.
+    """
+
+    asked: Asked
+    choice: Choice
+    candidates: tuple[Candidate, ...]
+    seen: Seen | None = None
+    wanted: Wanted | None = None
+    reference: Reference | None = None
+
+    def __post_init__(self) -> None:
+        epsilons = [one.epsilon for one in self.candidates]
+        check(epsilons == sorted(set(epsilons)), "candidates rise")
+        groups = 0 if self.seen is None else len(self.seen.groups)
+        for one in self.candidates:
+            check(len(one.groups) == groups, "each group has a spread")
+            check(
+                _counted(one) if self.seen else _public(one),
+                "people are told of where they were counted, and only there",
+            )
+
+    def __repr__(self) -> str:
+        whose = "controller only: not for release" if self.notice else "public"
+        return f"<Study: {whose}>"
+
+    @property
+    def notice(self) -> str | None:
+        """What must stand on whatever is made of this; None if it may be released."""
+        if self.seen is not None:
+            return CONTROLLER_ONLY
+        return None if self.choice.claim is Claim.DP else STUDY_ONLY
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups of people that are compared."""
+        return () if self.seen is None else self.seen.groups
+
+    @property
+    def chosen(self) -> Candidate | None:
+        """The candidate that was chosen; None if none of these was."""
+        same = (one for one in self.candidates if one.epsilon == self.choice.epsilon)
+        return next(same, None)
+
+
+def _public(candidate: Candidate) -> bool:
+    spread = candidate.rdr
+    plain = spread is not None and spread.median is None and spread.p99 is None
+    return plain and candidate.losses is None
+
+
+def _counted(candidate: Candidate) -> bool:
+    every = (candidate.rdr, candidate.losses, *candidate.groups)
+    there = [one for one in every if one is not None]
+    return all(one.median is not None and one.p99 is not None for one in there)

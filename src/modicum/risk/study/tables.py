@@ -1,0 +1,280 @@
+"""The numbers of each picture, as a table: for who cannot see it, and to check it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from modicum.core.errors import printable
+from modicum.core.exact import brief
+from modicum.risk.study.histograms import Histogram
+from modicum.risk.study.numbers import at_least, at_most, near
+from modicum.risk.study.study import Candidate, Spread, Study
+
+#: What a cell says that has nothing to say.
+NONE = "-"
+_NOBODY = "nobody"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Numbers in words.
+
+    Attributes:
+        caption: What they are.
+        titles: The columns.
+        rows: A cell for each column.
+        notice: What must stand on it; None if it may be released.
+    """
+
+    caption: str
+    titles: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notice: str | None
+
+    def text(self) -> str:
+        """Return the table for a terminal or a file, with a line for each row."""
+        told = (self.titles, *self.rows)
+        every = [tuple(map(printable, row)) for row in told]
+        widths = [max(map(len, column)) for column in zip(*every, strict=True)]
+        lines = ["  ".join(map(str.rjust, row, widths)) for row in every]
+        head = [self.notice] if self.notice else []
+        return "\n".join((*head, printable(self.caption), *lines)) + "\n"
+
+
+def ranges_table(study: Study) -> Table:
+    """Return the numbers of the range plot.
+
+    Args:
+        study: What is shown.
+
+    Returns:
+        A row for each candidate. Parts of the greatest indicator are rounded down, half
+        widths up.
+
+    Neighboring relation:
+        None: numbers are told as they are.
+
+    Source:
+        The study.
+
+    Examples:
+        >>> from fractions import Fraction
+        >>> from modicum.risk.choosing.data_independent import data_independent
+        >>> from modicum.risk.noise import LaplaceNoise
+        >>> from modicum.risk.study.candidates import of_any_table
+        >>> from modicum.risk.study.study import Asked
+        >>> noise = LaplaceNoise(Fraction(1))
+        >>> choice = data_independent(noise, tau=0.5)
+        >>> asked = Asked("SELECT COUNT(*) FROM t", "one row", "people", noise)
+        >>> ranges_table(Study(asked, choice, of_any_table(choice))).rows
+        (('1 (chosen)', '2.996', '2', '0.5', 'yes'),)
+    """
+    counted = study.seen is not None
+    reference = study.reference
+    titles = ["Epsilon", f"95 % half width, {study.asked.unit}"]
+    titles += [f"The same, % of {reference.words}"] if reference else []
+    titles += [f"Greatest RDR, {study.asked.unit}", "Least, part of greatest"]
+    titles += ["Median, part", "99 %, part"] if counted else []
+    titles += ["Meets what was asked"]
+    return Table(
+        "How alike people are, and how far the answer may be off, at each epsilon",
+        tuple(titles),
+        tuple(tuple(_range_cells(study, one)) for one in study.candidates),
+        study.notice,
+    )
+
+
+def units_table(study: Study) -> Table:
+    """Return the numbers behind the range plot, in units, and people's own losses.
+
+    Args:
+        study: What is shown.
+
+    Returns:
+        A row for each candidate. Losses are rounded up.
+
+    Neighboring relation:
+        None: numbers are told as they are.
+
+    Source:
+        The study.
+
+    Examples:
+        >>> from fractions import Fraction
+        >>> from modicum.risk.choosing.data_independent import data_independent
+        >>> from modicum.risk.noise import LaplaceNoise
+        >>> from modicum.risk.study.candidates import of_any_table
+        >>> from modicum.risk.study.study import Asked
+        >>> noise = LaplaceNoise(Fraction(1))
+        >>> choice = data_independent(noise, tau=0.5)
+        >>> asked = Asked("SELECT COUNT(*) FROM t", "one row", "people", noise)
+        >>> units_table(Study(asked, choice, of_any_table(choice))).rows
+        (('1', '1', '2'),)
+    """
+    unit, loss = study.asked.unit, study.asked.loss_name
+    titles = ["Epsilon", f"Least RDR, {unit}"]
+    caption = "Indicators in units of the answer"
+    if study.seen is not None:
+        titles += ["Median", "99 %", "Greatest"]
+        titles += [f"Median own {loss}", f"Greatest own {loss}"]
+        caption += ", and what a release can reveal about a person at most"
+    else:
+        titles += ["Greatest"]
+    rows = tuple(tuple(_unit_cells(study, one)) for one in study.candidates)
+    return Table(caption, tuple(titles), rows, study.notice)
+
+
+def groups_table(study: Study) -> Table:
+    """Return the numbers of the comparison of groups.
+
+    Args:
+        study: What is shown.
+
+    Returns:
+        A row for each group at each candidate, as parts of the greatest indicator of
+        all people at this candidate.
+
+    Neighboring relation:
+        None: numbers are told as they are.
+
+    Source:
+        The study.
+
+    Examples:
+        >>> from fractions import Fraction
+        >>> from modicum.risk.choosing.data_independent import data_independent
+        >>> from modicum.risk.noise import LaplaceNoise
+        >>> from modicum.risk.study.study import Asked
+        >>> noise = LaplaceNoise(Fraction(1))
+        >>> asked = Asked("SELECT COUNT(*) FROM t", "one row", "people", noise)
+        >>> groups_table(Study(asked, data_independent(noise, tau=0.5), ())).rows
+        ()
+    """
+    names = ["Least", "Median", "99 %", "Greatest"]
+    rows = (
+        (group.name, brief(one.epsilon), f"{group.people:,}", *_parts(spread, one.rdr))
+        for one in study.candidates
+        for group, spread in zip(study.groups, one.groups, strict=True)
+    )
+    return Table(
+        "RDR of each group, as a part of the greatest of all people",
+        ("Group", "Epsilon", "People", *names),
+        tuple(rows),
+        study.notice,
+    )
+
+
+def histogram_table(study: Study, shown: Histogram) -> Table:
+    """Return the numbers of a histogram.
+
+    Args:
+        study: What it belongs to.
+        shown: The histogram.
+
+    Returns:
+        A row for each bin that is not empty. A person's own loss is rounded up.
+
+    Neighboring relation:
+        None: numbers are told as they are.
+
+    Source:
+        The histogram.
+
+    Examples:
+        >>> from fractions import Fraction
+        >>> from modicum.risk.choosing.data_independent import data_independent
+        >>> from modicum.risk.noise import LaplaceNoise
+        >>> from modicum.risk.study.histograms import Bin
+        >>> from modicum.risk.study.study import Asked, Seen
+        >>> noise = LaplaceNoise(Fraction(1))
+        >>> counted = Histogram(Fraction(1), "rdr", (Bin(1.0, 2.0, 9),))
+        >>> asked = Asked("SELECT COUNT(*) FROM t", "one row", "people", noise)
+        >>> seen = Seen(9, histograms=(counted,))
+        >>> study = Study(asked, data_independent(noise, tau=0.5), (), seen)
+        >>> histogram_table(study, counted).rows
+        (('1', '2', '9'),)
+    """
+    told = near if shown.quantity == "rdr" else at_most
+    rows = ((told(b.low), told(b.high), f"{b.people:,}") for b in shown.bins)
+    return Table(
+        f"How many people have which {quantity_words(study, shown)}"
+        f", at epsilon {brief(shown.epsilon)}",
+        ("From", "To", "People"),
+        tuple(rows),
+        study.notice,
+    )
+
+
+def quantity_words(study: Study, shown: Histogram) -> str:
+    """Return what a histogram counts, with its unit.
+
+    Args:
+        study: What it belongs to.
+        shown: The histogram.
+
+    Returns:
+        Words such as ``RDR, in people``.
+
+    Neighboring relation:
+        None.
+
+    Source:
+        None.
+
+    Examples:
+        >>> from fractions import Fraction
+        >>> from modicum.risk.choosing.data_independent import data_independent
+        >>> from modicum.risk.noise import LaplaceNoise
+        >>> from modicum.risk.study.study import Asked
+        >>> noise = LaplaceNoise(Fraction(1))
+        >>> asked = Asked("SELECT COUNT(*) FROM t", "one row", "people", noise)
+        >>> study = Study(asked, data_independent(noise, tau=0.5), ())
+        >>> quantity_words(study, Histogram(Fraction(1), "own-loss", ()))
+        'own epsilon'
+    """
+    if shown.quantity == "rdr":
+        return f"RDR, in {study.asked.unit}"
+    return f"own {study.asked.loss_name}"
+
+
+def _range_cells(study: Study, one: Candidate) -> Iterator[str]:
+    chosen = " (chosen)" if one is study.chosen else ""
+    yield f"{brief(one.epsilon)}{chosen}"
+    yield at_most(one.half_width)
+    if study.reference is not None:
+        yield at_most(100 * one.half_width / abs(study.reference.value))
+    if one.rdr is None:
+        yield from (_NOBODY, NONE, NONE, NONE)
+    else:
+        yield near(one.rdr.greatest)
+        yield from _parts(one.rdr, one.rdr)[:-1]
+    yield _passes(study, one)
+
+
+def _parts(spread: Spread | None, whole: Spread | None) -> Sequence[str]:
+    if spread is None or whole is None:
+        return (_NOBODY, NONE, NONE, NONE)
+    return [at_least(whole.part(value)) for value in _known(spread)]
+
+
+def _unit_cells(study: Study, one: Candidate) -> Iterator[str]:
+    yield brief(one.epsilon)
+    if one.rdr is None:
+        yield from (_NOBODY, *[NONE] * 5)
+        return
+    yield from (near(value) for value in _known(one.rdr))
+    if one.losses is not None and one.losses.median is not None:
+        yield from map(at_most, (one.losses.median, one.losses.greatest))
+    elif study.seen is not None:
+        yield from (NONE, NONE)
+
+
+def _known(spread: Spread) -> list[float]:
+    every = (spread.least, spread.median, spread.p99, spread.greatest)
+    return [one for one in every if one is not None]
+
+
+def _passes(study: Study, one: Candidate) -> str:
+    told = {row.epsilon: row.passes for row in study.choice.rows}
+    return {True: "yes", False: "no", None: "not looked at"}[told.get(one.epsilon)]
