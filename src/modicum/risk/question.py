@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
@@ -12,34 +12,9 @@ from sqlglot.errors import SqlglotError
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.mistakes import nearest
 from modicum.query.parsing.cut import quiet
+from modicum.risk.obstacles import obstacle_of
+from modicum.risk.outputs import Measure, keys_of, measures_of, outputs_of, unread
 
-Aggregate: TypeAlias = Literal[
-    "rows",
-    "count",
-    "sum",
-    "avg",
-    "var_pop",
-    "var_samp",
-    "stddev_pop",
-    "stddev_samp",
-    "min",
-    "max",
-    "median",
-    "distinct",
-]
-
-_AGGREGATES: Final[dict[type[exp.Expr], Aggregate]] = {
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.VariancePop: "var_pop",
-    exp.Variance: "var_samp",
-    exp.StddevPop: "stddev_pop",
-    exp.StddevSamp: "stddev_samp",
-    exp.Stddev: "stddev_samp",
-    exp.Min: "min",
-    exp.Max: "max",
-    exp.Median: "median",
-}
 #: The name of a table that a query may call anything.
 ONLY: Final = ""
 #: A longer text is no query.
@@ -47,25 +22,11 @@ TEXT_MAX: Final = 1 << 16
 #: Those for which a person's move depends on her own rows alone.
 _OF_OWN_ROWS: Final = frozenset({"rows", "count", "sum"})
 _COUNTS: Final = frozenset({"rows", "count"})
+_CONDITION: Final = "write it as after WHERE, such as  age > 60"
 #: What differs from run to run, or reads what is no table.
 _UNSTEADY: Final = frozenset(
     {"random", "rand", "uuid", "gen_random_uuid", "nextval", "getvariable", "setseed"}
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """One aggregate of a query.
-
-    Attributes:
-        aggregate: Which one; `rows` is COUNT(*).
-        value: What it is computed of, for a row; None for `rows`.
-        called: The text of its output, for messages and tables.
-    """
-
-    aggregate: Aggregate
-    value: exp.Expr | None
-    called: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +85,9 @@ def read_question(
     tables = _tables_of(select, columns)
     _check_columns(select, tables, columns)
     persons = _persons(tables, columns, unit)
-    outputs = _outputs(select)
-    obstacle = _obstacle(select, columns, unit, persons)
-    measures, keys = ((), ()) if obstacle else (_measures(select), _keys(select))
+    outputs = outputs_of(select)
+    obstacle = obstacle_of(select, unit, persons)
+    measures, keys = ((), ()) if obstacle else (measures_of(select), keys_of(select))
     return Question(select, tables, unit, persons, measures, keys, obstacle, outputs)
 
 
@@ -144,16 +105,16 @@ def read_condition(
     """
     trees = _trees(text)
     if len(trees) != 1 or not isinstance(trees[0], exp.Condition):
-        raise _wrong(f"`{text[:80]}` is no condition on rows", _CONDITION)
+        raise unread(f"`{text[:80]}` is no condition on rows", _CONDITION)
     condition = trees[0].unnest()
     if condition.find(exp.Query, exp.AggFunc, exp.Window):
-        raise _wrong(f"`{text[:80]}` is no condition on one row", _CONDITION)
+        raise unread(f"`{text[:80]}` is no condition on one row", _CONDITION)
     _refuse_unsteady(condition)
     names = {one.name.lower() for one in condition.find_all(exp.Column)}
     for table, found in columns.items():
         if names <= {one.lower() for one in found}:
             return condition, table
-    raise _wrong(
+    raise unread(
         f"no table has all columns of `{text[:80]}`",
         "name columns of one table, without its name",
     )
@@ -164,7 +125,7 @@ def read_condition(
 
 def _parsed(text: str) -> exp.Select:
     if len(text) > TEXT_MAX:
-        raise _wrong(
+        raise unread(
             f"the query has {len(text):,} characters, at most {TEXT_MAX:,}",
             "put long lists of values into a table and join it",
         )
@@ -189,19 +150,12 @@ def _trees(text: str) -> list[exp.Expr]:
         return []
 
 
-_CONDITION: Final = "write it as after WHERE, such as  age > 60"
-
-
-def _wrong(reason: str, remedy: str) -> InputError:
-    return InputError(Problem(Code.NOT_IN_SUBSET, reason, help=remedy))
-
-
 def _refuse_unsteady(tree: exp.Expr) -> None:
     for one in tree.find_all(exp.Func):
         name = one.name if isinstance(one, exp.Anonymous) else one.sql_name()
         now = isinstance(one, exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentTime)
         if name.lower() in _UNSTEADY or now or isinstance(one, exp.Rand):
-            raise _wrong(
+            raise unread(
                 f"`{name.lower()}` gives another answer each time",
                 "write a value in its place",
             )
@@ -214,7 +168,7 @@ def _tables_of(
     tables: dict[str, str] = {}
     for table in select.find_all(exp.Table):
         if not isinstance(table.this, exp.Identifier) or table.db:
-            raise _wrong(
+            raise unread(
                 f"`{table.sql('duckdb')[:60]}` is no table that was given",
                 "name a table, and where its data is",
             )
@@ -227,7 +181,7 @@ def _tables_of(
         table.set("alias", exp.TableAlias(this=called))
         table.set("this", exp.to_identifier(found, quoted=True))
     if not tables:
-        raise _wrong("the query reads no table", "name the table: FROM patients")
+        raise unread("the query reads no table", "name the table: FROM patients")
     return tuple(tables)
 
 
@@ -278,7 +232,7 @@ def _persons(
 ) -> tuple[str, ...]:
     if unit is None:
         if len(tables) > 1:
-            raise _wrong(
+            raise unread(
                 "the query joins tables, and nothing says whose their rows are",
                 "name the column that tells it (`--unit`)",
             )
@@ -299,159 +253,3 @@ def _persons(
             )
         )
     return found
-
-
-# --- its outputs ----------------------------------------------------------------------
-
-
-def _outputs(select: exp.Select) -> tuple[tuple[str, bool], ...]:
-    found = tuple(
-        (one.alias_or_name or f"output_{number}", not _aggregates(one))
-        for number, one in enumerate(select.selects)
-    )
-    if all(key for _, key in found):
-        raise _wrong(
-            "the query has no aggregate: its answer would be rows",
-            "ask for COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX or MEDIAN",
-        )
-    return found
-
-
-def _aggregates(tree: exp.Expr) -> bool:
-    return tree.find(exp.AggFunc) is not None
-
-
-def _keys(select: exp.Select) -> tuple[exp.Expr, ...]:
-    group = select.args.get("group")
-    if group is None:
-        return ()
-    by_alias = {one.alias.lower(): one.this for one in select.selects if one.alias}
-    found: list[exp.Expr] = []
-    for one in group.expressions:
-        if isinstance(one, exp.Literal) and not one.is_string:
-            one = select.selects[int(one.this) - 1].unalias()  # noqa: PLW2901
-        elif isinstance(one, exp.Column) and not one.table:
-            one = by_alias.get(one.name.lower(), one)  # noqa: PLW2901
-        found.append(one)
-    return tuple(found)
-
-
-def _measures(select: exp.Select) -> tuple[Measure, ...]:
-    return tuple(
-        measure
-        for one in select.selects
-        if (measure := _measure(one.unalias())) is not None
-    )
-
-
-def _measure(output: exp.Expr) -> Measure | None:
-    """Return the aggregate that an output is; None if it is anything else."""
-    called = output.sql("duckdb")
-    condition = None
-    if isinstance(output, exp.Filter):
-        output, condition = output.this, output.expression.this
-    value = output.this
-    aggregate = _AGGREGATES.get(type(output))
-    if isinstance(output, exp.Count):
-        aggregate = "count"
-        if isinstance(value, exp.Star) or value is None:
-            aggregate, value = "rows", None
-        elif isinstance(value, exp.Distinct):
-            aggregate = "distinct"
-            value = value.expressions[0] if len(value.expressions) == 1 else None
-            if value is None:
-                return None
-    if aggregate is None or output.args.get("expressions"):
-        return None
-    if isinstance(value, exp.Distinct | exp.Order) or (value and _aggregates(value)):
-        return None
-    if condition is not None:
-        kept = exp.true() if value is None else value
-        value = exp.Case().when(condition.copy(), kept.copy())
-        aggregate = "count" if aggregate == "rows" else aggregate
-    return Measure(aggregate, value, called)
-
-
-# --- what has no closed form ----------------------------------------------------------
-
-_PLAIN: Final = frozenset(
-    {"kind", "expressions", "from_", "joins", "where", "group", "order", "hint"}
-)
-
-
-def _obstacle(
-    select: exp.Select,
-    columns: Mapping[str, Sequence[str]],
-    unit: str | None,
-    persons: Sequence[str],
-) -> str:
-    """Return why there is no closed form; empty if there is one."""
-    for clause, value in select.args.items():
-        if value not in (None, [], False) and clause not in _PLAIN:
-            return f"it has a {clause.strip('_').upper()} clause"
-    if select.find(exp.Subquery, exp.Window, exp.CTE, exp.Lateral, exp.Unnest):
-        return "a query or window stands within it"
-    if not isinstance(select.args["from_"].this, exp.Table):
-        return "it does not read a table"
-    group = select.args.get("group")
-    if group is not None and any(
-        value not in (None, [], False)
-        for clause, value in group.args.items()
-        if clause != "expressions"
-    ):
-        return "it groups in more than one way"
-    keys = {one.sql("duckdb") for one in _keys(select)}
-    for one in select.selects:
-        plain = one.unalias()
-        if _aggregates(plain):
-            if _measure(plain) is None:
-                return f"`{plain.sql('duckdb')[:60]}` is more than one aggregate"
-        elif plain.sql("duckdb") not in keys:
-            return f"`{plain.sql('duckdb')[:60]}` is no group and no aggregate"
-    return _join_obstacle(select, columns, unit, persons)
-
-
-def _join_obstacle(
-    select: exp.Select,
-    columns: Mapping[str, Sequence[str]],
-    unit: str | None,
-    persons: Sequence[str],
-) -> str:
-    first = select.args["from_"].this
-    joins = select.args.get("joins") or []
-    if joins and first.name not in persons:
-        return "its first table holds nobody's rows"
-    equated = {first.alias_or_name.lower()}
-    for join in joins:
-        if not isinstance(join.this, exp.Table) or join.args.get("method"):
-            return "it joins something else than tables"
-        if join.side not in ("", "LEFT") or join.kind not in ("", "INNER", "OUTER"):
-            return "it joins other than with JOIN or LEFT JOIN"
-        if join.this.name not in persons:
-            continue
-        if not _on_the_unit(join, equated, unit or ""):
-            return "it joins rows of different persons"
-        equated.add(join.this.alias_or_name.lower())
-    return ""
-
-
-def _on_the_unit(join: exp.Join, equated: set[str], unit: str) -> bool:
-    """Tell whether a join takes only rows of the same person together."""
-    using = [one.name.lower() for one in join.args.get("using") or []]
-    if unit.lower() in using:
-        return True
-    on = join.args.get("on")
-    own = join.this.alias_or_name.lower()
-    for one in () if on is None else on.flatten() if isinstance(on, exp.And) else [on]:
-        one = one.unnest()  # noqa: PLW2901
-        if not isinstance(one, exp.EQ):
-            continue
-        sides = (one.this, one.expression)
-        if all(
-            isinstance(side, exp.Column) and side.name.lower() == unit.lower()
-            for side in sides
-        ):
-            owners = {side.table.lower() for side in sides}
-            if own in owners and len(owners) == 2 and (owners - {own}) <= equated:
-                return True
-    return False

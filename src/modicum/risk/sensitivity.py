@@ -10,8 +10,9 @@ from typing import Final, TypeAlias
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import rational
+from modicum.risk.outputs import Aggregate, Measure
 from modicum.risk.profile import Norm
-from modicum.risk.question import Aggregate, Measure, Question
+from modicum.risk.question import Question
 
 #: The least and the greatest value that counts; what is outside counts as the nearer.
 Bounds: TypeAlias = tuple[Fraction, Fraction]

@@ -7,7 +7,8 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from modicum.risk.question import Measure, Question
+from modicum.risk.outputs import Measure
+from modicum.risk.question import Question
 from modicum.risk.sensitivity import PublicBounds
 
 _COUNTED = frozenset({"rows", "count", "distinct"})

@@ -10,6 +10,7 @@ from sqlglot import exp, parse_one
 
 from modicum.core.errors import check
 from modicum.risk.influence import pieces
+from modicum.risk.influence.beside import found
 from modicum.risk.question import Question
 
 Dialect: TypeAlias = Literal["duckdb", "spark"]
@@ -232,7 +233,7 @@ def _moves(
     joins = ""
     columns: list[str] = []
     for number, measure in enumerate(question.measures):
-        relations, join = pieces.found(number, measure.aggregate, shape)
+        relations, join = found(number, measure.aggregate, shape)
         made += relations
         joins += join
         moved = pieces.move(number, measure.aggregate, units=shape.units)

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sqlglot import exp
 
@@ -34,6 +36,8 @@ from modicum.risk.noise import Calibration, LaplaceNoise, Noise
 from modicum.risk.profile import Influence, Profile
 from modicum.risk.question import ONLY, Question, read_question
 from modicum.risk.sensitivity import PublicBounds
+from modicum.risk.study.study import Study
+from modicum.risk.study.tables import Table, units_table
 from modicum.shell.risks.data import ControllerData
 from modicum.shell.risks.facts import (
     BoundsGiven,
@@ -45,6 +49,10 @@ from modicum.shell.risks.facts import (
     value_bounds,
 )
 from modicum.shell.risks.measuring import Progress, measure
+from modicum.shell.risks.showing import picture, save_study, study_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Method: TypeAlias = Literal["data-independent", "as-published", "private-selection"]
 
@@ -270,6 +278,75 @@ class Risk:
             search=search,
             own_rows_only=self.question.own_rows_only,
         )
+
+    def study(
+        self,
+        choice: Choice | None = None,
+        *,
+        tau: Number | None = None,
+        statistic: Statistic | None = None,
+        answers_in: str = "units of the answer",
+    ) -> Study:
+        """Return everything that pictures, tables and reports are made of.
+
+        Args:
+            choice: What was chosen; None if nothing was.
+            tau: The ratio that was asked for, to be drawn.
+            statistic: What of groups of people it is the ratio of.
+            answers_in: What the answer is counted in, such as `people`.
+
+        Raises:
+            InputError: If tau is out of range.
+        """
+        return study_of(
+            self, choice, tau=tau, statistic=statistic, answers_in=answers_in
+        )
+
+    def table(self, choice: Choice | None = None) -> Table:
+        """Return the accuracy and the range of the indicator at each candidate.
+
+        Args:
+            choice: What was chosen, to be marked; None if nothing was.
+        """
+        return units_table(self.study(choice))
+
+    def plot(
+        self, choice: Choice | None = None, *, tau: Number | None = None
+    ) -> Figure:
+        """Return a picture: how alike people, or groups of them, are at each candidate.
+
+        Args:
+            choice: What was chosen, to be marked; None if nothing was.
+            tau: The ratio that was asked for, to be drawn.
+
+        Raises:
+            UsageError: If matplotlib is not installed (`modicum[plots]`).
+        """
+        return picture(self.study(choice, tau=tau))
+
+    def save(
+        self,
+        path: str | Path,
+        choice: Choice | None = None,
+        *,
+        tau: Number | None = None,
+        statistic: Statistic | None = None,
+    ) -> None:
+        """Write a report (`.html`) or a picture (`.svg`, `.png`).
+
+        Args:
+            path: The file.
+            choice: What was chosen; None if nothing was.
+            tau: The ratio that was asked for, to be drawn.
+            statistic: What of groups of people it is the ratio of.
+
+        Raises:
+            UsageError: If the file cannot be written, or matplotlib is not installed.
+        """
+        save_study(self.study(choice, tau=tau, statistic=statistic), path)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.table().text())}</pre>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the documented JSON form."""

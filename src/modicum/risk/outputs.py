@@ -1,0 +1,158 @@
+"""What a query's outputs are: groups, and aggregates of one value each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from sqlglot import exp
+
+from modicum.core.errors import Code, InputError, Problem
+
+Aggregate: TypeAlias = Literal[
+    "rows",
+    "count",
+    "sum",
+    "avg",
+    "var_pop",
+    "var_samp",
+    "stddev_pop",
+    "stddev_samp",
+    "min",
+    "max",
+    "median",
+    "distinct",
+]
+
+_AGGREGATES: Final[dict[type[exp.Expr], Aggregate]] = {
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.VariancePop: "var_pop",
+    exp.Variance: "var_samp",
+    exp.StddevPop: "stddev_pop",
+    exp.StddevSamp: "stddev_samp",
+    exp.Stddev: "stddev_samp",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.Median: "median",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One aggregate of a query.
+
+    Attributes:
+        aggregate: Which one; `rows` is COUNT(*).
+        value: What it is computed of, for a row; None for `rows`.
+        called: The text of its output, for messages and tables.
+    """
+
+    aggregate: Aggregate
+    value: exp.Expr | None
+    called: str
+
+
+def outputs_of(select: exp.Select) -> tuple[tuple[str, bool], ...]:
+    """Return the names of a query's outputs, and whether each is a key.
+
+    Args:
+        select: The query.
+
+    Raises:
+        InputError: If none is an aggregate.
+    """
+    found = tuple(
+        (one.alias_or_name or f"output_{number}", not has_aggregate(one))
+        for number, one in enumerate(select.selects)
+    )
+    if all(key for _, key in found):
+        raise unread(
+            "the query has no aggregate: its answer would be rows",
+            "ask for COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX or MEDIAN",
+        )
+    return found
+
+
+def has_aggregate(tree: exp.Expr) -> bool:
+    """Tell whether an aggregate stands in an expression.
+
+    Args:
+        tree: The expression.
+    """
+    return tree.find(exp.AggFunc) is not None
+
+
+def keys_of(select: exp.Select) -> tuple[exp.Expr, ...]:
+    """Return what a query groups by, as expressions of a row.
+
+    Args:
+        select: The query.
+    """
+    group = select.args.get("group")
+    if group is None:
+        return ()
+    by_alias = {one.alias.lower(): one.this for one in select.selects if one.alias}
+    found: list[exp.Expr] = []
+    for one in group.expressions:
+        if isinstance(one, exp.Literal) and not one.is_string:
+            one = select.selects[int(one.this) - 1].unalias()  # noqa: PLW2901
+        elif isinstance(one, exp.Column) and not one.table:
+            one = by_alias.get(one.name.lower(), one)  # noqa: PLW2901
+        found.append(one)
+    return tuple(found)
+
+
+def measures_of(select: exp.Select) -> tuple[Measure, ...]:
+    """Return the outputs of a query that are aggregates, and nothing more.
+
+    Args:
+        select: The query.
+    """
+    return tuple(
+        measure
+        for one in select.selects
+        if (measure := measure_of(one.unalias())) is not None
+    )
+
+
+def measure_of(output: exp.Expr) -> Measure | None:
+    """Return the aggregate that an output is; None if it is anything else.
+
+    Args:
+        output: The output, without its name.
+    """
+    called = output.sql("duckdb")
+    condition = None
+    if isinstance(output, exp.Filter):
+        output, condition = output.this, output.expression.this
+    value = output.this
+    aggregate = _AGGREGATES.get(type(output))
+    if isinstance(output, exp.Count):
+        aggregate = "count"
+        if isinstance(value, exp.Star) or value is None:
+            aggregate, value = "rows", None
+        elif isinstance(value, exp.Distinct):
+            aggregate = "distinct"
+            value = value.expressions[0] if len(value.expressions) == 1 else None
+            if value is None:
+                return None
+    if aggregate is None or output.args.get("expressions"):
+        return None
+    if isinstance(value, exp.Distinct | exp.Order) or (value and has_aggregate(value)):
+        return None
+    if condition is not None:
+        kept = exp.true() if value is None else value
+        value = exp.Case().when(condition.copy(), kept.copy())
+        aggregate = "count" if aggregate == "rows" else aggregate
+    return Measure(aggregate, value, called)
+
+
+def unread(reason: str, remedy: str) -> InputError:
+    """Return the error for what is not read in a query.
+
+    Args:
+        reason: What it is.
+        remedy: What to write instead.
+    """
+    return InputError(Problem(Code.NOT_IN_SUBSET, reason, help=remedy))
