@@ -280,7 +280,7 @@ def _of_rows(question: Question, groups: Sequence[PeopleGroup]) -> str:
         f"SELECT {moved}, SUM(w) AS people{weighed}, {_size(question)} FROM moves"
         f" GROUP BY {moved}\nUNION ALL\n"
         f"SELECT {still}, COALESCE(SUM(w), 0) AS people{weighed}, {_size(question)}"
-        " FROM counted WHERE NOT kept"
+        " FROM counted WHERE NOT kept HAVING COUNT(*) > 0"
     )
 
 

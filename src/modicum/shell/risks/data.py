@@ -76,20 +76,8 @@ def _typed(where: object, name: str) -> object:
 
 def _table(where: Any, name: str) -> pa.Table:
     """Return a frame or relation as an Arrow table."""
-    for method in ("to_arrow_table", "to_arrow", "arrow"):  # DuckDB, Polars
-        convert = getattr(where, method, None)
-        if callable(convert):
-            found = convert()
-            if isinstance(found, pa.Table):
-                return found
-            if isinstance(found, pa.RecordBatchReader):
-                return found.read_all()
-    try:
-        if hasattr(where, "__arrow_c_stream__"):
-            return pa.table(where)
-        return pa.Table.from_pandas(where, preserve_index=False)
-    except (TypeError, AttributeError, pa.ArrowInvalid):
-        pass
+    if hasattr(where, "__arrow_c_stream__"):
+        return pa.table(where)
     raise UsageError(
         Problem(
             Code.WRONG_TYPE,

@@ -1,0 +1,175 @@
+"""`modicum risk`: shown, chosen, charged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from modicum.cli.exits import Exit
+from modicum.cli.main import app
+
+RUNNER = CliRunner()
+COUNT = ("-q", "SELECT COUNT(*) FROM visits WHERE cost > 50")
+POLICY = """
+modicum: policy/v1
+name: hospital
+units:
+  patient: {id: patient}
+schema:
+  attributes: {clinic: low, cost: low}
+policies:
+  - {name: all, when: "true", unit: patient, budget: {eps: 2, delta: 1e-6}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("MODICUM_LEDGER", "MODICUM_POLICY", "MODICUM_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MODICUM_ACTOR", "ann")
+    Path("policy.yaml").write_text(POLICY)
+    rows = [
+        {"patient": f"p{n}", "clinic": "abc"[n % 3], "cost": float(n % 60)}
+        for n in range(600)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), "visits.parquet")
+    return tmp_path
+
+
+def run(*command: str, code: int = Exit.OK) -> str:
+    found = RUNNER.invoke(app, ["risk", *command])
+    assert found.exit_code == code, (command, found.output, found.exception)
+    return found.output
+
+
+def document(*command: str, code: int = Exit.OK) -> Any:
+    found = RUNNER.invoke(app, ["risk", *command, "--json"])
+    assert found.exit_code == code, (command, found.output, found.exception)
+    return json.loads(found.stdout)
+
+
+def statuses() -> dict[str, str]:
+    found = RUNNER.invoke(app, ["release", "list", "--json"])
+    known = json.loads(found.stdout)["releases"]
+    return {one["release"]: one["status"] for one in known}
+
+
+def test_rdr_tells_epsilon_claim_and_the_range_of_each_candidate() -> None:
+    found = document("rdr", "visits.parquet", *COUNT, "--tau", "0.5")
+    assert found["epsilon"] == 1
+    assert found["claim"] == "dp"
+    assert found["people"] == 600
+    assert len(found["candidates"]) == 37
+    one = next(row for row in found["candidates"] if row["epsilon"] == 1)
+    assert (one["least"], one["greatest"], one["ratio"]) == (1, 2, 0.5)
+
+
+@pytest.mark.parametrize("choice", ["as-published", "private-selection"])
+def test_rdr_chooses_in_each_way(choice: str) -> None:
+    more = ("--allowance", "10", "--eps-select", "5")
+    found = document(
+        "rdr", "visits.parquet", *COUNT, "--tau", "0.5", "--choice", choice, *more
+    )
+    claims = {
+        "as-published": "controller-only advice",
+        "private-selection": "dp",
+    }
+    assert found["claim"] == claims[choice]
+    assert found["choice"]["method"]
+
+
+def test_rdr_without_a_preference_claims_nothing() -> None:
+    found = document("rdr", "visits.parquet", *COUNT)
+    assert found["claim"] == "controller-only advice"
+    assert "epsilon" not in found
+
+
+def test_a_variance_and_the_exact_indicator() -> None:
+    command = ("rdr", "visits.parquet", *COUNT, "--choice", "as-published")
+    loose = document(*command, "--max-variance", "0.01")
+    tight = document(*command, "--max-variance", "0.0001")
+    assert tight["epsilon"] < loose["epsilon"]
+    exact = document(*command, "--tau", "0.95", "--indicator", "exact")
+    published = document(*command, "--tau", "0.95")
+    assert published["epsilon"] < exact["epsilon"]
+
+
+def test_groups_are_compared() -> None:
+    groups = ("--groups", "cost > 40", "--groups", "cost <= 40")
+    found = document("compare-groups", "visits.parquet", *COUNT, *groups)
+    assert found["groups"]["cost > 40"]["people"] == 190
+    assert found["groups"]["cost <= 40"]["people"] == 410
+    at = {name: one["indicator"]["1"] for name, one in found["groups"].items()}
+    assert at == {"cost > 40": 2, "cost <= 40": 1}
+    text = run("compare-groups", "visits.parquet", *COUNT, *groups, "--tau", "0.6")
+    assert "controller-only advice" in text
+    run("compare-groups", "visits.parquet", *COUNT, *groups[:2], code=Exit.USAGE)
+
+
+@pytest.mark.spec("RSK-17")
+def test_a_private_choice_is_charged_before_it_reads() -> None:
+    assert RUNNER.invoke(app, ["init"]).exit_code == Exit.OK
+    command = [
+        *("choose", "visits.parquet", *COUNT, "--tau", "0.5"),
+        *("--choice", "private-selection", "--allowance", "20"),
+        *("--charge", "patient", "--attributes", "cost"),
+    ]
+    told = document(*command, "--eps-select", "0.5", "--release", "first")
+    assert told["claim"] == "dp"
+    assert statuses() == {"first": "posted"}
+    # What fails after the start stays spent.
+    Path("broken.parquet").write_bytes(Path("visits.parquet").read_bytes()[:-9])
+    broken = [one.replace("visits.parquet", "broken.parquet") for one in command]
+    RUNNER.invoke(app, ["risk", *broken, "--eps-select", "0.5", "--release", "second"])
+    assert statuses()["second"] == "started"
+    # What is denied reads nothing: there is no such file.
+    gone = [one.replace("visits.parquet", "gone.parquet") for one in command]
+    run(*gone, "--eps-select", "1.5", "--release", "third", code=Exit.DENIED)
+    assert "third" not in statuses()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--release", "x"),
+        ("--release", "x", "--choice", "private-selection", "--allowance", "3"),
+        ("--bounds", "3"),
+        ("--epsilons", "1:2"),
+        ("--mechanism", "cauchy"),
+        ("--calibration", "some"),
+    ],
+)
+def test_what_is_missing_is_a_matter_of_usage(more: tuple[str, ...]) -> None:
+    run("choose", "visits.parquet", *COUNT, "--tau", "0.5", *more, code=Exit.USAGE)
+
+
+def test_mistakes_in_the_query_are_told_with_a_code() -> None:
+    command = ("rdr", "visits.parquet", "-q", "SELECT SUM(coast) FROM visits")
+    found = document(*command, code=Exit.INVALID)["error"]
+    assert found["code"] == "MOD814"
+
+
+def test_queries_without_closed_forms_are_asked_again() -> None:
+    text = run(
+        *("rdr", "visits.parquet", "--unit", "clinic", "--sensitivity", "60"),
+        *("-q", "SELECT QUANTILE_CONT(cost, 0.9) FROM visits", "--epsilons", "1"),
+    )
+    assert "asked again for each person" in text
+    assert "3 people" in text
+
+
+def test_several_tables_have_names() -> None:
+    people = pa.table({"patient": ["p1", "p2"], "age": [40, 60]})
+    pq.write_table(people, "people.parquet")
+    sql = "SELECT AVG(age) FROM visits JOIN people USING (patient)"
+    command = ("rdr", "visits=visits.parquet", "people=people.parquet", "-q", sql)
+    found = document(*command, "--unit", "patient", "--bounds", "0:120")
+    assert found["people"] == 600
+    run("rdr", "visits.parquet", "people.parquet", "-q", sql, code=Exit.USAGE)
