@@ -36,10 +36,12 @@ if TYPE_CHECKING:
         zcdp,
     )
     from modicum.shell import request_files as requests
+    from modicum.shell import risks as risk
     from modicum.shell.adapters.dp_events import from_dp_event
     from modicum.shell.files import load_policy, load_release
     from modicum.shell.joining import reservation
     from modicum.shell.query_files import load_query, sql_query
+    from modicum.shell.risks import count, grid
     from modicum.shell.serving.decider import Decider, Limits
     from modicum.shell.serving.opening import open_decider
     from modicum.shell.wiring import open_workspace as open  # noqa: A004

@@ -112,7 +112,8 @@ def test_functions_that_choose_epsilon_document_every_section() -> None:
     checked = [
         (path, node)
         for path in rooms
-        if not {"influence", "question"} & {path.stem, path.parent.name}
+        if not {"influence", "question", "outputs", "obstacles"}
+        & {path.stem, path.parent.name}
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
     ]

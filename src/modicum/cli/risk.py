@@ -154,28 +154,21 @@ def choose(
 
     with reporting(as_json=as_json):
 
-        def made() -> Risk:
-            return _risk(
+        def chosen() -> ChoiceFound:
+            risk = _risk(
                 data, query, unit, mechanism, epsilons, delta, sensitivity, bounds,
                 rows_max, dimensions, "published", calibration, engine, None,
                 quiet=as_json,
             )  # fmt: skip
-
-        def chosen() -> ChoiceFound:
-            return made().choose(
-                tau,
-                choice=choice,  # type: ignore[arg-type]
-                allowance=allowance,
-                eps_select=eps_select,
+            how: Any = choice
+            return risk.choose(
+                tau, choice=how, allowance=allowance, eps_select=eps_select
             )
 
-        if release is None:
-            found = chosen()
-        else:
-            found = _charged(
-                chosen, release, charge, attributes, eps_select, choice, ledger, actor,
-                as_json=as_json,
-            )  # fmt: skip
+        found = chosen() if release is None else _charged(
+            chosen, release, charge, attributes, eps_select, choice, ledger, actor,
+            as_json=as_json,
+        )  # fmt: skip
         if as_json:
             print_json(choice_to_dict(found))
         else:

@@ -52,8 +52,21 @@ def read_bounds(low: object, high: object) -> Bounds:
         low: The least value; a number or its text.
         high: The greatest one, not below it.
 
+    Returns:
+        Both, exact.
+
     Raises:
         InputError: If one is no finite number, or they are the wrong way round.
+
+    Neighboring relation:
+        None: bounds are public.
+
+    Source:
+        The house's rule for numbers in files.
+
+    Examples:
+        >>> read_bounds("0.5", 3)
+        (Fraction(1, 2), Fraction(3, 1))
     """
     try:
         found = rational(low), rational(high)  # type: ignore[arg-type]
@@ -92,8 +105,14 @@ def public_sensitivity(
         The tables with and without all rows of one person.
 
     Source:
-        DESIGN: a person's rows move at most as many groups. A variance of values
-        within a range r is at most r**2/4 (Popoviciu 1935).
+        A person's rows move at most as many groups. A variance of values within a
+        range r is at most r**2/4 (Popoviciu 1935).
+
+    Examples:
+        >>> from modicum.risk.question import read_question
+        >>> sums = read_question("SELECT SUM(cost) FROM t", {"t": ("cost",)})
+        >>> public_sensitivity(sums, PublicBounds({"": read_bounds(-2, 5)}), "l1")
+        Fraction(5, 1)
     """
     if question.obstacle:
         raise _needed(f"{question.obstacle}: no rule bounds how far it moves")
@@ -198,6 +217,12 @@ def published_sensitivity(
 
     Source:
         The RDR paper's artifact, as described in its section 6 (arXiv:2310.13104).
+
+    Examples:
+        >>> from modicum.risk.question import read_question
+        >>> mean = read_question("SELECT AVG(cost) FROM t", {"t": ("cost",)})
+        >>> published_sensitivity(mean, 0.0, 50.0, 100)
+        Fraction(1, 2)
     """
     kinds = {one.aggregate for one in question.measures}
     if len(question.measures) != 1 or not kinds <= _PUBLISHED or question.unit:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.risk.choice import Choice
 from modicum.risk.choosing.thresholds import Statistic
 from modicum.risk.claims import Claim
 from modicum.risk.given import Number, proportion
+from modicum.risk.indicator import Indicator
+from modicum.risk.question import Question
 from modicum.risk.study.candidates import counted, group_sizes, of_people
 from modicum.risk.study.histograms import Quantity
 from modicum.risk.study.study import Asked, Seen, Study, Wanted
@@ -17,16 +20,38 @@ from modicum.risk.study.study import Asked, Seen, Study, Wanted
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from modicum.shell.risks.study import Risk
-
 #: What is shown where nobody asked for an epsilon.
 NOT_ASKED = Choice(
     None, Claim.ADVICE, "none", "no preference was given, so nothing was chosen"
 )
 
 
+class Measured(Protocol):
+    """What is shown of a risk."""
+
+    @property
+    def query(self) -> str:
+        """The query, as it was asked."""
+
+    @property
+    def question(self) -> Question:
+        """The query, as it was read."""
+
+    @property
+    def indicator(self) -> Indicator:
+        """The indicator of everybody."""
+
+    @property
+    def candidates(self) -> tuple[Fraction, ...]:
+        """Epsilons to choose from, rising."""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups of people that are compared."""
+
+
 def study_of(
-    risk: Risk,
+    risk: Measured,
     choice: Choice | None = None,
     *,
     tau: Number | None = None,
@@ -48,18 +73,19 @@ def study_of(
     epsilon = None if choice is None else choice.epsilon
     epsilons = set(risk.candidates) | ({epsilon} if epsilon is not None else set())
     indicator = risk.indicator
+    people = int(indicator.influence.people.sum())
     kinds: tuple[Quantity, ...] = ("rdr", "own-loss")
     histograms = (
         tuple(counted(indicator, epsilon, quantity=kind) for kind in kinds)
-        if epsilon is not None and risk.people
+        if epsilon is not None and people
         else ()
     )
     person = f"all rows of one {risk.question.unit}" if risk.question.unit else "a row"
     return Study(
-        Asked(risk.query, person, answers_in, risk.noise, risk.form),
+        Asked(risk.query, person, answers_in, indicator.noise, indicator.form),
         choice or NOT_ASKED,
         of_people(indicator, epsilons, groups=risk.groups),
-        Seen(risk.people, group_sizes(indicator, risk.groups), histograms),
+        Seen(people, group_sizes(indicator, risk.groups), histograms),
         None if tau is None else Wanted(proportion("tau", tau), statistic),
     )
 

@@ -85,23 +85,20 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
         unit: The column that tells whose a row is; None if each row is a person.
         mechanism: The noise: `laplace` or `gaussian`.
         epsilons: The candidates.
-        delta: For Gaussian noise; None for 1 / people**2, as the papers take it: from
-            the rows, so that no choice of it can be released.
+        delta: For Gaussian noise; None for 1 / people**2, from the rows.
         sensitivity: How far one person can move the answer in any table, in the norm of
             the noise. None to find it from `bounds` and `rows_max`; where these do not
             tell it, as the papers do, from the rows.
-        bounds: The least and the greatest value that an aggregate is computed of; by
-            its text if there are several. Values outside count as the nearer bound.
-        rows_max: With a unit: how many rows of a person are counted at most. It is
-            trusted, and checked by nothing here.
-        dimensions: How many numbers the answer has, if that is public; None to count
-            them in the rows where the query groups.
+        bounds: The least and the greatest value that is aggregated; by its text if
+            there are several. Values outside count as the nearer bound.
+        rows_max: How many rows of a person are counted at most; trusted, not checked.
+        dimensions: How many numbers the answer has; None to count them in the rows
+            where the query groups.
         groups: Groups of people to compare: conditions on rows, or by name.
         form: `published`: the papers' bound of the indicator; `exact`: what it bounds.
         calibration: For Gaussian noise: `exact`, or the `published` formula.
         engine: `duckdb` or `spark`.
-        progress: Told how many people are done, where the query is asked again for
-            each.
+        progress: Told how many people are done, where it asks again for each.
 
     Returns:
         What was found. It is for the controller of the data only.

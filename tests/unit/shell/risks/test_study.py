@@ -139,7 +139,7 @@ def test_what_is_taken_from_rows_is_named_and_never_released(
     assert risk.choose(0.5, choice="as-published").claim is Claim.ADVICE
     for choice in ("data-independent", "private-selection"):
         with pytest.raises(InputError, match="cannot be released") as caught:
-            risk.choose(0.5, choice=choice, allowance=9, eps_select=1, draws=Draws())  # type: ignore[arg-type]
+            risk.choose(0.5, choice=choice, allowance=9, eps_select=1, draws=Draws())
         assert caught.value.problems[0].code is Code.NOT_BOUNDED
 
 
