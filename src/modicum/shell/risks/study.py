@@ -78,17 +78,15 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
     """Return the risk of a query for everybody in a controller's tables.
 
     Args:
-        data: Where the table of the query is: a path (`.csv`, `.duckdb::table`, else
-            Parquet), a frame of pandas or Polars, an Arrow table, a relation of DuckDB.
-            Or several of these, by the names of the tables.
+        data: The query's table: a path (`.csv`, `.duckdb::table`, else Parquet), or a
+            frame, relation or Arrow table; or several, by name.
         query: SQL: one SELECT with aggregates.
         unit: The column that tells whose a row is; None if each row is a person.
         mechanism: The noise: `laplace` or `gaussian`.
         epsilons: The candidates.
         delta: For Gaussian noise; None for 1 / people**2, from the rows.
-        sensitivity: How far one person can move the answer in any table, in the norm of
-            the noise. None to find it from `bounds` and `rows_max`; where these do not
-            tell it, as the papers do, from the rows.
+        sensitivity: How far one person can move the answer in any table. None to find
+            it from `bounds` and `rows_max`, or else, as the papers do, from the rows.
         bounds: The least and the greatest value that is aggregated; by its text if
             there are several. Values outside count as the nearer bound.
         rows_max: How many rows of a person are counted at most; trusted, not checked.
@@ -104,8 +102,7 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
         What was found. It is for the controller of the data only.
 
     Raises:
-        InputError: If query and data do not fit, or what is given is out of range.
-        UnavailableError: If the engine fails.
+        ModicumError: If something does not fit, or the engine fails.
     """
     candidates = checked(epsilons)
     given = NoiseGiven(mechanism, sensitivity, delta, dimensions, calibration)
