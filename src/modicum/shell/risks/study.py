@@ -257,21 +257,7 @@ class Risk:
                 "it is data-independent, as-published or private-selection",
                 Code.UNKNOWN_CHOICE,
             )
-        if allowance is None or eps_select is None:
-            raise mistake(
-                "a private selection needs an allowance and what it may cost",
-                "give `allowance` (people) and `eps_select`",
-                Code.MISSING_KEY,
-            )
-        search = PrivateSearch.of(draws or _system_draws(), eps_select, self.candidates)
-        return private_selection(
-            self.influence,
-            self.noise,
-            tau=tau,
-            allowance=allowance,
-            search=search,
-            own_rows_only=self.question.own_rows_only,
-        )
+        return self._selected(tau, allowance, eps_select, draws)
 
     def study(
         self,
@@ -362,6 +348,29 @@ class Risk:
         return f"<Risk of {len(self.candidates)} epsilons: controller only>"
 
     # --- inside -----------------------------------------------------------------------
+
+    def _selected(
+        self,
+        tau: Number,
+        allowance: int | None,
+        eps_select: Number | None,
+        draws: Draws | None,
+    ) -> Choice:
+        if allowance is None or eps_select is None:
+            raise mistake(
+                "a private selection needs an allowance and what it may cost",
+                "give `allowance` (people) and `eps_select`",
+                Code.MISSING_KEY,
+            )
+        search = PrivateSearch.of(draws or _system_draws(), eps_select, self.candidates)
+        return private_selection(
+            self.influence,
+            self.noise,
+            tau=tau,
+            allowance=allowance,
+            search=search,
+            own_rows_only=self.question.own_rows_only,
+        )
 
     def _thresholds(
         self,
