@@ -12,8 +12,10 @@ from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
 from modicum.cli.output import note, print_decision, print_json, reporting
 from modicum.cli.risk_options import (
     Allowance,
+    Attributes,
     BoundsOption,
     Calibration,
+    Charge,
     Choice,
     Data,
     Delta,
@@ -133,14 +135,8 @@ def choose(
             "--release", help="Private selection: charge it in the ledger as this."
         ),
     ] = None,
-    charge: Annotated[
-        str | None,
-        typer.Option("--charge", help="The unit of the policy that a person is."),
-    ] = None,
-    attributes: Annotated[
-        str | None,
-        typer.Option("--attributes", help="What the query reads: NAME,NAME."),
-    ] = None,
+    charge: Charge = None,
+    attributes: Attributes = None,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
     as_json: Json = False,
@@ -155,11 +151,13 @@ def choose(
     with reporting(as_json=as_json):
 
         def chosen() -> ChoiceFound:
-            risk = _risk(
+            facts = (
                 data, query, unit, mechanism, epsilons, delta, sensitivity, bounds,
-                rows_max, dimensions, "published", calibration, engine, None,
-                quiet=as_json,
+                rows_max, dimensions, "published", calibration, engine,
             )  # fmt: skip
+            if choice == "data-independent":
+                return _publicly(tau, *facts)
+            risk = _risk(*facts, None, quiet=as_json)
             how: Any = choice
             return risk.choose(
                 tau, choice=how, allowance=allowance, eps_select=eps_select
@@ -252,27 +250,58 @@ def _risk(
     quiet: bool,
 ) -> Risk:
     from modicum.cli.progress import counted
-    from modicum.shell.risks import PUBLISHED
     from modicum.shell.risks import rdr as measured
 
+    known = _known(
+        unit, mechanism, epsilons, delta, sensitivity, bounds, rows_max, dimensions,
+        form, calibration, engine,
+    )  # fmt: skip
     with counted("people", quiet=quiet) as progress:
         return measured(
             _tables(data),
             query,
-            unit=unit,
-            mechanism=_one_of(mechanism, ("laplace", "gaussian"), "--mechanism"),
-            epsilons=PUBLISHED if epsilons is None else _epsilons(epsilons),
-            delta=delta,
-            sensitivity=sensitivity,
-            bounds=_bounds(bounds or ()),
-            rows_max=rows_max,
-            dimensions=dimensions,
             groups=tuple(groups or ()),
-            form=_one_of(form, ("published", "exact"), "--indicator"),
-            calibration=_one_of(calibration, ("exact", "published"), "--calibration"),
-            engine=engine,
             progress=progress,
+            **known,
         )
+
+
+def _publicly(tau: str, data: Sequence[str], query: str, *facts: Any) -> ChoiceFound:
+    """Return the data-independent choice, which reads no row."""
+    from modicum.shell.risks import choose_publicly
+
+    return choose_publicly(_tables(data), query, tau, **_known(*facts))
+
+
+def _known(
+    unit: str | None,
+    mechanism: str,
+    epsilons: str | None,
+    delta: str | None,
+    sensitivity: str | None,
+    bounds: Sequence[str] | None,
+    rows_max: int | None,
+    dimensions: int | None,
+    form: str,
+    calibration: str,
+    engine: str,
+) -> dict[str, Any]:
+    """Return what is said of a query, by the names of Python's arguments."""
+    from modicum.shell.risks import PUBLISHED
+
+    return {
+        "unit": unit,
+        "mechanism": _one_of(mechanism, ("laplace", "gaussian"), "--mechanism"),
+        "epsilons": PUBLISHED if epsilons is None else _epsilons(epsilons),
+        "delta": delta,
+        "sensitivity": sensitivity,
+        "bounds": _bounds(bounds or ()),
+        "rows_max": rows_max,
+        "dimensions": dimensions,
+        "form": _one_of(form, ("published", "exact"), "--indicator"),
+        "calibration": _one_of(calibration, ("exact", "published"), "--calibration"),
+        "engine": engine,
+    }
 
 
 def _charged(

@@ -128,3 +128,11 @@ Report = Annotated[
     Path | None,
     typer.Option("--report", help="Write pictures and tables here, as HTML."),
 ]
+Charge = Annotated[
+    str | None,
+    typer.Option("--charge", help="The unit of the policy that a person is."),
+]
+Attributes = Annotated[
+    str | None,
+    typer.Option("--attributes", help="What the query reads: NAME,NAME."),
+]

@@ -10,7 +10,9 @@ from importlib import import_module
 
 #: What people call as `mo.risk.…` looks at data, which nothing on this floor does: it
 #: is found in the shell, when it is first used.
-_IN_THE_SHELL = frozenset({"PUBLISHED", "Risk", "count", "grid", "rdr"})
+_IN_THE_SHELL = frozenset(
+    {"PUBLISHED", "Risk", "choose_publicly", "count", "grid", "rdr"}
+)
 
 
 def __getattr__(name: str) -> object:

@@ -3,12 +3,14 @@
 from modicum.risk.candidates import PUBLISHED, grid
 from modicum.shell.risks.data import ControllerData
 from modicum.shell.risks.measuring import measure, measure_again
+from modicum.shell.risks.publicly import choose_publicly
 from modicum.shell.risks.study import Risk, count, rdr
 
 __all__ = [
     "PUBLISHED",
     "ControllerData",
     "Risk",
+    "choose_publicly",
     "count",
     "grid",
     "measure",

@@ -28,7 +28,7 @@ BoundsGiven: TypeAlias = (
     Mapping[str, tuple[Number, Number]] | tuple[Number, Number] | None
 )
 
-_NORMS: dict[str, Norm] = {"laplace": "l1", "gaussian": "l2"}
+NORMS: dict[str, Norm] = {"laplace": "l1", "gaussian": "l2"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class NoiseGiven:
     calibration: Calibration
 
     def __post_init__(self) -> None:
-        if self.mechanism not in _NORMS:
+        if self.mechanism not in NORMS:
             raise mistake(
                 f"the mechanism is {self.mechanism!r}",
                 "it is laplace or gaussian",
@@ -116,7 +116,7 @@ def sensitivity_of(
     if given.sensitivity is not None:
         return above_zero("the sensitivity", given.sensitivity), ""
     try:
-        return public_sensitivity(question, public, _NORMS[given.mechanism]), ""
+        return public_sensitivity(question, public, NORMS[given.mechanism]), ""
     except InputError as unbounded:
         try:
             found = whole_range(engine, question)

@@ -15,7 +15,7 @@ import pytest
 import modicum as mo
 from modicum.core.errors import Code, InputError, UsageError
 from modicum.risk.claims import Claim
-from modicum.shell.risks import Risk, rdr
+from modicum.shell.risks import Risk, choose_publicly, rdr
 
 ROWS = [
     {"user": n % 10, "town": "ab"[n % 2], "cost": float(n % 7), "age": 20 + n % 60}
@@ -183,6 +183,38 @@ def test_the_default_is_the_same_for_all_tables() -> None:
             for table in (TABLE, fewer, TABLE.slice(0, 0))
         ]
         assert choices[0] == choices[1] == choices[2]
+
+
+@pytest.mark.spec("RSK-5")
+def test_the_default_reads_no_row(tmp_path: Path) -> None:
+    from modicum.shell.engines.duckdb_engine import DuckdbEngine
+
+    def fetched(*_: object) -> None:
+        raise AssertionError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DuckdbEngine, "_fetch", fetched)
+        patch.setattr(DuckdbEngine, "_select", fetched)
+        found = choose_publicly(TABLE, "SELECT COUNT(*) FROM t WHERE age > 70", 0.5)
+    assert found.to_dict() == counted().choose(0.5).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("sql", "more", "word"),
+    [
+        ("SELECT SUM(cost) FROM t", {}, "bounds"),
+        ("SELECT town, COUNT(*) FROM t GROUP BY town", {}, "dimensions"),
+        ("SELECT COUNT(*) FROM t", {"mechanism": "gaussian"}, "delta"),
+        ("SELECT SUM(cost) / 2 FROM t", {"sensitivity": 3}, "dimensions"),
+    ],
+)
+def test_the_default_says_what_it_has_to_know(
+    sql: str, more: dict[str, Any], word: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        choose_publicly(TABLE, sql, 0.5, **more)
+    (problem,) = caught.value.problems
+    assert word in problem.message + problem.help
 
 
 def test_a_private_selection_draws_from_what_is_given() -> None:

@@ -1,0 +1,102 @@
+"""The data-independent choice: of a table, only the names of its columns are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.risk.candidates import PUBLISHED
+from modicum.risk.choice import Choice
+from modicum.risk.choosing.data_independent import data_independent
+from modicum.risk.given import Number, above_zero
+from modicum.risk.indicator import Form
+from modicum.risk.noise import Calibration, GaussianNoise, LaplaceNoise, Noise
+from modicum.risk.question import ONLY, Question, read_question
+from modicum.risk.sensitivity import PublicBounds, public_sensitivity
+from modicum.shell.risks.data import ControllerData
+from modicum.shell.risks.facts import (
+    NORMS,
+    BoundsGiven,
+    Mechanism,
+    NoiseGiven,
+    value_bounds,
+)
+
+
+def choose_publicly(  # noqa: PLR0913 - each has a default that is a decision
+    data: object,
+    query: str,
+    tau: Number,
+    *,
+    unit: str | None = None,
+    mechanism: Mechanism = "laplace",
+    epsilons: Sequence[Number] = PUBLISHED,
+    delta: Number | None = None,
+    sensitivity: Number | None = None,
+    bounds: BoundsGiven = None,
+    rows_max: int | None = None,
+    dimensions: int | None = None,
+    form: Form = "published",
+    calibration: Calibration = "exact",
+    engine: str = "duckdb",
+) -> Choice:
+    """Return the choice that is the same whatever rows a table holds.
+
+    Args:
+        data: The query's table or tables, as for `rdr`; no row is read.
+        query: SQL: one SELECT with aggregates.
+        tau: The least ratio of the indicators of two people; above 0, at most 1.
+        unit: The column that tells whose a row is; None if each row is a person.
+        mechanism: `laplace` or `gaussian`.
+        epsilons: The candidates.
+        delta: For Gaussian noise; needed there.
+        sensitivity: How far one person can move the answer in any table; None to find
+            it from `bounds` and `rows_max`.
+        bounds: The least and the greatest value that is aggregated.
+        rows_max: How many rows of a person are counted at most.
+        dimensions: How many numbers the answer has; needed where the query groups.
+        form: `published` or `exact`.
+        calibration: For Gaussian noise: `exact` or `published`.
+        engine: `duckdb` or `spark`.
+
+    Raises:
+        InputError: If something does not fit, or is not public.
+    """
+    given = NoiseGiven(mechanism, sensitivity, delta, dimensions, calibration)
+    public = PublicBounds(value_bounds(bounds), rows_max)
+    tables = dict(data) if isinstance(data, Mapping) else {ONLY: data}
+    with ControllerData(tables, engine) as opened:
+        question = read_question(query, opened.engine.columns(), unit)
+    noise = _noise(question, public, given)
+    return data_independent(noise, tau=tau, candidates=epsilons, form=form)
+
+
+def _noise(question: Question, public: PublicBounds, given: NoiseGiven) -> Noise:
+    if given.sensitivity is None:
+        width = public_sensitivity(question, public, NORMS[given.mechanism])
+    else:
+        width = above_zero("the sensitivity", given.sensitivity)
+    dimensions = given.dimensions
+    if dimensions is None:
+        if question.keys or question.obstacle:
+            raise _unknown(
+                "how many numbers the answer has is a fact about the rows",
+                "say how many there can be (`dimensions`)",
+            )
+        dimensions = len(question.measures)
+    if given.mechanism == "laplace":
+        return LaplaceNoise(width, dimensions)
+    if given.delta is None:
+        raise _unknown("Gaussian noise has a delta", "give one, such as 1e-6")
+    delta = above_zero("delta", given.delta)
+    return GaussianNoise(width, delta, dimensions, given.calibration)
+
+
+def _unknown(reason: str, remedy: str) -> InputError:
+    return InputError(
+        Problem(
+            Code.NOT_BOUNDED,
+            f"`data-independent` cannot be released: {reason}",
+            help=remedy,
+        )
+    )
