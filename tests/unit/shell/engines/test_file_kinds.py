@@ -79,9 +79,7 @@ def in_words(one: object) -> str:
     return one if isinstance(one, str) else "written"
 
 
-@pytest.mark.parametrize(
-    ("write", "told"), [*KINDS, DUCKDB, CSV], ids=in_words
-)
+@pytest.mark.parametrize(("write", "told"), [*KINDS, DUCKDB, CSV], ids=in_words)
 @pytest.mark.parametrize("ending", [".parquet", ".xlsx", ".txt", ""])
 def test_what_is_no_parquet_file_is_told_what_it_is(
     tmp_path: Path, write: Callable[[Path], object], told: str, ending: str
@@ -90,9 +88,7 @@ def test_what_is_no_parquet_file_is_told_what_it_is(
     assert told in problem_of(tmp_path / f"orders{ending}").message
 
 
-@pytest.mark.parametrize(
-    ("write", "told"), [*KINDS, DUCKDB, PARQUET], ids=in_words
-)
+@pytest.mark.parametrize(("write", "told"), [*KINDS, DUCKDB, PARQUET], ids=in_words)
 def test_what_is_no_csv_file_is_told_what_it_is(
     tmp_path: Path, write: Callable[[Path], object], told: str
 ) -> None:
