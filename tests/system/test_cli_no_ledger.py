@@ -73,6 +73,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("plan", "export-access", "--release", "asked"),
     ("query", "plan", "asked.yaml", "--policy", "policy.yaml"),
     ("query", "run", "asked.yaml"),
+    ("query", "lint", "asked.yaml"),
 )
 #: What prints something else than JSON for programs, with what stands after options.
 IN_WORDS: dict[tuple[str, ...], tuple[str, ...]] = {

@@ -189,7 +189,7 @@ def changed(old: str, new: str) -> str:
         ('"gaussian"', '"gausian"', Code.UNKNOWN_MECHANISM, "gaussian"),
         ('"gaussian"', '"Gaussian"', Code.UNKNOWN_MECHANISM, "gaussian"),
         ('["age"]', '["agee"]', Code.UNKNOWN_ATTRIBUTE, "age"),
-        ('["age"]', '["age", "AGE"]', Code.UNKNOWN_ATTRIBUTE, ""),
+        ('["age"]', '["age", "AGE"]', Code.UNKNOWN_ATTRIBUTE, "age"),
         ('["age"]', '["age "]', Code.UNKNOWN_ATTRIBUTE, "age"),
         ('"black-box"', '"blackbox"', Code.UNKNOWN_LABEL_VALUE, "black-box"),
         ('"ml": "none"', '"ml": "nome"', Code.UNKNOWN_LABEL_VALUE, "none"),
