@@ -28,6 +28,11 @@ what: a number
 to: everybody
 """
 WHY = ("--reason", "so")
+RISK = (
+    *("risk", "choose", "asked.csv", "-q", "SELECT COUNT(*) FROM t", "--tau", "0.5"),
+    *("--choice", "private-selection", "--allowance", "3", "--eps-select", "0.1"),
+    *("--release", "chosen", "--charge", "user", "--attributes", "pay"),
+)
 #: Every command that takes a ledger.
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("init", "--policy", "policy.yaml"),
@@ -74,6 +79,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("query", "plan", "asked.yaml", "--policy", "policy.yaml"),
     ("query", "run", "asked.yaml"),
     ("query", "lint", "asked.yaml"),
+    RISK,
 )
 #: What prints something else than JSON for programs, with what stands after options.
 IN_WORDS: dict[tuple[str, ...], tuple[str, ...]] = {

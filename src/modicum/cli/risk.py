@@ -27,6 +27,7 @@ from modicum.cli.risk_options import (
     Groups,
     MaxVariance,
     Mechanism,
+    People,
     Query,
     Report,
     RowsMax,
@@ -70,6 +71,7 @@ def rdr(
     choice: Choice = "data-independent",
     statistic: Statistic = "p99",
     allowance: Allowance = None,
+    people: People = None,
     eps_select: EpsSelect = None,
     report: Report = None,
     as_json: Json = False,
@@ -95,6 +97,7 @@ def rdr(
                 between=tuple(groups or ()) if choice == "as-published" else (),
                 statistic=statistic,  # type: ignore[arg-type]
                 allowance=allowance,
+                people=people,
                 eps_select=eps_select,
             )
         if report is not None:

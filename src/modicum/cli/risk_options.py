@@ -90,7 +90,8 @@ Choice = Annotated[
     typer.Option(
         "--choice",
         help="data-independent (may be released), as-published (for the controller"
-        " only), or private-selection.",
+        " only), private-selection, find-and-release, or"
+        " find-and-release-as-published (for study).",
     ),
 ]
 Tau = Annotated[
@@ -103,7 +104,8 @@ MaxVariance = Annotated[
     str | None,
     typer.Option(
         "--max-variance",
-        help="As published: the variance of the indicators is to be so small.",
+        help="As published, or to find and release: the variance of the indicators is"
+        " to be so small.",
     ),
 ]
 Statistic = Annotated[
@@ -120,9 +122,17 @@ Allowance = Annotated[
         min=0,
     ),
 ]
+People = Annotated[
+    int | None,
+    typer.Option(
+        "--people", help="To find and release: the public number of people.", min=1
+    ),
+]
 EpsSelect = Annotated[
     str | None,
-    typer.Option("--eps-select", help="Private selection: what the choice may cost."),
+    typer.Option(
+        "--eps-select", help="What is found privately: what the choice may cost."
+    ),
 ]
 Report = Annotated[
     Path | None,

@@ -8,27 +8,19 @@ from fractions import Fraction
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from modicum.core.errors import Code, InputError, Problem
 from modicum.risk.candidates import PUBLISHED
 from modicum.risk.candidates import candidates as checked
 from modicum.risk.choice import Choice, Row
-from modicum.risk.choosing.above_threshold import Draws, PrivateSearch
-from modicum.risk.choosing.as_published import find_from_rdr
-from modicum.risk.choosing.data_independent import data_independent
-from modicum.risk.choosing.private_selection import private_selection
+from modicum.risk.choosing.above_threshold import Draws
 from modicum.risk.choosing.tables import people_row
 from modicum.risk.choosing.thresholds import (
-    GroupsAlike,
-    RatioAtLeast,
     Statistic,
-    Threshold,
-    VarianceAtMost,
 )
-from modicum.risk.given import Number, mistake
+from modicum.risk.given import Number
 from modicum.risk.indicator import Form, Indicator
 from modicum.risk.influence.clamping import clamped
 from modicum.risk.losses import person_losses
@@ -38,6 +30,7 @@ from modicum.risk.question import ONLY, Question, read_question
 from modicum.risk.sensitivity import PublicBounds
 from modicum.risk.study.study import Study
 from modicum.risk.study.tables import Table, units_table
+from modicum.shell.risks.choices import Method, Preference, chosen
 from modicum.shell.risks.data import ControllerData
 from modicum.shell.risks.facts import (
     BoundsGiven,
@@ -53,8 +46,6 @@ from modicum.shell.risks.showing import picture, save_study, study_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Method: TypeAlias = Literal["data-independent", "as-published", "private-selection"]
 
 
 def rdr(  # noqa: PLR0913 - each has a default that is a decision
@@ -208,6 +199,7 @@ class Risk:
         between: Sequence[str] = (),
         statistic: Statistic = "p99",
         allowance: int | None = None,
+        people: int | None = None,
         eps_select: Number | None = None,
         draws: Draws | None = None,
     ) -> Choice:
@@ -218,15 +210,18 @@ class Risk:
             choice: `data-independent`: at which that holds in any table; may be
                 released. `as-published`: in this table; for the controller only.
                 `private-selection`: in this table but for about `allowance` people,
-                found privately for `eps_select`.
-            max_variance: As published: the variance of the indicators, over the square
-                of the greatest, must be so small.
+                found privately for `eps_select`. `find-and-release`: at which the
+                indicators vary by no more than `max_variance`, found privately;
+                `find-and-release-as-published`: the same without a proof, for study.
+            max_variance: The variance of the indicators, over the square of the
+                greatest, must be so small.
             between: As published: of these groups of people a statistic must be alike,
                 instead of that of all.
             statistic: Which one: `max`, `p99` or `median`.
             allowance: For a private selection: how many people may be exposed more.
-            eps_select: For a private selection: what the choice itself costs.
-            draws: For a private selection: where noise comes from; None for OpenDP.
+            people: To find and release: the public number of people.
+            eps_select: For what is found privately: what the choice itself costs.
+            draws: Where noise for that comes from; None for OpenDP.
 
         Returns:
             The choice, with its claim.
@@ -234,30 +229,17 @@ class Risk:
         Raises:
             InputError: If something is missing, out of range, or contradicts the rest.
         """
-        if choice == "as-published":
-            wanted = self._thresholds(tau, max_variance, between, statistic)
-            return find_from_rdr(self.indicator, wanted, candidates=self.candidates)
-        if tau is None or max_variance is not None or between:
-            raise mistake(
-                f"`{choice}` knows the ratio of indicators only",
-                "give `tau`, or choose as-published",
-                Code.KEYS_CONFLICT,
-            )
-        facts = self.private
-        if choice == "private-selection" and self.typed_by_rows:
-            facts += ("the types of the columns are found in the rows of a CSV file",)
-        _must_be_public(choice, facts)
-        if choice == "data-independent":
-            return data_independent(
-                self.noise, tau=tau, candidates=self.candidates, form=self.form
-            )
-        if choice != "private-selection":
-            raise mistake(
-                f"the choice is {choice!r}",
-                "it is data-independent, as-published or private-selection",
-                Code.UNKNOWN_CHOICE,
-            )
-        return self._selected(tau, allowance, eps_select, draws)
+        asked = Preference(
+            tau=tau,
+            max_variance=max_variance,
+            between=between,
+            statistic=statistic,
+            allowance=allowance,
+            people=people,
+            eps_select=eps_select,
+            draws=draws,
+        )
+        return chosen(self, choice, asked)
 
     def study(
         self,
@@ -348,69 +330,3 @@ class Risk:
         return f"<Risk of {len(self.candidates)} epsilons: controller only>"
 
     # --- inside -----------------------------------------------------------------------
-
-    def _selected(
-        self,
-        tau: Number,
-        allowance: int | None,
-        eps_select: Number | None,
-        draws: Draws | None,
-    ) -> Choice:
-        if allowance is None or eps_select is None:
-            raise mistake(
-                "a private selection needs an allowance and what it may cost",
-                "give `allowance` (people) and `eps_select`",
-                Code.MISSING_KEY,
-            )
-        search = PrivateSearch.of(draws or _system_draws(), eps_select, self.candidates)
-        return private_selection(
-            self.influence,
-            self.noise,
-            tau=tau,
-            allowance=allowance,
-            search=search,
-            own_rows_only=self.question.own_rows_only,
-        )
-
-    def _thresholds(
-        self,
-        tau: Number | None,
-        max_variance: Number | None,
-        between: Sequence[str],
-        statistic: Statistic,
-    ) -> list[Threshold]:
-        wanted: list[Threshold] = []
-        if tau is not None:
-            wanted.append(
-                GroupsAlike.of(tau, between, statistic)
-                if between
-                else RatioAtLeast.of(tau)
-            )
-        if max_variance is not None:
-            wanted.append(VarianceAtMost.of(max_variance))
-        if not wanted:
-            raise mistake(
-                "nothing says what to prefer",
-                "give `tau` or `max_variance`",
-                Code.MISSING_KEY,
-            )
-        return wanted
-
-
-def _must_be_public(choice: str, private: Sequence[str]) -> None:
-    if private:
-        raise InputError(
-            Problem(
-                Code.NOT_BOUNDED,
-                f"`{choice}` cannot be released: {private[0]}",
-                notes=tuple(private[1:]),
-                help="give that from public knowledge (of a CSV file: write Parquet),"
-                " or choose as-published, for yourself only",
-            )
-        )
-
-
-def _system_draws() -> Draws:
-    from modicum.shell.risks.draws import OpenDpDraws
-
-    return OpenDpDraws()

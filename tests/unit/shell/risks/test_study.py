@@ -226,7 +226,7 @@ def test_a_private_selection_draws_from_what_is_given() -> None:
     assert found.charge is not None
     assert found.charge.selection is not None
     assert found.charge.selection.eps == 2
-    # 15 are counted, and stand out from 1 on (candidates have steps of 1 there).
+    # 9 are counted, and stand out above 1.
     assert found.epsilon == 1
     assert len(draws.scales) > 1
 
@@ -235,10 +235,12 @@ def test_a_private_selection_draws_from_what_is_given() -> None:
     ("more", "word"),
     [
         ({"choice": "private-selection"}, "allowance"),
-        ({"choice": "private-selection", "allowance": 3}, "cost"),
+        ({"choice": "private-selection", "allowance": 3}, "eps_select"),
         ({"choice": "best"}, "choice"),
-        ({"max_variance": 1}, "ratio"),
-        ({"between": ("a", "b")}, "ratio"),
+        ({"choice": "find-and-release"}, "max_variance"),
+        ({"choice": "find-and-release", "max_variance": 1, "people": 9}, "eps_select"),
+        ({"max_variance": 1}, "knows no `max_variance`"),
+        ({"between": ("a", "b")}, "knows no `between`"),
     ],
 )
 def test_what_contradicts_is_refused(more: dict[str, Any], word: str) -> None:
@@ -262,6 +264,23 @@ def test_types_that_rows_decide_bar_a_private_selection(tmp_path: Path) -> None:
         risk.choose(
             0.5, choice="private-selection", allowance=9, eps_select=1, draws=Draws()
         )
+
+
+@pytest.mark.spec("RSK-9")
+def test_variances_are_found_privately_or_as_published() -> None:
+    more: dict[str, Any] = {"max_variance": "0.01", "people": 100, "eps_select": 9}
+    proven = counted().choose(choice="find-and-release", draws=Draws(), **more)
+    study = counted().choose(
+        choice="find-and-release-as-published", draws=Draws(), **more
+    )
+    assert proven.claim is Claim.DP
+    assert study.claim is Claim.EXPERIMENTAL
+    # Without noise: 9 of 100 people differ from the others.
+    variance = 0.09 * 0.91
+    wanted = max(
+        one for one in counted().candidates if variance / (1 + 1 / one) ** 2 <= 0.01
+    )
+    assert proven.epsilon == study.epsilon == wanted
 
 
 @pytest.mark.spec("RSK-7")
