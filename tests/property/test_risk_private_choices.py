@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -47,6 +48,21 @@ def exposed(
 ) -> int:
     distances = own_distances(influence(moves), noise)
     return people_exposed(distances, noise, epsilon=epsilon, tau=tau)
+
+
+@pytest.mark.spec("RSK-8")
+@settings(max_examples=examples(100))
+@given(people(), noises(), EPSILONS, TAUS, st.randoms(use_true_random=False))
+def test_whether_she_moves_it_up_or_down_makes_no_difference(
+    moves: list[list[float]],
+    noise: Noise,
+    epsilon: Fraction,
+    tau: Fraction,
+    draw: random.Random,
+) -> None:
+    turned = [[draw.choice([-1, 1]) * move for move in one] for one in moves]
+    assert exposed(turned, noise, epsilon, tau) == exposed(moves, noise, epsilon, tau)
+    assert steps(turned, noise, epsilon) == steps(moves, noise, epsilon)
 
 
 @pytest.mark.spec("RSK-8")

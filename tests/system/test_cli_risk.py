@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 
 from modicum.cli.exits import Exit
 from modicum.cli.main import app
+from modicum.core.errors import Code, Problem, UnavailableError
+from modicum.shell.engines.duckdb_engine import DuckdbEngine
 
 RUNNER = CliRunner()
 COUNT = ("-q", "SELECT COUNT(*) FROM visits WHERE cost > 50")
@@ -79,7 +81,7 @@ def test_rdr_chooses_in_each_way(choice: str) -> None:
     )
     claims = {
         "as-published": "controller-only advice",
-        "private-selection": "dp",
+        "private-selection": "controller-only advice",  # Nothing was charged.
     }
     assert found["claim"] == claims[choice]
     assert found["choice"]["method"]
@@ -114,32 +116,81 @@ def test_groups_are_compared() -> None:
 
 
 @pytest.mark.spec("RSK-17")
-def test_a_private_choice_is_charged_before_it_reads() -> None:
+def test_a_private_choice_is_charged_before_it_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert RUNNER.invoke(app, ["init"]).exit_code == Exit.OK
     command = [
         *("choose", "visits.parquet", *COUNT, "--tau", "0.5"),
         *("--choice", "private-selection", "--allowance", "20"),
         *("--charge", "patient", "--attributes", "cost"),
     ]
+    command += ["--unit", "patient", "--rows-max", "1"]
     told = document(*command, "--eps-select", "0.5", "--release", "first")
     assert told["claim"] == "dp"
     assert statuses() == {"first": "posted"}
+
+    def failing(*_: object) -> None:
+        raise UnavailableError(Problem(Code.ENGINE_FAILED, "no rows"))
+
+    monkeypatch.setattr(DuckdbEngine, "_fetch", failing)
+    # What is denied reads nothing.
+    more = ("--eps-select", "1.9", "--release", "second")
+    run(*command, *more, code=Exit.DENIED)
+    assert "second" not in statuses()
     # What fails after the start stays spent.
-    Path("broken.parquet").write_bytes(Path("visits.parquet").read_bytes()[:-9])
-    broken = [one.replace("visits.parquet", "broken.parquet") for one in command]
-    RUNNER.invoke(app, ["risk", *broken, "--eps-select", "0.5", "--release", "second"])
-    assert statuses()["second"] == "started"
-    # What is denied reads nothing: there is no such file.
-    gone = [one.replace("visits.parquet", "gone.parquet") for one in command]
-    run(*gone, "--eps-select", "1.5", "--release", "third", code=Exit.DENIED)
-    assert "third" not in statuses()
+    RUNNER.invoke(app, ["risk", *command, "--eps-select", "0.5", "--release", "third"])
+    assert statuses()["third"] == "started"
+
+
+@pytest.mark.spec("RSK-17")
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--tau", "8"),
+        ("--rows-max", "0"),
+        ("-q", "SELECT COUNT(*) FROM visits WHERE coast > 3"),
+        ("-q", "SELECT COUNT(*) FROM visits WHERE EXISTS (SELECT 1 FROM visits)"),
+        ("-q", "SELECT SUM(cost) FROM visits"),
+        ("-q", "SELECT clinic, COUNT(*) FROM visits GROUP BY clinic"),
+        ("--unit", "clinic"),
+        ("--charge", "doctor"),
+        ("--eps-select", "0"),
+        ("--epsilons", "1,1"),
+    ],
+)
+def test_what_can_be_refused_spends_nothing(more: tuple[str, ...]) -> None:
+    assert RUNNER.invoke(app, ["init"]).exit_code == Exit.OK
+    command = [
+        *("choose", "visits.parquet", *COUNT, "--tau", "0.5"),
+        *("--choice", "private-selection", "--allowance", "20", "--rows-max", "1"),
+        *("--charge", "patient", "--attributes", "cost", "--unit", "patient"),
+        *("--eps-select", "0.5", "--release", "first"),
+    ]
+    found = RUNNER.invoke(app, ["risk", *command, *more])
+    assert found.exit_code in (Exit.USAGE, Exit.INVALID), found.output
+    assert statuses() == {}
+
+
+def test_averages_are_not_chosen_privately_and_cost_nothing() -> None:
+    assert RUNNER.invoke(app, ["init"]).exit_code == Exit.OK
+    told = document(
+        *("choose", "visits.parquet", "-q", "SELECT AVG(cost) FROM visits"),
+        *("--tau", "0.5", "--bounds", "0:60", "--unit", "patient"),
+        *("--choice", "private-selection", "--allowance", "20", "--eps-select", "1"),
+        *("--charge", "patient", "--attributes", "cost", "--release", "first"),
+    )
+    assert told["epsilon"] is None
+    assert statuses() == {}
 
 
 @pytest.mark.parametrize(
     "more",
     [
-        ("--release", "x"),
-        ("--release", "x", "--choice", "private-selection", "--allowance", "3"),
+        (
+            *("--choice", "private-selection", "--allowance", "3"),
+            *("--eps-select", "1"),
+        ),
         ("--bounds", "3"),
         ("--epsilons", "1:2"),
         ("--mechanism", "cauchy"),

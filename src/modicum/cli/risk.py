@@ -38,6 +38,8 @@ from modicum.cli.risk_options import (
 )
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from modicum.risk.choice import Choice as ChoiceFound
     from modicum.risk.given import Number
     from modicum.shell.risks import Risk
@@ -81,6 +83,7 @@ def rdr(
     With a preference (`--tau`, `--max-variance`), also the epsilon that meets it.
     """
     from modicum.cli.risk_text import print_risk, risk_to_dict
+    from modicum.shell.risks.charging import uncharged
 
     with reporting(as_json=as_json):
         found = _risk(
@@ -100,6 +103,7 @@ def rdr(
                 people=people,
                 eps_select=eps_select,
             )
+            chosen = uncharged(chosen)
         if report is not None:
             found.save(report, chosen, tau=tau)
         if as_json:
@@ -150,26 +154,27 @@ def choose(
     spent whatever it finds. Exits 0, or 3 if it is denied.
     """
     from modicum.cli.risk_text import choice_to_dict, print_choice
+    from modicum.shell.risks.charging import NoDraws
 
     with reporting(as_json=as_json):
-
-        def chosen() -> ChoiceFound:
-            facts = (
-                data, query, unit, mechanism, epsilons, delta, sensitivity, bounds,
-                rows_max, dimensions, "published", calibration, engine,
-            )  # fmt: skip
-            if choice == "data-independent":
-                return _publicly(tau, *facts)
-            risk = _risk(*facts, None, quiet=as_json)
-            how: Any = choice
-            return risk.choose(
-                tau, choice=how, allowance=allowance, eps_select=eps_select
-            )
-
-        found = chosen() if release is None else _charged(
-            chosen, release, charge, attributes, eps_select, choice, ledger, actor,
-            as_json=as_json,
+        facts = (
+            data, query, unit, mechanism, epsilons, delta, sensitivity, bounds,
+            rows_max, dimensions, "published", calibration, engine,
         )  # fmt: skip
+        wanted: Any = {
+            "choice": choice,
+            "allowance": allowance,
+            "eps_select": eps_select,
+        }
+        # All that can be refused is refused before a row is read, or anything spent.
+        found = _unseen(*facts).choose(tau, **wanted, draws=NoDraws())
+        if found.charge is not None and found.charge.selection is not None:
+            found = _charged(
+                lambda: _risk(*facts, None, quiet=as_json).choose(tau, **wanted),
+                found.charge.selection.eps,
+                release, charge, unit, attributes, ledger, actor,
+                as_json=as_json,
+            )  # fmt: skip
         if as_json:
             print_json(choice_to_dict(found))
         else:
@@ -269,13 +274,6 @@ def _risk(
         )
 
 
-def _publicly(tau: str, data: Sequence[str], query: str, *facts: Any) -> ChoiceFound:
-    """Return the data-independent choice, which reads no row."""
-    from modicum.shell.risks import choose_publicly
-
-    return choose_publicly(_tables(data), query, tau, **_known(*facts))
-
-
 def _known(
     unit: str | None,
     mechanism: str,
@@ -307,13 +305,20 @@ def _known(
     }
 
 
+def _unseen(data: Sequence[str], query: str, *facts: Any) -> Risk:
+    """Return the risk as if there were no rows."""
+    from modicum.shell.risks import unseen_risk
+
+    return unseen_risk(_tables(data), query, **_known(*facts))
+
+
 def _charged(
     chosen: Callable[[], ChoiceFound],
-    release: str,
+    eps: Fraction,
+    release: str | None,
     charge: str | None,
+    unit: str | None,
     attributes: str | None,
-    eps_select: str | None,
-    choice: str,
     ledger: str,
     actor: str | None,
     *,
@@ -321,21 +326,22 @@ def _charged(
 ) -> ChoiceFound:
     """Return what is chosen under a reservation; leave if that is denied."""
     from modicum.cli.opening import open_workspace
-    from modicum.shell.risks.charging import charged, selection_release
+    from modicum.shell.risks.charging import (
+        charged,
+        must_be_of_persons,
+        selection_release,
+    )
 
-    if choice != "private-selection":
+    if release is None or charge is None or attributes is None:
         raise typer.BadParameter(
-            "only a private selection is charged", param_hint="--release"
-        )
-    if charge is None or eps_select is None or attributes is None:
-        raise typer.BadParameter(
-            "say whom it is charged to: --charge UNIT --attributes NAME,NAME"
-            " --eps-select EPSILON",
-            param_hint="--release",
+            "a private choice is charged: name the release that it is, and whom it is"
+            " charged to: --release ID --charge UNIT --attributes NAME,NAME",
+            param_hint="--choice",
         )
     workspace = open_workspace(ledger, actor=actor)
+    must_be_of_persons(workspace.policy().policy.vocabulary, charge, unit)
     draft = selection_release(
-        release, unit=charge, attributes=attributes.split(","), eps=eps_select
+        release, unit=charge, attributes=attributes.split(","), eps=eps
     )
     decision, found = charged(
         workspace,

@@ -23,6 +23,7 @@ from modicum.release.utility import check_utility
 from modicum.release.vocabulary import (
     CHOICE,
     CHOICE_CLAIM,
+    CHOICE_METHODS,
     METADATA,
     PAST_METADATA,
     QUERY,
@@ -149,11 +150,11 @@ def _read_choice(node: Node) -> str:
             help="`modicum risk choose` writes it; leave it out if no rows were looked"
             " at",
         )
-    if claim != CHOICE_CLAIM:
+    if claim != CHOICE_CLAIM or method not in CHOICE_METHODS:
         raise fail(
             Code.NO_CLAIM,
-            f"the epsilon was chosen by `{method}`, which claims `{claim}`: its loss"
-            " has no bound",
+            f"the epsilon was chosen by `{method}`, with the claim `{claim}`: nothing"
+            " is known to bound its loss",
             node,
             notes=(
                 "who sees the epsilon, or that there was none, learns about rows;"

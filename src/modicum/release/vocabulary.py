@@ -37,6 +37,15 @@ QUERY = "query"
 CHOICE = "epsilon_choice"
 #: The only claim under which a release may be charged; others lose more than any price.
 CHOICE_CLAIM = "dp"
+#: The ways of choosing that make it.
+CHOICE_METHODS = frozenset(
+    {
+        "data-independent",
+        "find-and-release-epsilon-from-rdr",
+        "priorities",
+        "private-selection",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

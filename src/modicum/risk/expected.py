@@ -38,7 +38,7 @@ def expected_l1(influence: Influence, *, scale: float, dimensions: int) -> Numbe
         >>> float(expected_l1(one, scale=1.0, dimensions=1)[0])
         1.3678794411714423
     """
-    d = influence.moves
+    d = np.abs(influence.moves)
     # Each coordinate has b from the noise alone: what a move adds to that is summed.
     added = influence.by_kind(d + scale * np.expm1(-d / scale))
     return dimensions * scale + added

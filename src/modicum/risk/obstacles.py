@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Final
 
 from sqlglot import exp
 
 from modicum.risk.outputs import has_aggregate, keys_of, measure_of
+from modicum.risk.rowwise import stranger
 
 _PLAIN: Final = frozenset(
     {"kind", "expressions", "from_", "joins", "where", "group", "order", "hint"}
 )
 
 
-def obstacle_of(select: exp.Select, unit: str | None, persons: Sequence[str]) -> str:
+def obstacle_of(
+    select: exp.Select, columns: Set[str], unit: str | None, persons: Sequence[str]
+) -> str:
     """Return why moves have no closed form; empty if they have one.
 
     Args:
         select: The query.
+        columns: The names of the columns of its tables, in small letters.
         unit: The column that tells whose a row is.
         persons: The tables that have it.
     """
@@ -27,6 +31,8 @@ def obstacle_of(select: exp.Select, unit: str | None, persons: Sequence[str]) ->
             return f"it has a {clause.strip('_').upper()} clause"
     if select.find(exp.Subquery, exp.Window, exp.CTE, exp.Lateral, exp.Unnest):
         return "a query or window stands within it"
+    if strange := stranger(select):
+        return f"{strange} is not known to be computed of one row"
     if not isinstance(select.args["from_"].this, exp.Table):
         return "it does not read a table"
     group = select.args.get("group")
@@ -36,7 +42,12 @@ def obstacle_of(select: exp.Select, unit: str | None, persons: Sequence[str]) ->
         if clause != "expressions"
     ):
         return "it groups in more than one way"
-    keys = {one.sql("duckdb") for one in keys_of(select)}
+    told = _output_obstacle(select, columns)
+    return told or _join_obstacle(select, unit, persons)
+
+
+def _output_obstacle(select: exp.Select, columns: Set[str]) -> str:
+    keys = {one.sql("duckdb") for one in keys_of(select, columns)}
     for one in select.selects:
         plain = one.unalias()
         if has_aggregate(plain):
@@ -44,7 +55,7 @@ def obstacle_of(select: exp.Select, unit: str | None, persons: Sequence[str]) ->
                 return f"`{plain.sql('duckdb')[:60]}` is more than one aggregate"
         elif plain.sql("duckdb") not in keys:
             return f"`{plain.sql('duckdb')[:60]}` is no group and no aggregate"
-    return _join_obstacle(select, unit, persons)
+    return ""
 
 
 def _join_obstacle(select: exp.Select, unit: str | None, persons: Sequence[str]) -> str:

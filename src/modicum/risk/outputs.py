@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -83,11 +84,15 @@ def has_aggregate(tree: exp.Expr) -> bool:
     return tree.find(exp.AggFunc) is not None
 
 
-def keys_of(select: exp.Select) -> tuple[exp.Expr, ...]:
+def keys_of(select: exp.Select, columns: Set[str]) -> tuple[exp.Expr, ...]:
     """Return what a query groups by, as expressions of a row.
 
     Args:
         select: The query.
+        columns: The names of the columns of its tables, in small letters.
+
+    Raises:
+        InputError: If it groups by an aggregate, or by a place that there is not.
     """
     group = select.args.get("group")
     if group is None:
@@ -95,12 +100,30 @@ def keys_of(select: exp.Select) -> tuple[exp.Expr, ...]:
     by_alias = {one.alias.lower(): one.this for one in select.selects if one.alias}
     found: list[exp.Expr] = []
     for one in group.expressions:
+        key = one
         if isinstance(one, exp.Literal) and not one.is_string:
-            one = select.selects[int(one.this) - 1].unalias()  # noqa: PLW2901
+            key = _selected(select, one.this)
         elif isinstance(one, exp.Column) and not one.table:
-            one = by_alias.get(one.name.lower(), one)  # noqa: PLW2901
-        found.append(one)
+            named = one.name.lower()
+            # A column of that name comes first, as in the engine.
+            key = one if named in columns else by_alias.get(named, one)
+        if has_aggregate(key):
+            raise unread(
+                f"`{one.sql('duckdb')[:60]}` groups by an aggregate",
+                "group by columns, or by what is computed of a row",
+            )
+        found.append(key)
     return tuple(found)
+
+
+def _selected(select: exp.Select, place: str) -> exp.Expr:
+    number = int(place) if place.isdecimal() else 0
+    if not 1 <= number <= len(select.selects):
+        raise unread(
+            f"`GROUP BY {place[:20]}` is the place of no output",
+            f"name a place from 1 to {len(select.selects)}, or a column",
+        )
+    return select.selects[number - 1].unalias()
 
 
 def measures_of(select: exp.Select) -> tuple[Measure, ...]:

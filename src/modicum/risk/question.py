@@ -14,6 +14,7 @@ from modicum.core.mistakes import nearest
 from modicum.query.parsing.cut import quiet
 from modicum.risk.obstacles import obstacle_of
 from modicum.risk.outputs import Measure, keys_of, measures_of, outputs_of, unread
+from modicum.risk.rowwise import may_fail
 
 #: The name of a table that a query may call anything.
 ONLY: Final = ""
@@ -25,7 +26,13 @@ _COUNTS: Final = frozenset({"rows", "count"})
 _CONDITION: Final = "write it as after WHERE, such as  age > 60"
 #: What differs from run to run, or reads what is no table.
 _UNSTEADY: Final = frozenset(
-    {"random", "rand", "uuid", "gen_random_uuid", "nextval", "getvariable", "setseed"}
+    {
+        *("random", "rand", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "setseed"),
+        *("nextval", "currval", "getvariable", "stats", "vector_type", "error"),
+        *("now", "today", "age", "current_localtimestamp", "current_localtime"),
+        *("get_current_timestamp", "get_current_time", "transaction_timestamp"),
+        *("txid_current", "write_log"),
+    }
 )
 
 
@@ -58,11 +65,17 @@ class Question:
     def own_rows_only(self) -> bool:
         """Whether a person's moves depend on her own rows alone, to the last digit.
 
+        Nor does any row end the query with an error.
+
         An engine adds floats in an order that may depend on other rows; so the sum of
         several rows does not, that of one row does.
         """
         own = _OF_OWN_ROWS if self.unit is None else _COUNTS
-        return not self.obstacle and all(one.aggregate in own for one in self.measures)
+        return (
+            not self.obstacle
+            and not may_fail(self.select)
+            and all(one.aggregate in own for one in self.measures)
+        )
 
 
 def read_question(
@@ -86,8 +99,12 @@ def read_question(
     _check_columns(select, tables, columns)
     persons = _persons(tables, columns, unit)
     outputs = outputs_of(select)
-    obstacle = obstacle_of(select, unit, persons)
-    measures, keys = ((), ()) if obstacle else (measures_of(select), keys_of(select))
+    names = {one.lower() for table in tables for one in columns[table]}
+    obstacle = obstacle_of(select, names, unit, persons)
+    measures: tuple[Measure, ...] = ()
+    keys: tuple[exp.Expr, ...] = ()
+    if not obstacle:
+        measures, keys = measures_of(select), keys_of(select, names)
     return Question(select, tables, unit, persons, measures, keys, obstacle, outputs)
 
 
@@ -167,7 +184,8 @@ def _tables_of(
     own = {one.alias_or_name.lower() for one in select.find_all(exp.CTE)}
     tables: dict[str, str] = {}
     for table in select.find_all(exp.Table):
-        if not isinstance(table.this, exp.Identifier) or table.db:
+        plain = {name for name, one in table.args.items() if one} <= {"this", "alias"}
+        if not isinstance(table.this, exp.Identifier) or not plain:
             raise unread(
                 f"`{table.sql('duckdb')[:60]}` is no table that was given",
                 "name a table, and where its data is",
@@ -177,8 +195,9 @@ def _tables_of(
         found = _known(table.name, columns)
         if tables.setdefault(found, table.name).lower() != table.name.lower():
             raise _unknown(table.name, [tables[found]])
-        called = exp.to_identifier(table.alias_or_name, quoted=True)
-        table.set("alias", exp.TableAlias(this=called))
+        if table.args.get("alias") is None:
+            called = exp.to_identifier(table.name, quoted=True)
+            table.set("alias", exp.TableAlias(this=called))
         table.set("this", exp.to_identifier(found, quoted=True))
     if not tables:
         raise unread("the query reads no table", "name the table: FROM patients")

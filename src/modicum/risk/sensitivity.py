@@ -116,6 +116,11 @@ def public_sensitivity(
     """
     if question.obstacle:
         raise _needed(f"{question.obstacle}: no rule bounds how far it moves")
+    if question.unit is None and bounds.rows_max is not None:
+        raise _needed(
+            "each row is a person, and a person has at most so many rows",
+            "name the column that tells whose a row is (`unit`)",
+        )
     rows = 1 if question.unit is None else bounds.rows_max
     moved = [_moved(one, bounds) for one in question.measures]
     per_row = [question.keys or one.aggregate in _PER_ROW for one in question.measures]

@@ -37,10 +37,20 @@ def test_what_claims_dp_is_taken_and_kept(method: str) -> None:
 
 
 @pytest.mark.spec("RSK-16")
-@pytest.mark.parametrize("claim", ["controller-only advice", "experimental", "DP", "d"])
-def test_what_claims_less_is_refused(claim: str) -> None:
+@pytest.mark.parametrize(
+    ("claim", "method"),
+    [
+        ("controller-only advice", "find-epsilon-from-rdr"),
+        ("experimental", "find-epsilon-from-pri"),
+        ("DP", "data-independent"),
+        ("d", "private-selection"),
+        ("dp", "find-epsilon-from-rdr"),
+        ("dp", "my-own"),
+    ],
+)
+def test_what_claims_less_is_refused(claim: str, method: str) -> None:
     with pytest.raises(InputError) as caught:
-        recorded(epsilon_choice=f"{claim} by find-epsilon-from-rdr")
+        recorded(epsilon_choice=f"{claim} by {method}")
     (problem,) = caught.value.problems
     assert problem.code is Code.NO_CLAIM
     assert claim in problem.message
@@ -55,7 +65,9 @@ def test_what_is_no_claim_and_method_is_refused(text: Any) -> None:
 
 
 @pytest.mark.spec("RSK-16")
-@pytest.mark.parametrize("text", ["experimental by from-pri", "dpx by x", ""])
+@pytest.mark.parametrize(
+    "text", ["experimental by from-pri", "dpx by x", "", "dp by x", "dp"]
+)
 def test_an_audit_finds_what_was_written_all_the_same(text: str) -> None:
     forged = replace(recorded(), metadata={"epsilon_choice": text})
     assert "chosen" in contradiction(forged, POLICY.policy.vocabulary)

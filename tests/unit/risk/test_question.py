@@ -46,7 +46,7 @@ def test_queries_with_closed_forms(sql: str) -> None:
         ("SELECT clinic, COUNT(*) FROM visits GROUP BY 1 HAVING COUNT(*) > 3", "HAV"),
         ("SELECT COUNT(*) FROM (SELECT * FROM visits LIMIT 3) t", "within"),
         ("WITH v AS (SELECT * FROM visits) SELECT COUNT(*) FROM v", "WITH"),
-        ("SELECT QUANTILE_CONT(cost, 0.9) FROM visits", "more than one aggregate"),
+        ("SELECT QUANTILE_CONT(cost, 0.9) FROM visits", "not known"),
         ("SELECT COUNT(*) FROM visits v JOIN people p ON v.day = p.age", "different"),
         ("SELECT COUNT(*) FROM visits v JOIN people p ON v.user_id > p.user_id", "dif"),
         ("SELECT COUNT(*) FROM visits, people", "different"),
@@ -99,6 +99,68 @@ def test_what_is_no_query_is_refused(sql: str, code: Code) -> None:
         read(sql)
     assert caught.value.problems[0].code is code
     assert caught.value.problems[0].help
+
+
+#: What looks at other rows, makes several of one, or changes from run to run.
+STRANGE = [
+    "SELECT COUNT(*) FROM visits WHERE EXISTS (SELECT 1 FROM people WHERE age > 3)",
+    "SELECT COUNT(*) FROM visits WHERE NOT EXISTS (SELECT 1 FROM people)",
+    "SELECT COUNT(*) FROM visits WHERE cost >= ALL (SELECT cost FROM visits)",
+    "SELECT COUNT(*) FROM visits WHERE cost IN (SELECT cost FROM visits)",
+    "SELECT COUNT(ARRAY(SELECT cost FROM visits)) FROM visits",
+    "SELECT unnest(range(100)) AS k, COUNT(*) FROM visits GROUP BY k",
+    "SELECT COUNT(COLUMNS(*)) FROM visits",
+    "SELECT SUM(clinic) FROM visits AS v(user_id, clinic, day, cost)",
+    "SELECT COUNT(*) FROM visits WHERE my_function(cost) > 3",
+]
+
+
+@pytest.mark.parametrize("sql", STRANGE)
+def test_what_is_not_of_one_row_has_no_closed_form_and_no_sensitivity(sql: str) -> None:
+    found = read(sql)
+    assert found.obstacle
+    assert not found.own_rows_only
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM visits TABLESAMPLE 50%",
+        "SELECT COUNT(*) FROM visits UNPIVOT (k FOR c IN (clinic, day))",
+        "SELECT COUNT(*) FROM visits WHERE day < now()",
+        "SELECT COUNT(*) FROM visits WHERE vector_type(cost) = 'FLAT_VECTOR'",
+        "SELECT COUNT(uuidv7()) FROM visits",
+        "SELECT COUNT(*) FROM visits GROUP BY 99",
+        "SELECT COUNT(*) AS n FROM visits GROUP BY n",
+    ],
+)
+def test_what_no_engine_may_be_asked_is_refused(sql: str) -> None:
+    with pytest.raises(InputError):
+        read(sql)
+
+
+@pytest.mark.parametrize(
+    ("condition", "total"),
+    [
+        ("cost > 3 AND clinic LIKE 'a%' OR day IS NULL", True),
+        ("CASE WHEN cost IN (1, 2) THEN TRUE ELSE FALSE END", True),
+        ("CAST(clinic AS INT) > 3", False),
+        ("cost * cost > 3", False),
+    ],
+)
+def test_what_may_fail_for_some_rows_is_not_chosen_privately(
+    condition: str, total: bool
+) -> None:
+    found = read(f"SELECT COUNT(*) FROM visits WHERE {condition}")
+    assert found.obstacle == ""
+    assert found.own_rows_only is total
+
+
+def test_a_column_comes_before_an_alias_of_its_name() -> None:
+    found = read("SELECT day AS clinic, COUNT(*) FROM visits GROUP BY clinic")
+    assert found.obstacle  # It groups by the column, and selects another.
+    found = read("SELECT day AS d, COUNT(*) FROM visits GROUP BY d")
+    assert [one.name for one in found.keys] == ["day"]
 
 
 def test_joined_tables_need_a_unit() -> None:

@@ -33,6 +33,7 @@ from modicum.release.parts import part_to_plain
 from modicum.release.vocabulary import (
     CHOICE,
     CHOICE_CLAIM,
+    CHOICE_METHODS,
     METADATA,
     PAST_METADATA,
     QUERY,
@@ -62,8 +63,9 @@ def contradiction(release: RecordedRelease, vocabulary: Vocabulary) -> str:
         # A later policy may have a label of that name, and would read it.
         if key not in _OPEN_TEXT or key in vocabulary.labels:
             return f"it says `{key}`, which is no open text of a release"
-    chosen = release.metadata.get(CHOICE, CHOICE_CLAIM)
-    if chosen.partition(" by ")[0] != CHOICE_CLAIM:
+    claim, by, method = release.metadata.get(CHOICE, "").partition(" by ")
+    promised = claim == CHOICE_CLAIM and method in CHOICE_METHODS
+    if CHOICE in release.metadata and not (by and promised):
         return "its epsilon was chosen in a way that has no bound"
     names = set()
     for one in release.mechanisms:

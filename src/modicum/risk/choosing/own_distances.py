@@ -39,7 +39,8 @@ def own_distances(influence: Influence, noise: Noise) -> Profile:
         [0.0, 1.0]
     """
     kinds = np.repeat(np.arange(len(influence.people)), np.diff(influence.starts))
-    moves = influence.moves[np.lexsort((influence.moves, kinds))]
+    sizes = np.abs(influence.moves)
+    moves = sizes[np.lexsort((sizes, kinds))]
     most = float(noise.sensitivity)
     unit = np.ldexp(1.0, int(np.frexp(most)[1]))  # A power of two divides exactly.
     cut = replace(influence, moves=np.minimum(moves, most) / unit)

@@ -132,7 +132,8 @@ def asked_without(
         if who is not None and table.name in question.persons:
             unit = exp.column(question.unit or ROW, quoted=True)
             inner = inner.where(exp.NullSafeNEQ(this=unit, expression=exp.convert(who)))
-        table.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=called)))
+        alias = table.args.get("alias") or exp.TableAlias(this=called)
+        table.replace(exp.Subquery(this=inner, alias=alias.copy()))
     return copied.sql(dialect)
 
 

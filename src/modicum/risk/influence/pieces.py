@@ -82,7 +82,9 @@ def value_of(measure: Measure) -> str:
     text = f"({measure.value.sql('duckdb')})"
     if measure.aggregate == "count":
         return f"({text} IS NOT NULL)"
-    return text if measure.aggregate == "distinct" else f"CAST({text} AS DOUBLE)"
+    # The least of texts is not that of the numbers that they may be.
+    raw = measure.aggregate in ("distinct", "min", "max")
+    return text if raw else f"CAST({text} AS DOUBLE)"
 
 
 def parts(number: int, aggregate: Aggregate, *, units: bool) -> list[str]:
@@ -182,7 +184,8 @@ def move(number: int, aggregate: Aggregate, *, units: bool) -> str:
     if aggregate in ENDS:
         return (
             f"CASE WHEN m{i} = M{i}_ AND H{i}_ = 1"
-            f" THEN M{i}_ - COALESCE(N{i}_, 0.0) ELSE 0.0 END"
+            f" THEN CAST(M{i}_ AS DOUBLE) - COALESCE(CAST(N{i}_ AS DOUBLE), 0.0)"
+            " ELSE 0.0 END"
         )
     if aggregate == "median":
         return f"COALESCE(b{i}, 0.0)"

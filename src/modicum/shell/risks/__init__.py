@@ -3,7 +3,7 @@
 from modicum.risk.candidates import PUBLISHED, grid
 from modicum.shell.risks.data import ControllerData
 from modicum.shell.risks.measuring import measure, measure_again
-from modicum.shell.risks.publicly import choose_publicly
+from modicum.shell.risks.publicly import choose_publicly, unseen_risk
 from modicum.shell.risks.study import Risk, count, rdr
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "measure",
     "measure_again",
     "rdr",
+    "unseen_risk",
 ]

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
 
-from modicum.release import ReleaseDraft, declared, pure_dp
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.mistakes import nearest
+from modicum.release import ReleaseDraft, Vocabulary, declared, pure_dp
 from modicum.risk.choice import Choice
+from modicum.risk.claims import Claim
 from modicum.risk.given import Number, above_zero
 from modicum.workspace import Decision, Workspace
 
@@ -29,6 +34,68 @@ def selection_release(
         name="selection", attributes=list(attributes), cost={unit: pure_dp(spent)}
     )
     return ReleaseDraft(release, mechanisms=[mechanism])
+
+
+class NoDraws:
+    """No noise, for a choice that is made of no rows: to see whether it is refused."""
+
+    def laplace(self, scale: Fraction) -> int:
+        """Return 0."""
+        return 0
+
+
+def uncharged(choice: Choice) -> Choice:
+    """Return a choice that read rows and was not charged: it is advice.
+
+    Args:
+        choice: The choice.
+    """
+    if choice.charge is None or choice.charge.selection is None:
+        return choice
+    caveat = (
+        "Nothing was charged. `modicum risk choose --release` charges such a choice"
+        " before it is made; then it may be told."
+    )
+    return replace(
+        choice, claim=Claim.ADVICE, charge=None, caveats=(*choice.caveats, caveat)
+    )
+
+
+def must_be_of_persons(vocabulary: Vocabulary, charge: str, unit: str | None) -> None:
+    """Refuse a unit of the policy whose instances are not the persons of a question.
+
+    Args:
+        vocabulary: The words of the policy.
+        charge: The unit that a choice is to be charged to.
+        unit: The column that tells whose a row is; None if each row is a person.
+
+    Raises:
+        InputError: If the policy has no such unit, or it is of another column.
+    """
+    known = vocabulary.unit_facts.get(charge)
+    if known is None:
+        raise InputError(
+            Problem(
+                Code.UNKNOWN_UNIT,
+                f"the policy has no unit `{charge[:60]}`",
+                label=nearest(charge, vocabulary.units),
+                help="it is one of " + ", ".join(vocabulary.units),
+            )
+        )
+    if known.period is not None or known.id != unit:
+        raise InputError(
+            Problem(
+                Code.KEYS_CONFLICT,
+                f"an instance of `{charge}` is not what the query takes for a person",
+                notes=(
+                    f"a person is {'a row' if unit is None else f'one `{unit}`'};"
+                    f" an instance is one `{known.id}`"
+                    + (" in a period" if known.period is not None else ""),
+                ),
+                help="charge a unit without a period, and name its column as that of"
+                " the persons (`unit`)",
+            )
+        )
 
 
 def charged(

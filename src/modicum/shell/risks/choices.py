@@ -57,6 +57,10 @@ class Risky(Protocol):
         """Which facts about the noise were taken from rows."""
 
     @property
+    def unbounded(self) -> tuple[str, ...]:
+        """Which sums have values that nothing bounds."""
+
+    @property
     def typed_by_rows(self) -> bool:
         """Whether the types of columns were found in the rows."""
 
@@ -162,8 +166,10 @@ def _meant(names: Set[str]) -> str:
 
 def _must_be_public(risk: Risky, method: str) -> None:
     facts = risk.private
-    if method != "data-independent" and risk.typed_by_rows:
-        facts += ("the types of the columns are found in the rows of a CSV file",)
+    if method != "data-independent":
+        facts += risk.unbounded
+        if risk.typed_by_rows:
+            facts += ("the types of the columns are found in the rows of a CSV file",)
     if facts:
         raise InputError(
             Problem(

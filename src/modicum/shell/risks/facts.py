@@ -126,6 +126,21 @@ def sensitivity_of(
     return value, "the sensitivity is taken from the range of the rows"
 
 
+def unbounded_sums(question: Question, public: PublicBounds) -> tuple[str, ...]:
+    """Return which sums have values that nothing bounds, in words.
+
+    Args:
+        question: The query.
+        public: What is declared.
+    """
+    return tuple(
+        f"nothing bounds the values of {one.called[:60]}: one of them could end the"
+        " query with an error"
+        for one in question.measures
+        if one.aggregate == "sum" and public.of(one) is None
+    )
+
+
 def noise_of(
     sensitivity: Fraction, influence: Influence, question: Question, given: NoiseGiven
 ) -> tuple[Noise, tuple[str, ...]]:

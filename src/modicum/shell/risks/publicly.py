@@ -1,16 +1,21 @@
-"""The data-independent choice: of a table, only the names of its columns are read."""
+"""What can be said of a question before a row is read: from its columns' names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.risk.candidates import PUBLISHED
+from modicum.risk.candidates import candidates as checked
 from modicum.risk.choice import Choice
-from modicum.risk.choosing.data_independent import data_independent
 from modicum.risk.given import Number, above_zero
 from modicum.risk.indicator import Form
+from modicum.risk.influence.clamping import clamped
 from modicum.risk.noise import Calibration, GaussianNoise, LaplaceNoise, Noise
+from modicum.risk.profile import Influence
 from modicum.risk.question import ONLY, Question, read_question
 from modicum.risk.sensitivity import PublicBounds, public_sensitivity
 from modicum.shell.risks.data import ControllerData
@@ -19,14 +24,15 @@ from modicum.shell.risks.facts import (
     BoundsGiven,
     Mechanism,
     NoiseGiven,
+    unbounded_sums,
     value_bounds,
 )
+from modicum.shell.risks.study import Risk
 
 
-def choose_publicly(  # noqa: PLR0913 - each has a default that is a decision
+def unseen_risk(  # noqa: PLR0913 - each has a default that is a decision
     data: object,
     query: str,
-    tau: Number,
     *,
     unit: str | None = None,
     mechanism: Mechanism = "laplace",
@@ -39,13 +45,15 @@ def choose_publicly(  # noqa: PLR0913 - each has a default that is a decision
     form: Form = "published",
     calibration: Calibration = "exact",
     engine: str = "duckdb",
-) -> Choice:
-    """Return the choice that is the same whatever rows a table holds.
+) -> Risk:
+    """Return the risk of a query as if its tables were empty; no row is read.
+
+    What is chosen of it from public facts is the choice for any table; and whatever is
+    refused of it would be refused with all rows.
 
     Args:
-        data: The query's table or tables, as for `rdr`; no row is read.
+        data: The query's table or tables, as for `rdr`.
         query: SQL: one SELECT with aggregates.
-        tau: The least ratio of the indicators of two people; above 0, at most 1.
         unit: The column that tells whose a row is; None if each row is a person.
         mechanism: `laplace` or `gaussian`.
         epsilons: The candidates.
@@ -67,8 +75,34 @@ def choose_publicly(  # noqa: PLR0913 - each has a default that is a decision
     tables = dict(data) if isinstance(data, Mapping) else {ONLY: data}
     with ControllerData(tables, engine) as opened:
         question = read_question(query, opened.engine.columns(), unit)
-    noise = _noise(question, public, given)
-    return data_independent(noise, tau=tau, candidates=epsilons, form=form)
+    nobody = np.zeros(0, dtype=np.int64)
+    nothing = Influence(0, np.zeros(0), np.zeros(1, dtype=np.int64), nobody)
+    return Risk(
+        query=query,
+        question=clamped(question, public),
+        influence=nothing,
+        noise=_noise(question, public, given),
+        private=(),
+        unbounded=unbounded_sums(question, public),
+        typed_by_rows=opened.typed_by_rows,
+        candidates=checked(epsilons),
+        form=form,
+    )
+
+
+def choose_publicly(data: object, query: str, tau: Number, **facts: Any) -> Choice:
+    """Return the choice that is the same whatever rows a table holds.
+
+    Args:
+        data: The query's table or tables, as for `rdr`; no row is read.
+        query: SQL: one SELECT with aggregates.
+        tau: The least ratio of the indicators of two people; above 0, at most 1.
+        facts: What is public, as for `unseen_risk`.
+
+    Raises:
+        InputError: If something does not fit, or is not public.
+    """
+    return unseen_risk(data, query, **facts).choose(tau)
 
 
 def _noise(question: Question, public: PublicBounds, given: NoiseGiven) -> Noise:
@@ -96,7 +130,7 @@ def _unknown(reason: str, remedy: str) -> InputError:
     return InputError(
         Problem(
             Code.NOT_BOUNDED,
-            f"`data-independent` cannot be released: {reason}",
+            f"the choice cannot be released: {reason}",
             help=remedy,
         )
     )

@@ -39,6 +39,7 @@ from modicum.shell.risks.facts import (
     noise_of,
     people_groups,
     sensitivity_of,
+    unbounded_sums,
     value_bounds,
 )
 from modicum.shell.risks.measuring import Progress, measure
@@ -113,6 +114,7 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
         influence=influence,
         noise=noise,
         private=(unproven, *private) if unproven else private,
+        unbounded=unbounded_sums(question, public),
         typed_by_rows=opened.typed_by_rows,
         candidates=candidates,
         form=form,
@@ -143,6 +145,7 @@ class Risk:
         noise: The noise that would be added.
         private: Which facts about the noise were taken from rows, in words; with any of
             these, nothing that is chosen can be released.
+        unbounded: Which sums have values that nothing bounds, in words.
         typed_by_rows: Whether the types of columns were found in the rows.
         candidates: Epsilons to choose from, rising.
         form: Which form the indicator has.
@@ -154,6 +157,7 @@ class Risk:
     influence: Influence
     noise: Noise
     private: tuple[str, ...]
+    unbounded: tuple[str, ...]
     typed_by_rows: bool
     candidates: tuple[Fraction, ...]
     form: Form = "published"
