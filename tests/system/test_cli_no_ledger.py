@@ -7,6 +7,8 @@ import os
 import sqlite3
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from samples import parted
 from typer.testing import CliRunner
@@ -29,7 +31,15 @@ to: everybody
 """
 WHY = ("--reason", "so")
 RISK = (
-    *("risk", "choose", "asked.csv", "-q", "SELECT COUNT(*) FROM t", "--tau", "0.5"),
+    *(
+        "risk",
+        "choose",
+        "asked.parquet",
+        "-q",
+        "SELECT COUNT(*) FROM t",
+        "--tau",
+        "0.5",
+    ),
     *("--choice", "private-selection", "--allowance", "3", "--eps-select", "0.1"),
     *("--release", "chosen", "--charge", "user", "--attributes", "pay"),
 )
@@ -113,6 +123,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "policy.yaml").write_text(text)
     (tmp_path / "asked.yaml").write_text(ASKED)
     (tmp_path / "told.yaml").write_text(DISCLOSED)
+    pq.write_table(pa.table({"pay": [1]}), tmp_path / "asked.parquet")
     plan = Plan("one", "0" * 64, 1, "0" * 64, "dpk", "", (), ())
     (tmp_path / "plan.json").write_text(json.dumps(plan.to_dict()))
     (tmp_path / "text.txt").write_text("These are words.\n" * 20)
