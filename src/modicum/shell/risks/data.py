@@ -11,6 +11,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from modicum.core.errors import Code, Problem, UsageError
+from modicum.risk.question import ONLY
 from modicum.shell.engines.opening import must_be_installed
 from modicum.shell.engines.sources import ArrowRows, CsvFile, source_of
 from modicum.shell.engines.sql_engine import SqlEngine
@@ -20,9 +21,9 @@ class ControllerData:
     """Tables that an engine reads for their controller; nothing is kept from her.
 
     Args:
-        tables: By name, where its rows are: a path (`.csv`, `.duckdb::table`, anything
-            else is Parquet), or rows in memory (Arrow, pandas, Polars, or a relation of
-            DuckDB). The name `""` is that of a table that a query may call anything.
+        data: Where the rows are: a path (`.csv`, `.duckdb::table`, anything else is
+            Parquet), or rows in memory (Arrow, pandas, Polars, or a relation of
+            DuckDB); a query may call this table anything. Or several of them, by name.
         engine: `duckdb` or `spark`.
 
     Raises:
@@ -31,8 +32,9 @@ class ControllerData:
         UnavailableError: If the engine does not start.
     """
 
-    def __init__(self, tables: Mapping[str, object], engine: str = "duckdb") -> None:
+    def __init__(self, data: object, engine: str = "duckdb") -> None:
         must_be_installed(engine)
+        tables = data if isinstance(data, Mapping) else {ONLY: data}
         sources = {name: _typed(one, name) for name, one in tables.items()}
         #: Whether the types of columns are found in the rows.
         self.typed_by_rows = any(isinstance(one, CsvFile) for one in sources.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from modicum.risk.indicator import Form
 from modicum.risk.influence.clamping import clamped
 from modicum.risk.noise import Calibration, GaussianNoise, LaplaceNoise, Noise
 from modicum.risk.profile import Influence
-from modicum.risk.question import ONLY, Question, read_question
+from modicum.risk.question import Question, read_question
 from modicum.risk.sensitivity import PublicBounds, public_sensitivity
 from modicum.shell.risks.data import ControllerData
 from modicum.shell.risks.facts import (
@@ -72,8 +72,7 @@ def unseen_risk(  # noqa: PLR0913 - each has a default that is a decision
     """
     given = NoiseGiven(mechanism, sensitivity, delta, dimensions, calibration)
     public = PublicBounds(value_bounds(bounds), rows_max)
-    tables = dict(data) if isinstance(data, Mapping) else {ONLY: data}
-    with ControllerData(tables, engine) as opened:
+    with ControllerData(data, engine) as opened:
         question = read_question(query, opened.engine.columns(), unit)
     nobody = np.zeros(0, dtype=np.int64)
     nothing = Influence(0, np.zeros(0), np.zeros(1, dtype=np.int64), nobody)

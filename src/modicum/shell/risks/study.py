@@ -26,7 +26,7 @@ from modicum.risk.influence.clamping import clamped
 from modicum.risk.losses import person_losses
 from modicum.risk.noise import Calibration, LaplaceNoise, Noise
 from modicum.risk.profile import Influence, Profile
-from modicum.risk.question import ONLY, Question, read_question
+from modicum.risk.question import Question, read_question
 from modicum.risk.sensitivity import PublicBounds
 from modicum.risk.study.study import Study
 from modicum.risk.study.tables import Table, units_table
@@ -99,8 +99,7 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
     candidates = checked(epsilons)
     given = NoiseGiven(mechanism, sensitivity, delta, dimensions, calibration)
     public = PublicBounds(value_bounds(bounds), rows_max)
-    tables = dict(data) if isinstance(data, Mapping) else {ONLY: data}
-    with ControllerData(tables, engine) as opened:
+    with ControllerData(data, engine) as opened:
         columns = opened.engine.columns()
         question = read_question(query, columns, unit)
         parted = people_groups(groups, columns)
