@@ -40,6 +40,23 @@ def stranger(select: exp.Select) -> str:
 
     Args:
         select: The query.
+
+    Returns:
+        The text of the first such thing, shortened.
+
+    Neighboring relation:
+        A person's rows are removed. Where nothing is strange, all other rows are read
+        as they were, whatever hers say; that is what closed forms rest on.
+
+    Source:
+        None; RSK-13 rests on it.
+
+    Examples:
+        >>> from sqlglot import parse_one
+        >>> stranger(parse_one("SELECT COUNT(*) FROM t WHERE x > 3"))
+        ''
+        >>> stranger(parse_one("SELECT COUNT(*) FROM t WHERE x > (SELECT 3)"))
+        '`(SELECT 3)`'
     """
     known = {*_TOTAL, *_PARTIAL}
     for one in select.walk():
@@ -61,6 +78,23 @@ def may_fail(select: exp.Select) -> bool:
 
     Args:
         select: A query without strangers.
+
+    Returns:
+        Whether something in it, a division for one, is not known to end well.
+
+    Neighboring relation:
+        A person's rows are removed, and an error with them: an answer that may fail
+        moves by more than any number, so that no epsilon covers it.
+
+    Source:
+        None; RSK-13 rests on it.
+
+    Examples:
+        >>> from sqlglot import parse_one
+        >>> may_fail(parse_one("SELECT COUNT(*) FROM t WHERE x > 3"))
+        False
+        >>> may_fail(parse_one("SELECT COUNT(*) FROM t WHERE CAST(x AS INT) > 3"))
+        True
     """
     return any(type(one) not in _TOTAL for one in select.walk())
 

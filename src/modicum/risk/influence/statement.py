@@ -172,7 +172,7 @@ def _parts(
     numbered = [(n, one.aggregate) for n, one in enumerate(question.measures)]
     own = pieces.all_of([pieces.parts(*one, units=shape.units) for one in numbered])
     if not shape.units:
-        return _counted(own, shape, groups)
+        return _counted(question, own, shape, groups)
     everybody = _in_one_table(question)
     flags = [
         f"MAX(CASE WHEN g{n} THEN 1 ELSE 0 END) AS g{n}"
@@ -185,18 +185,25 @@ def _parts(
 
 
 def _counted(
-    own: Sequence[str], shape: pieces.Shape, groups: Sequence[PeopleGroup]
+    question: Question,
+    own: Sequence[str],
+    shape: pieces.Shape,
+    groups: Sequence[PeopleGroup],
 ) -> list[tuple[str, str]]:
-    """Rows that are alike, counted; those that are not kept are all alike."""
-    split = [(name, text) for text, _, name in (one.rpartition(" AS ") for one in own)]
-    seen = [(name, name) for name in shape.keys] + split
-    guarded = [f"CASE WHEN kept THEN {text} END AS {name}" for name, text in seen]
+    """Rows that are alike, counted; those that are not kept are all alike.
+
+    Few kinds of rows are left then, so that parts are made of kinds.
+    """
+    values = [
+        f"v{n}" for n, one in enumerate(question.measures) if pieces.value_of(one)
+    ]
+    read = [*shape.keys, *values]
     flags = [f"g{number}" for number in range(len(groups))]
-    names = [*(name for name, _ in seen), *flags]
+    guarded = [f"CASE WHEN kept THEN {name} END AS {name}" for name in read]
     each = f"SELECT {', '.join(['kept', *guarded, *flags])} FROM read_rows"
-    alike = ", ".join(["kept", *names])
+    alike = ", ".join(["kept", *read, *flags])
     counted = f"SELECT {alike}, COUNT(*) AS w FROM ({each}) AS each GROUP BY {alike}"
-    parts = f"SELECT {', '.join([*names, 'w'])} FROM counted WHERE kept"
+    parts = f"SELECT {shape.listed(*own, *flags, 'w')} FROM counted WHERE kept"
     return [("counted", counted), ("parts", parts)]
 
 
