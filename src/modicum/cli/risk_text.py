@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from modicum.cli.output import print_table
 from modicum.core.exact import brief
 from modicum.risk.claims import Claim
+from modicum.risk.profile import RELATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from modicum.shell.risks import Risk
 
 _CONTROLLER = "For the controller of the data only: computed from rows without noise."
+_RELATION = (
+    f"note: neighbors are {RELATION}: the answer with and without all rows of a person"
+)
 
 
 def risk_to_dict(risk: Risk, choice: Choice | None) -> dict[str, Any]:
@@ -54,6 +58,7 @@ def print_risk(risk: Risk, choice: Choice | None) -> None:
     """
     print(_CONTROLLER)
     print(f"{risk.people:,} people; {_noise(risk)}")
+    print(_RELATION)
     for fact in risk.private:
         print(f"note: {fact}")
     if risk.question.obstacle:

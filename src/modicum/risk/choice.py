@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from modicum.core.errors import check
 from modicum.core.exact import brief, number_text
 from modicum.risk.claims import Claim
+from modicum.risk.profile import RELATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,11 @@ class Charge:
 class Choice:
     """An epsilon, or a refusal to name one.
 
+    Its indicators, its sensitivity and its charge hold for the neighboring relation
+    `add-remove`: with and without all rows of one person.
+
     Attributes:
+        relation: This relation, as policies call it.
         epsilon: What was chosen; None if nothing was.
         claim: What may be said of it.
         method: The name of the algorithm.
@@ -121,6 +127,7 @@ class Choice:
     charge: Charge | None = None
     caveats: tuple[str, ...] = ()
     uncapped: Fraction | None = None
+    relation: ClassVar[str] = RELATION
 
     def __post_init__(self) -> None:
         promised = self.claim is Claim.DP
@@ -145,6 +152,7 @@ class Choice:
         return {
             "epsilon": _number(self.epsilon),
             "claim": self.claim.value,
+            "relation": self.relation,
             "method": self.method,
             "why": self.why,
             "rows": [row.to_dict() for row in self.rows],

@@ -25,7 +25,7 @@ from modicum.risk.indicator import Form, Indicator
 from modicum.risk.influence.clamping import clamped
 from modicum.risk.losses import person_losses
 from modicum.risk.noise import Calibration, LaplaceNoise, Noise
-from modicum.risk.profile import Influence, Profile
+from modicum.risk.profile import RELATION, Influence, Profile
 from modicum.risk.question import ONLY, Question, read_question
 from modicum.risk.sensitivity import PublicBounds
 from modicum.risk.study.study import Study
@@ -136,7 +136,9 @@ def count(where: str = "") -> str:
 class Risk:
     """What a query reveals about the people of a table, for each epsilon.
 
-    For the controller of the data only: it is computed from rows without noise.
+    For the controller of the data only: it is computed from rows without noise. A
+    person's influence is what all her rows move the answer by: the neighboring relation
+    is `add-remove`.
 
     Attributes:
         query: The query, as it was asked.
@@ -320,6 +322,7 @@ class Risk:
             "query": self.query,
             "unit": self.question.unit,
             "people": self.people,
+            "relation": RELATION,
             "claim": "controller-only advice",
             "noise": "laplace" if isinstance(self.noise, LaplaceNoise) else "gaussian",
             "sensitivity": float(self.noise.sensitivity),
