@@ -130,6 +130,10 @@ class DuckdbEngine(SqlEngine):
     def _fetch(self, statement: str) -> pa.Table:
         return self._connection.sql(statement).to_arrow_table()
 
+    def _types_of(self, statement: str) -> tuple[str, ...]:
+        rows = self._connection.execute(f"DESCRIBE {statement}").fetchall()
+        return tuple(row[1] for row in rows)
+
     def _keep(self, name: str, statement: str) -> None:
         self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {statement}")
 

@@ -44,6 +44,7 @@ from modicum.shell.risks.facts import (
 )
 from modicum.shell.risks.measuring import Progress, measure
 from modicum.shell.risks.showing import picture, save_study, study_of
+from modicum.shell.risks.types import must_have_fitting_types
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,6 +104,7 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
     with ControllerData(tables, engine) as opened:
         columns = opened.engine.columns()
         question = read_question(query, columns, unit)
+        must_have_fitting_types(opened.engine, question)
         parted = people_groups(groups, columns)
         width, unproven = sensitivity_of(opened.engine, question, public, given)
         limited = clamped(question, public)
