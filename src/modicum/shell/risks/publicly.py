@@ -74,7 +74,7 @@ def unseen_risk(  # noqa: PLR0913 - each has a default that is a decision
     given = NoiseGiven(mechanism, sensitivity, delta, dimensions, calibration)
     public = PublicBounds(value_bounds(bounds), rows_max)
     tables = dict(data) if isinstance(data, Mapping) else {ONLY: data}
-    with ControllerData(tables, engine) as opened:
+    with ControllerData(tables, engine, typed=False) as opened:
         question = read_question(query, opened.engine.columns(), unit)
         if not opened.typed_by_rows:
             must_have_fitting_types(opened.engine, question)
