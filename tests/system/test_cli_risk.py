@@ -260,6 +260,20 @@ def test_queries_without_closed_forms_are_asked_again() -> None:
     assert "3 people" in text
 
 
+def test_a_table_without_people_says_so() -> None:
+    pq.write_table(pq.read_table("visits.parquet").slice(0, 0), "none.parquet")
+    command = ("rdr", "none.parquet", *COUNT, "--tau", "0.5")
+    command += ("--choice", "as-published")
+    text = run(*command)
+    assert "nobody" in text
+    assert "nan" not in text
+    assert "passes" not in text
+    found = document(*command)
+    assert found["epsilon"] is None
+    assert {row["passes"] for row in found["choice"]["rows"]} == {None}
+    assert {row["greatest"] for row in found["candidates"]} == {None}
+
+
 def test_several_tables_have_names() -> None:
     people = pa.table({"patient": ["p1", "p2"], "age": [40, 60]})
     pq.write_table(people, "people.parquet")

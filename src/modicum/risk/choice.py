@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isnan
 from typing import ClassVar
 
 from modicum.core.errors import check
@@ -21,9 +22,9 @@ class Row:
         epsilon: The candidate.
         half_width: Half the width of a coordinate's 95 % interval, in units of the
             answer.
-        least: The least indicator, in units of the answer.
-        greatest: The greatest one.
-        ratio: The least over the greatest, 0 to 1.
+        least: The least indicator, in units of the answer; NaN if there is nobody.
+        greatest: The greatest one; NaN if there is nobody.
+        ratio: The least over the greatest, 0 to 1; NaN if there is nobody.
         passes: Whether the candidate meets what was asked for; None if it was not
             looked at.
     """
@@ -40,9 +41,9 @@ class Row:
         return {
             "epsilon": float(self.epsilon),
             "half_width": self.half_width,
-            "least": self.least,
-            "greatest": self.greatest,
-            "ratio": self.ratio,
+            "least": _there(self.least),
+            "greatest": _there(self.greatest),
+            "ratio": _there(self.ratio),
             "passes": self.passes,
         }
 
@@ -160,6 +161,10 @@ class Choice:
             "caveats": list(self.caveats),
             "uncapped": _number(self.uncapped),
         }
+
+
+def _there(value: float) -> float | None:
+    return None if isnan(value) else value
 
 
 def _number(value: Fraction | None) -> float | None:

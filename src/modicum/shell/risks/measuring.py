@@ -43,15 +43,16 @@ def measure(
         return measure_again(engine, question, groups, progress)
     made = statement(question, engine.relations(), groups, engine.dialect)
     rows = engine.fetch(made.sql)
+    sizes = rows if rows.num_rows else engine.fetch(made.sizes)
+    size = int(sizes.column("size")[0].as_py())
     if made.listed:
         lists = rows.column("moves").combine_chunks()
         lengths = _numbers(_lengths(lists)).astype(np.int64)
         flat = _numbers(lists.flatten())
         columns = {n: _numbers(rows.column(n)) for n in rows.column_names[1:]}
-        return read_influence(made, columns, flat, lengths)
-    return read_influence(
-        made, {name: _numbers(rows.column(name)) for name in rows.column_names}
-    )
+        return read_influence(made, columns, flat, lengths, size=size)
+    columns = {name: _numbers(rows.column(name)) for name in rows.column_names}
+    return read_influence(made, columns, size=size)
 
 
 def measure_again(
