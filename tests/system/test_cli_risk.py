@@ -172,6 +172,50 @@ def test_what_can_be_refused_spends_nothing(more: tuple[str, ...]) -> None:
     assert statuses() == {}
 
 
+@pytest.mark.spec("RSK-18")
+@pytest.mark.parametrize("relation", ["substitute", "any-change"])
+@pytest.mark.parametrize("place", ["of the unit", "of the policy"])
+def test_no_choice_is_charged_to_a_unit_of_another_relation(
+    relation: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = {
+        "of the unit": ("{id: patient}", f"{{id: patient, neighbors: {relation}}}"),
+        "of the policy": (
+            "name: hospital",
+            f"name: hospital\ndp: {{neighbors: {relation}}}",
+        ),
+    }[place]
+    Path("policy.yaml").write_text(POLICY.replace(old, new))
+    assert RUNNER.invoke(app, ["init"]).exit_code == Exit.OK
+
+    def failing(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(DuckdbEngine, "_fetch", failing)
+    found = document(
+        *("choose", "visits.parquet", *COUNT, "--tau", "0.5", "--rows-max", "1"),
+        *("--choice", "private-selection", "--allowance", "20", "--eps-select", "0.5"),
+        *("--charge", "patient", "--attributes", "cost", "--unit", "patient"),
+        *("--release", "first"),
+        code=Exit.INVALID,
+    )["error"]
+    assert found["code"] == "MOD503"
+    assert relation in found["message"]
+    assert "add-remove" in found["help"]
+    assert statuses() == {}
+
+
+@pytest.mark.spec("RSK-18")
+def test_results_name_the_relation() -> None:
+    rdr = ("rdr", "visits.parquet", *COUNT)
+    choose = ("choose", "visits.parquet", *COUNT, "--tau", "0.5")
+    assert document(*rdr)["relation"] == "add-remove"
+    assert document(*choose)["choice"]["relation"] == "add-remove"
+    for command in (rdr, choose):
+        notes = [one for one in run(*command).splitlines() if one.startswith("note:")]
+        assert any("add-remove" in one for one in notes)
+
+
 def test_averages_are_not_chosen_privately_and_cost_nothing() -> None:
     assert RUNNER.invoke(app, ["init"]).exit_code == Exit.OK
     told = document(
@@ -214,6 +258,20 @@ def test_queries_without_closed_forms_are_asked_again() -> None:
     )
     assert "asked again for each person" in text
     assert "3 people" in text
+
+
+def test_a_table_without_people_says_so() -> None:
+    pq.write_table(pq.read_table("visits.parquet").slice(0, 0), "none.parquet")
+    command = ("rdr", "none.parquet", *COUNT, "--tau", "0.5")
+    command += ("--choice", "as-published")
+    text = run(*command)
+    assert "nobody" in text
+    assert "nan" not in text
+    assert "passes" not in text
+    found = document(*command)
+    assert found["epsilon"] is None
+    assert {row["passes"] for row in found["choice"]["rows"]} == {None}
+    assert {row["greatest"] for row in found["candidates"]} == {None}
 
 
 def test_several_tables_have_names() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from modicum.cli.output import print_table
 from modicum.core.exact import brief
 from modicum.risk.claims import Claim
+from modicum.risk.profile import RELATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from modicum.shell.risks import Risk
 
 _CONTROLLER = "For the controller of the data only: computed from rows without noise."
+_RELATION = (
+    f"note: neighbors are {RELATION}: the answer with and without all rows of a person"
+)
 
 
 def risk_to_dict(risk: Risk, choice: Choice | None) -> dict[str, Any]:
@@ -54,6 +59,9 @@ def print_risk(risk: Risk, choice: Choice | None) -> None:
     """
     print(_CONTROLLER)
     print(f"{risk.people:,} people; {_noise(risk)}")
+    print(_RELATION)
+    if not risk.people:
+        print("note: nobody has rows: there is nobody whose risk could be shown")
     for fact in risk.private:
         print(f"note: {fact}")
     if risk.question.obstacle:
@@ -148,6 +156,12 @@ def _at(risk: Risk, statistic: str, epsilon: Any, name: str) -> float | None:
     return risk.indicator.quantile(_SHARES[statistic], epsilon, name)
 
 
+def _of_people(row: Row) -> tuple[str, str, str]:
+    if isnan(row.ratio):  # There is nobody.
+        return ("-", "-", "-")
+    return (f"{row.least:.6g}", f"{row.greatest:.6g}", f"{row.ratio:.4f}")
+
+
 def _noise(risk: Risk) -> str:
     noise = risk.to_dict()["noise"]
     norm = risk.noise.norm.upper()
@@ -170,9 +184,7 @@ def _print_rows(rows: Sequence[Row], choice: Choice | None) -> None:
         table.add_row(
             brief(row.epsilon),
             f"±{row.half_width:.4g}",
-            f"{row.least:.6g}",
-            f"{row.greatest:.6g}",
-            f"{row.ratio:.4f}",
+            *_of_people(row),
             "chosen" if row.epsilon == chosen else "",
         )
     print_table(table)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isnan
+from typing import ClassVar
 
 from modicum.core.errors import check
 from modicum.core.exact import brief, number_text
 from modicum.risk.claims import Claim
+from modicum.risk.profile import RELATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +22,9 @@ class Row:
         epsilon: The candidate.
         half_width: Half the width of a coordinate's 95 % interval, in units of the
             answer.
-        least: The least indicator, in units of the answer.
-        greatest: The greatest one.
-        ratio: The least over the greatest, 0 to 1.
+        least: The least indicator, in units of the answer; NaN if there is nobody.
+        greatest: The greatest one; NaN if there is nobody.
+        ratio: The least over the greatest, 0 to 1; NaN if there is nobody.
         passes: Whether the candidate meets what was asked for; None if it was not
             looked at.
     """
@@ -38,9 +41,9 @@ class Row:
         return {
             "epsilon": float(self.epsilon),
             "half_width": self.half_width,
-            "least": self.least,
-            "greatest": self.greatest,
-            "ratio": self.ratio,
+            "least": _there(self.least),
+            "greatest": _there(self.greatest),
+            "ratio": _there(self.ratio),
             "passes": self.passes,
         }
 
@@ -100,7 +103,11 @@ class Charge:
 class Choice:
     """An epsilon, or a refusal to name one.
 
+    Its indicators, its sensitivity and its charge hold for the neighboring relation
+    `add-remove`: with and without all rows of one person.
+
     Attributes:
+        relation: This relation, as policies call it.
         epsilon: What was chosen; None if nothing was.
         claim: What may be said of it.
         method: The name of the algorithm.
@@ -121,6 +128,7 @@ class Choice:
     charge: Charge | None = None
     caveats: tuple[str, ...] = ()
     uncapped: Fraction | None = None
+    relation: ClassVar[str] = RELATION
 
     def __post_init__(self) -> None:
         promised = self.claim is Claim.DP
@@ -145,6 +153,7 @@ class Choice:
         return {
             "epsilon": _number(self.epsilon),
             "claim": self.claim.value,
+            "relation": self.relation,
             "method": self.method,
             "why": self.why,
             "rows": [row.to_dict() for row in self.rows],
@@ -152,6 +161,10 @@ class Choice:
             "caveats": list(self.caveats),
             "uncapped": _number(self.uncapped),
         }
+
+
+def _there(value: float) -> float | None:
+    return None if isnan(value) else value
 
 
 def _number(value: Fraction | None) -> float | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from modicum.accounting.conversions.profiles import gaussian_delta
 from modicum.risk.indicator import carried
-from modicum.risk.noise import Noise
+from modicum.risk.noise import GaussianNoise, Noise
 from modicum.risk.profile import Numbers, Profile
 
 
@@ -27,8 +27,9 @@ def person_losses(distances: Profile, noise: Noise, *, epsilon: Fraction) -> Pro
     Returns:
         For Laplace noise eps_i = epsilon distance/sensitivity, the greatest loss of any
         output. For Gaussian noise mu_i = distance/sigma: the release is mu_i-GDP with
-        regard to this person. Rounded up. Above epsilon for whoever moves the answer by
-        more than the sensitivity.
+        regard to this person. Rounded up, eps_i to no more than the least float that is
+        not below epsilon, unless she moves the answer by more than the sensitivity:
+        only then it is above epsilon.
 
     Neighboring relation:
         The tables with and without all rows of one person; the other rows are held.
@@ -45,8 +46,17 @@ def person_losses(distances: Profile, noise: Noise, *, epsilon: Fraction) -> Pro
         True
     """
     width = float(noise.width(epsilon))
-    # The width and the quotient are each rounded to nearest: two units cover both.
-    return carried(distances, lambda d: np.where(d > 0, _up(_up(d / width)), 0.0))
+
+    def losses(distance: Numbers) -> Numbers:
+        # The width and the quotient are each rounded to nearest: two units cover both.
+        up = np.where(distance > 0, _up(_up(distance / width)), 0.0)
+        if isinstance(noise, GaussianNoise):
+            return up
+        # Who moves no farther than the sensitivity loses no more than epsilon.
+        within = distance <= _rounded(noise.sensitivity, -np.inf)
+        return np.where(within, np.minimum(up, _rounded(epsilon, np.inf)), up)
+
+    return carried(distances, losses)
 
 
 def person_deltas(mus: Profile, *, epsilon: Fraction) -> Profile:
@@ -78,6 +88,13 @@ def person_deltas(mus: Profile, *, epsilon: Fraction) -> Profile:
     deltas = np.array(found, dtype=np.float64)
     up = np.where(deltas > 0, np.minimum(_up(deltas), 1.0), 0.0)
     return carried(mus, lambda _: up)
+
+
+def _rounded(number: Fraction, toward: float) -> float:
+    """Return the nearest float on one side of a number."""
+    nearest = float(number)
+    beyond = nearest < number if toward > 0 else nearest > number
+    return float(np.nextafter(nearest, toward)) if beyond else nearest
 
 
 def _up(numbers: Numbers) -> Numbers:

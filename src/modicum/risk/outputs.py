@@ -171,6 +171,23 @@ def measure_of(output: exp.Expr) -> Measure | None:
     return Measure(aggregate, value, called)
 
 
+def no_number(called: str, kind: str) -> InputError:
+    """Return the error for an answer that is no number.
+
+    Args:
+        called: The text or name of the output.
+        kind: What it is instead, such as `a date or time`.
+    """
+    return InputError(
+        Problem(
+            Code.DOES_NOT_FIT,
+            f"`{called[:60]}` is {kind}, and no number that noise could be added to",
+            help="ask for a number that tells it, such as its seconds,"
+            " EXTRACT(epoch FROM …), or its year, EXTRACT(year FROM …)",
+        )
+    )
+
+
 def unread(reason: str, remedy: str) -> InputError:
     """Return the error for what is not read in a query.
 

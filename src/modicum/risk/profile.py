@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from modicum.core.errors import check
+
+#: The neighboring relation of all that is measured: with and without all rows of a
+#: person. Other rows in her place may move the answer twice as far.
+RELATION: Final = "add-remove"
 
 Norm: TypeAlias = Literal["l1", "l2"]
 Numbers: TypeAlias = NDArray[np.float64]
@@ -19,6 +23,9 @@ Counts: TypeAlias = NDArray[np.int64]
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
     """Distances, and how many people have each.
+
+    A distance is that between the answer with and without all rows of the person: the
+    neighboring relation is `add-remove`.
 
     Attributes:
         values: Distances, each once, rising; finite and at least 0. Shape (m,).
@@ -93,7 +100,8 @@ class Influence:
     """How the answer moves for each person, people of the same moves counted together.
 
     An answer is a vector: one coordinate for each aggregate in each group. A person
-    moves a coordinate by what it is with her rows, less what it is without them.
+    moves a coordinate by what it is with her rows, less what it is without them: the
+    neighboring relation is `add-remove`.
 
     Attributes:
         dimensions: How many coordinates the answer has; >= 0.

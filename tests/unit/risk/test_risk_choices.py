@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 
@@ -330,6 +331,34 @@ def test_nobodys_loss_is_understated(
         exact = epsilon * Fraction(profile.quantile(share)) / sensitivity
         told = Fraction(found.quantile(share))
         assert exact <= told <= exact * (1 + Fraction(1, 10**15)) + Fraction(1, 2**1070)
+
+
+@pytest.mark.spec("RSK-4")
+@given(
+    st.fractions(Fraction(1, 1000), 50),
+    st.fractions(Fraction(1, 1000), 10**6),
+    st.floats(0, 1),
+)
+def test_who_moves_no_more_than_anybody_can_loses_no_more_than_epsilon(
+    epsilon: Fraction, sensitivity: Fraction, share: float
+) -> None:
+    most = float(sensitivity)
+    most = most if most <= sensitivity else math.nextafter(most, 0)
+    profile = Profile(np.array([most * share]), np.array([1]))
+    told = person_losses(profile, LaplaceNoise(sensitivity), epsilon=epsilon).greatest
+    assert Fraction(math.nextafter(told, 0)) < epsilon
+
+
+@pytest.mark.spec("RSK-4")
+def test_who_moves_as_much_as_anybody_can_loses_epsilon() -> None:
+    for epsilon, sensitivity in ((1.0, 1), (0.1, 1), (0.5, 3), (7.0, 99_999)):
+        values = np.array([float(sensitivity), np.nextafter(sensitivity, np.inf)])
+        noise = LaplaceNoise(Fraction(sensitivity))
+        found = person_losses(
+            Profile(values, np.array([1, 1])), noise, epsilon=Fraction(str(epsilon))
+        )
+        assert found.least == epsilon
+        assert found.greatest > epsilon  # She moves it farther.
 
 
 @pytest.mark.spec("RSK-4")

@@ -35,7 +35,8 @@ def find_from_rdr(
 
     Returns:
         Advice for the controller. Epsilon is None if no candidate passes, or if there
-        is nobody in the table. It has no price: none would be enough.
+        is nobody in the table: then no row says that it passes. It has no price: none
+        would be enough.
 
     Raises:
         InputError: If there is no condition, or a candidate or group will not do.
@@ -63,15 +64,18 @@ def find_from_rdr(
     """
     count("the number of thresholds", len(thresholds), least=1)
     offered = checked(candidates)
+    somebody = indicator.somebody
+    # What holds for nobody holds, and says nothing.
     passing = {
         epsilon: all(one.holds(indicator, epsilon) for one in thresholds)
         for epsilon in offered
+        if somebody
     }
     rows = tuple(
-        people_row(indicator, epsilon, passes=passing[epsilon]) for epsilon in offered
+        people_row(indicator, epsilon, passes=passing.get(epsilon))
+        for epsilon in offered
     )
-    somebody = indicator.somebody
-    found = [epsilon for epsilon in offered if passing[epsilon] and somebody]
+    found = [epsilon for epsilon, passed in passing.items() if passed]
     chosen = max(found, default=None)
     words = " and ".join(one.words for one in thresholds)
     return Choice(

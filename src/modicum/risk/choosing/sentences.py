@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from modicum.risk.profile import RELATION
+
 RELATIVE = (
     "The indicator compares people; a ratio near 1 is no bound on what a release"
-    " reveals. Epsilon is that bound."
+    " reveals. Epsilon is that bound. Both are of tables with and without all rows of"
+    f" one person ({RELATION})."
 )
 FROM_ROWS = (
     "This epsilon is computed from rows without noise. A release at it is not"

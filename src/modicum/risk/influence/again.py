@@ -6,30 +6,72 @@ closed form, and as the measure of those that have one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from sqlglot import exp, parse_one
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.risk.influence.statement import Dialect, PeopleGroup
+from modicum.risk.outputs import unread
 from modicum.risk.profile import Influence
 from modicum.risk.question import Question
 
-#: What the column is called that numbers rows, where each is a person.
-ROW: Final = "modicum_row"
+#: What the engine calls the persons: each has a `number`, from 1.
+PERSONS: Final = "modicum_persons"
+#: And a table whose rows have numbers, where each row is a person.
+ROWS: Final = "modicum_rows"
 
-Answer = dict[tuple[object, ...], tuple[float, ...]]
+_NAN: Final = ("NaN",)
+_Key: TypeAlias = tuple[Hashable, ...]
+_Number: TypeAlias = int | float | Fraction
+#: By group, its numbers; whole and decimal ones are exact.
+Answer: TypeAlias = dict[_Key, tuple[_Number, ...]]
 
 
-def numbered(relation: str) -> str:
+def row_column(columns: Iterable[str]) -> str:
+    """Return what the column is called that numbers rows.
+
+    Args:
+        columns: Names that it must not have.
+    """
+    name, taken = "modicum_row", {one.lower() for one in columns}
+    while name in taken:
+        name += "_"
+    return name
+
+
+def numbered(relation: str, row: str) -> str:
     """Return the statement of a relation whose rows have numbers, from 1.
 
     Args:
         relation: What the engine calls the data.
+        row: What the column of numbers is called.
     """
-    return f"SELECT *, ROW_NUMBER() OVER (ORDER BY 1) AS {ROW} FROM {relation}"
+    return f"SELECT *, ROW_NUMBER() OVER (ORDER BY 1) AS {row} FROM {relation}"
+
+
+def must_have_own_names(question: Question, relations: Mapping[str, str]) -> None:
+    """Refuse a query within which a name would mean two things.
+
+    Args:
+        question: The query.
+        relations: By table, what the engine calls its data.
+
+    Raises:
+        InputError: If it defines a name that a table has, here or in the engine.
+    """
+    taken = {*relations, *relations.values(), PERSONS, ROWS}
+    for one in question.select.find_all(exp.CTE):
+        if one.alias_or_name.lower() in {name.lower() for name in taken}:
+            raise unread(
+                f"`{one.alias_or_name[:60]}` after WITH is also the name of a table",
+                "give it a name of its own",
+            )
 
 
 def everybody(
@@ -50,20 +92,24 @@ def everybody(
         dialect: Whose SQL it is to be.
 
     Returns:
-        A statement: `who` is one of them, `people` how many, `g0`, … whether they
-        belong to each group.
+        A statement: `who` is one of them, `number` hers, `people` how many, `g0`, …
+        whether they belong to each group.
     """
     flags = [f"COALESCE(({one.condition.sql('duckdb')}), FALSE)" for one in groups]
     if question.unit is None:
         table = question.tables[0]
-        used = [_quoted(one) for one in _used(question, columns[table])]
-        alike = ", ".join([*used, *(f"g{n}" for n in range(len(flags)))])
-        named = "".join(f", {flag} AS g{n}" for n, flag in enumerate(flags))
+        used = _used(question, columns[table])
+        # Under names of their own: a column of the table may be called `g0`.
+        own = [f"{_quoted(row_column(columns[table]))} AS who"]
+        own += [f"{_quoted(one)} AS c{n}" for n, one in enumerate(used)]
+        own += [f"{flag} AS g{n}" for n, flag in enumerate(flags)]
         told = "".join(f", g{n}" for n in range(len(flags)))
+        alike = [*(f"c{n}" for n in range(len(used)))]
+        alike += [f"g{n}" for n in range(len(flags))]
         text = (
-            f"SELECT MIN({ROW}) AS who, COUNT(*) AS people{told}"
-            f" FROM (SELECT *{named} FROM {_quoted(relations[table])}) AS every_row"
-            + (f" GROUP BY {alike}" if alike else "")
+            f"SELECT MIN(who) AS who, COUNT(*) AS people{told}"
+            f" FROM (SELECT {', '.join(own)} FROM {_quoted(relations[table])})"
+            " AS every_row" + (f" GROUP BY {', '.join(alike)}" if alike else "")
         )
     else:
         unit = _quoted(question.unit)
@@ -84,7 +130,19 @@ def everybody(
             f"SELECT who, 1 AS people{told} FROM ({every}) AS every_row"
             " WHERE who IS NOT NULL GROUP BY who"
         )
+    number = "ROW_NUMBER() OVER (ORDER BY 1) AS number"
+    text = f"SELECT {number}, * FROM ({text}) AS everybody"
     return parse_one(text, read="duckdb").sql(dialect)
+
+
+def numbers_of_all(groups: int) -> str:
+    """Return the statement that lists the persons once they are kept as `PERSONS`.
+
+    Args:
+        groups: How many groups of people are told apart.
+    """
+    told = ", ".join(["number", "people", *(f"g{n}" for n in range(groups))])
+    return f"SELECT {told} FROM {PERSONS} ORDER BY number"
 
 
 def _used(question: Question, columns: Sequence[str]) -> list[str]:
@@ -104,7 +162,7 @@ def asked_without(
     question: Question,
     relations: Mapping[str, str],
     columns: Mapping[str, Sequence[str]],
-    who: object | None,
+    who: int | None,
     dialect: Dialect = "duckdb",
 ) -> str:
     """Return the query over the rows of all others.
@@ -114,7 +172,8 @@ def asked_without(
         relations: By table, what the engine calls its data; numbered if rows are
             persons.
         columns: By table, the names of its columns.
-        who: Whose rows are left out; None for nobody's.
+        who: The number of the person whose rows are left out, in `PERSONS`; None for
+            nobody's.
         dialect: Whose SQL it is to be.
     """
     copied = question.select.copy()
@@ -130,15 +189,29 @@ def asked_without(
             *(exp.column(one, quoted=True) for one in columns[table.name])
         ).from_(exp.to_table(_quoted(relations[table.name])))
         if who is not None and table.name in question.persons:
-            unit = exp.column(question.unit or ROW, quoted=True)
-            inner = inner.where(exp.NullSafeNEQ(this=unit, expression=exp.convert(who)))
+            named = question.unit or row_column(columns[table.name])
+            unit = exp.column(named, quoted=True)
+            inner = inner.where(exp.NullSafeNEQ(this=unit, expression=_person(who)))
         alias = table.args.get("alias") or exp.TableAlias(this=called)
         table.replace(exp.Subquery(this=inner, alias=alias.copy()))
     return copied.sql(dialect)
 
 
+def _person(number: int) -> exp.Expr:
+    """Return the id of a person, from where it stands.
+
+    Written into the query, it could be another one: a NaN has no literal, and that of
+    a float may be read as a decimal number.
+    """
+    who = exp.select(exp.column("who", quoted=True)).from_(exp.to_table(PERSONS))
+    mine = exp.column("number", quoted=True).eq(exp.Literal.number(number))
+    return exp.Subquery(this=who.where(mine))
+
+
 def read_answer(question: Question, rows: Iterable[Sequence[Any]]) -> Answer:
     """Return an answer: by group, its numbers; what is not there counts as 0.
+
+    Numbers are as exact as they are given. All NaN of a key are the same.
 
     Args:
         question: The query.
@@ -150,7 +223,7 @@ def read_answer(question: Question, rows: Iterable[Sequence[Any]]) -> Answer:
     found: Answer = {}
     for row in rows:
         key = tuple(
-            value
+            _hashable(value)
             for value, (_, is_key) in zip(row, question.outputs, strict=True)
             if is_key
         )
@@ -171,14 +244,29 @@ def read_answer(question: Question, rows: Iterable[Sequence[Any]]) -> Answer:
     return found
 
 
-def _number(value: object, name: str) -> float:
+def _hashable(value: object) -> Hashable:
+    """Return a key that equals those that the engine takes for the same."""
+    if isinstance(value, float) and math.isnan(value):
+        return _NAN
+    if isinstance(value, list | tuple):
+        return tuple(_hashable(one) for one in value)
+    if isinstance(value, dict):
+        return tuple((name, _hashable(one)) for name, one in value.items())
+    return value  # type: ignore[return-value]
+
+
+def _number(value: object, name: str) -> _Number:
     if value is None:
-        return 0.0
+        return 0
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        return Fraction(value)
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        number = np.nan
-    if not np.isfinite(number):
+        number = math.nan
+    if not math.isfinite(number):
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
@@ -197,16 +285,23 @@ def moves_between(answer: Answer, without: Answer) -> list[float]:
         without: The answer without somebody.
     """
     numbers = next((len(one) for one in (*answer.values(), *without.values())), 0)
-    nothing = (0.0,) * numbers
+    nothing = (0,) * numbers
     keys = dict.fromkeys([*answer, *without])
     return [
-        now - then
+        _difference(now, then)
         for key in keys
         for now, then in zip(
             answer.get(key, nothing), without.get(key, nothing), strict=True
         )
         if now != then
     ]
+
+
+def _difference(now: _Number, then: _Number) -> float:
+    """Return how far a number moves, rounded once: large ones have small moves."""
+    if isinstance(now, float) and isinstance(then, float):
+        return now - then
+    return float(Fraction(now) - Fraction(then))
 
 
 def gathered(

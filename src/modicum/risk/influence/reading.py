@@ -16,6 +16,8 @@ def read_influence(
     columns: Mapping[str, Numbers],
     moves: Numbers | None = None,
     lengths: Counts | None = None,
+    *,
+    size: int,
 ) -> Influence:
     """Return how far the answer moves for everybody.
 
@@ -24,6 +26,7 @@ def read_influence(
         columns: Its columns by name, but for lists; each of shape (kinds,).
         moves: For a statement with lists, their members, one list after the other.
         lengths: And how many each list has; shape (kinds,).
+        size: How many groups the answer has; 1 if it has none.
 
     Raises:
         InputError: If somebody's move is no finite number.
@@ -44,7 +47,6 @@ def read_influence(
         name: np.nan_to_num(columns[f"g{number}"]).astype(np.int64)
         for number, name in enumerate(made.groups)
     }
-    size = int(columns["size"][0]) if len(people) else int(not made.grouped)
     return Influence(size * made.measures, moves, starts, people, members)
 
 

@@ -43,6 +43,8 @@ class Statement:
         grouped: Whether the answer has a coordinate for each group of rows.
         groups: The names of the groups of people; `g0`, … are how many of a kind
             belong to each.
+        sizes: The text of a statement whose only row is `size`, as in each row of the
+            other one; for where that has none, since all rows are nobody's.
     """
 
     sql: str
@@ -50,6 +52,7 @@ class Statement:
     listed: bool
     grouped: bool
     groups: tuple[str, ...]
+    sizes: str
 
 
 def statement(
@@ -85,12 +88,21 @@ def statement(
         last = _of_units(question, groups, listed)
     else:
         last = _of_rows(question, groups)
+    names = tuple(one.name for one in groups)
+    return Statement(
+        _after(made, last, dialect),
+        len(question.measures),
+        listed,
+        bool(question.keys),
+        names,
+        _after(made, f"SELECT {_size(question)}", dialect),
+    )
+
+
+def _after(made: Sequence[tuple[str, str]], last: str, dialect: Dialect) -> str:
     text = "WITH " + ",\n".join(f"{name} AS ({body})" for name, body in made)
     text = f"{text}\n{last}"
-    if dialect != "duckdb":
-        text = parse_one(text, read="duckdb").sql(dialect)
-    names = tuple(one.name for one in groups)
-    return Statement(text, len(question.measures), listed, bool(question.keys), names)
+    return text if dialect == "duckdb" else parse_one(text, read="duckdb").sql(dialect)
 
 
 # --- the rows -------------------------------------------------------------------------

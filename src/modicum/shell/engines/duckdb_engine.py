@@ -130,6 +130,10 @@ class DuckdbEngine(SqlEngine):
     def _fetch(self, statement: str) -> pa.Table:
         return self._connection.sql(statement).to_arrow_table()
 
+    def _types_of(self, statement: str) -> tuple[str, ...]:
+        rows = self._connection.execute(f"DESCRIBE {statement}").fetchall()
+        return tuple(row[1] for row in rows)
+
     def _keep(self, name: str, statement: str) -> None:
         self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {statement}")
 
@@ -244,7 +248,7 @@ def _reading(source: ParquetFiles | CsvFile) -> exp.Expression:
             "read_parquet", exp.Array(expressions=paths), hive_partitioning=exp.false()
         )
     if source.typed:
-        return _call("read_csv", exp.Literal.string(source.path), header=exp.true())
+        return _typed(source)
     names = [
         exp.PropertyEQ(
             this=exp.Literal.string(one), expression=exp.Literal.string("VARCHAR")
@@ -265,6 +269,23 @@ def _reading(source: ParquetFiles | CsvFile) -> exp.Expression:
         parallel=exp.false(),
         max_line_size=exp.Literal.number(_LINE_MAX),
         buffer_size=exp.Literal.number(4 * _LINE_MAX),
+    )
+
+
+def _typed(source: CsvFile) -> exp.Expression:
+    """Return the call that finds types in rows, and nothing else: no delimiter."""
+    names = [exp.Literal.string(one) for one in source.columns]
+    return _call(
+        "read_csv",
+        exp.Literal.string(source.path),
+        header=exp.true(),
+        skip=exp.Literal.number(0),
+        names=exp.Array(expressions=names),
+        delim=exp.Literal.string(","),
+        quote=exp.Literal.string('"'),
+        escape=exp.Literal.string('"'),
+        comment=exp.Literal.string(""),
+        nullstr=exp.Literal.string(""),
     )
 
 

@@ -40,9 +40,9 @@ class CsvFile:
     Attributes:
         path: The file.
         columns: The names in its first line.
-        typed: Whether the engine finds the types of its columns in the rows; else all
-            are texts, as a guarantee needs: what one row holds must not decide how the
-            others are read.
+        typed: Whether the engine finds the types of its columns in the rows, and
+            nothing else about the file; else all are texts, as a guarantee needs: what
+            one row holds must not decide how the others are read.
     """
 
     path: str

@@ -106,6 +106,9 @@ class SparkEngine(SqlEngine):
     def _fetch(self, statement: str) -> pa.Table:
         return self._session.sql(statement).toArrow()
 
+    def _types_of(self, statement: str) -> tuple[str, ...]:
+        return tuple(kind for _, kind in self._session.sql(statement).dtypes)
+
     def _keep(self, name: str, statement: str) -> None:
         rows = self._session.sql(statement).localCheckpoint()
         rows.createOrReplaceTempView(name)

@@ -49,6 +49,10 @@ class SqlEngine(ABC):
         """Return the rows of a statement as an Arrow table."""
 
     @abstractmethod
+    def _types_of(self, statement: str) -> tuple[str, ...]:
+        """Return the types of a statement's columns."""
+
+    @abstractmethod
     def _keep(self, name: str, statement: str) -> None:
         """Keep the rows of a statement as a relation."""
 
@@ -108,6 +112,25 @@ class SqlEngine(ABC):
     def relations(self) -> dict[str, str]:
         """Return by table what the engine calls its data."""
         return dict(self._relations)
+
+    def forms(self) -> dict[str, dict[str, Form]]:
+        """Return by table the names of its columns, and the form of each."""
+        return {table: dict(forms) for table, forms in self._forms.items()}
+
+    def types_of(self, statement: str) -> tuple[str, ...]:
+        """Return the types of a statement's columns, as the engine calls them.
+
+        No row is read.
+
+        Args:
+            statement: A query in the engine's dialect.
+
+        Raises:
+            UnavailableError: If the engine does not take it; nothing of what it says
+                is told.
+        """
+        failure = failed(self.name, "to compute a query")
+        return scrubbed(lambda: self._types_of(statement), failure)
 
     def fetch(self, statement: str) -> pa.Table:
         """Return the rows of a statement over the relations.

@@ -9,9 +9,11 @@ from fractions import Fraction
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.mistakes import nearest
 from modicum.release import ReleaseDraft, Vocabulary, declared, pure_dp
+from modicum.release.units import Relation
 from modicum.risk.choice import Choice
 from modicum.risk.claims import Claim
 from modicum.risk.given import Number, above_zero
+from modicum.risk.profile import RELATION
 from modicum.workspace import Decision, Workspace
 
 
@@ -70,7 +72,8 @@ def must_be_of_persons(vocabulary: Vocabulary, charge: str, unit: str | None) ->
         unit: The column that tells whose a row is; None if each row is a person.
 
     Raises:
-        InputError: If the policy has no such unit, or it is of another column.
+        InputError: If the policy has no such unit, it is of another column, or its
+            neighbors are not `add-remove`.
     """
     known = vocabulary.unit_facts.get(charge)
     if known is None:
@@ -96,6 +99,26 @@ def must_be_of_persons(vocabulary: Vocabulary, charge: str, unit: str | None) ->
                 " the persons (`unit`)",
             )
         )
+    _must_add_or_remove(charge, known.neighbors)
+
+
+def _must_add_or_remove(charge: str, relation: Relation) -> None:
+    """Refuse a unit for which a person moves the answer farther than is measured."""
+    if relation == RELATION:
+        return
+    raise InputError(
+        Problem(
+            Code.COST_NOT_DERIVABLE,
+            f"no choice is proven for `{charge}`, whose neighbors are {relation}",
+            notes=(
+                "how far a person moves an answer is measured with and without all her"
+                f" rows ({RELATION}); other rows in their place may move it twice as"
+                " far",
+            ),
+            help=f"charge a unit whose neighbors are {RELATION}, or choose"
+            " as-published, for yourself only",
+        )
+    )
 
 
 def charged(

@@ -25,6 +25,8 @@ class ControllerData:
             Parquet), or rows in memory (Arrow, pandas, Polars, or a relation of
             DuckDB); a query may call this table anything. Or several of them, by name.
         engine: `duckdb` or `spark`.
+        typed: Whether the types of a CSV file's columns are found in its rows. Else all
+            are texts, and no row is read to open it.
 
     Raises:
         UsageError: If there is no such engine, or it is not installed.
@@ -32,11 +34,17 @@ class ControllerData:
         UnavailableError: If the engine does not start.
     """
 
-    def __init__(self, data: object, engine: str = "duckdb") -> None:
+    def __init__(
+        self,
+        data: object,
+        engine: str = "duckdb",
+        *,
+        typed: bool = True,
+    ) -> None:
         must_be_installed(engine)
         tables = data if isinstance(data, Mapping) else {ONLY: data}
-        sources = {name: _typed(one, name) for name, one in tables.items()}
-        #: Whether the types of columns are found in the rows.
+        sources = {name: _source(one, name, typed) for name, one in tables.items()}
+        #: Whether types of columns can be known from the rows only.
         self.typed_by_rows = any(isinstance(one, CsvFile) for one in sources.values())
         self.engine: SqlEngine = _opened(engine, sources)
 
@@ -68,11 +76,11 @@ def _opened(engine: str, sources: Mapping[str, object]) -> SqlEngine:
     return DuckdbEngine(sources)
 
 
-def _typed(where: object, name: str) -> object:
-    """Return where rows are; the types of a CSV file are found by the engine."""
+def _source(where: object, name: str, typed: bool) -> object:  # noqa: FBT001
+    """Return where rows are."""
     if isinstance(where, str | Path | list | tuple | pa.Table | pa.RecordBatch):
         source = source_of(where, name)
-        return replace(source, typed=True) if isinstance(source, CsvFile) else source
+        return replace(source, typed=typed) if isinstance(source, CsvFile) else source
     return ArrowRows(_table(where, name))
 
 

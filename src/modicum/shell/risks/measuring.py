@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,6 @@ from modicum.shell.engines.sql_engine import SqlEngine
 
 #: Told how many people are done, and how many there are.
 Progress = Callable[[int, int], None]
-_NUMBERED: Final = "numbered_rows"
 
 
 def measure(
@@ -44,15 +43,16 @@ def measure(
         return measure_again(engine, question, groups, progress)
     made = statement(question, engine.relations(), groups, engine.dialect)
     rows = engine.fetch(made.sql)
+    sizes = rows if rows.num_rows else engine.fetch(made.sizes)
+    size = int(sizes.column("size")[0].as_py())
     if made.listed:
         lists = rows.column("moves").combine_chunks()
         lengths = _numbers(_lengths(lists)).astype(np.int64)
         flat = _numbers(lists.flatten())
         columns = {n: _numbers(rows.column(n)) for n in rows.column_names[1:]}
-        return read_influence(made, columns, flat, lengths)
-    return read_influence(
-        made, {name: _numbers(rows.column(name)) for name in rows.column_names}
-    )
+        return read_influence(made, columns, flat, lengths, size=size)
+    columns = {name: _numbers(rows.column(name)) for name in rows.column_names}
+    return read_influence(made, columns, size=size)
 
 
 def measure_again(
@@ -74,21 +74,25 @@ def measure_again(
         UnavailableError: If the engine fails.
     """
     columns, relations = engine.columns(), engine.relations()
+    again.must_have_own_names(question, relations)
     if question.unit is None:
-        engine.keep(_NUMBERED, again.numbered(relations[question.tables[0]]))
-        relations = {question.tables[0]: _NUMBERED}
+        table = question.tables[0]
+        row = again.row_column(columns[table])
+        engine.keep(again.ROWS, again.numbered(relations[table], row))
+        relations = {table: again.ROWS}
     dialect = engine.dialect
 
-    def answer(who: object | None) -> again.Answer:
+    def answer(who: int | None) -> again.Answer:
         asked = again.asked_without(question, relations, columns, who, dialect)
         return again.read_answer(question, _rows(engine.fetch(asked)))
 
-    persons = engine.fetch(
-        again.everybody(question, relations, columns, groups, dialect)
+    engine.keep(
+        again.PERSONS, again.everybody(question, relations, columns, groups, dialect)
     )
+    persons = engine.fetch(again.numbers_of_all(len(groups)))
     whole = answer(None)
     moves: list[list[float]] = []
-    for done, who in enumerate(persons.column("who").to_pylist()):
+    for done, who in enumerate(persons.column("number").to_pylist()):
         progress(done, persons.num_rows)
         moves.append(again.moves_between(whole, answer(who)))
     progress(persons.num_rows, persons.num_rows)
@@ -108,8 +112,15 @@ def _members(persons: pa.Table, flag: str, people: Sequence[int]) -> list[int]:
 
 
 def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
-    columns = [column.to_pylist() for column in table.columns]
+    columns = [_plain(column).to_pylist() for column in table.columns]
     return list(zip(*columns, strict=True))
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return times that Python does not hold as whole numbers."""
+    if getattr(column.type, "unit", "") == "ns" and column.type.bit_width == 64:
+        return column.cast(pa.int64())
+    return column
 
 
 def _lengths(lists: pa.ListArray) -> pa.Array:

@@ -28,6 +28,7 @@ from modicum.shell.risks.facts import (
     value_bounds,
 )
 from modicum.shell.risks.study import Risk
+from modicum.shell.risks.types import must_have_fitting_types
 
 
 def unseen_risk(  # noqa: PLR0913 - each has a default that is a decision
@@ -72,8 +73,10 @@ def unseen_risk(  # noqa: PLR0913 - each has a default that is a decision
     """
     given = NoiseGiven(mechanism, sensitivity, delta, dimensions, calibration)
     public = PublicBounds(value_bounds(bounds), rows_max)
-    with ControllerData(data, engine) as opened:
+    with ControllerData(data, engine, typed=False) as opened:
         question = read_question(query, opened.engine.columns(), unit)
+        if not opened.typed_by_rows:
+            must_have_fitting_types(opened.engine, question)
     nobody = np.zeros(0, dtype=np.int64)
     nothing = Influence(0, np.zeros(0), np.zeros(1, dtype=np.int64), nobody)
     return Risk(

@@ -25,7 +25,7 @@ from modicum.risk.indicator import Form, Indicator
 from modicum.risk.influence.clamping import clamped
 from modicum.risk.losses import person_losses
 from modicum.risk.noise import Calibration, LaplaceNoise, Noise
-from modicum.risk.profile import Influence, Profile
+from modicum.risk.profile import RELATION, Influence, Profile
 from modicum.risk.question import Question, read_question
 from modicum.risk.sensitivity import PublicBounds
 from modicum.risk.study.study import Study
@@ -44,6 +44,7 @@ from modicum.shell.risks.facts import (
 )
 from modicum.shell.risks.measuring import Progress, measure
 from modicum.shell.risks.showing import picture, save_study, study_of
+from modicum.shell.risks.types import must_have_fitting_types
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -102,6 +103,7 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
     with ControllerData(data, engine) as opened:
         columns = opened.engine.columns()
         question = read_question(query, columns, unit)
+        must_have_fitting_types(opened.engine, question)
         parted = people_groups(groups, columns)
         width, unproven = sensitivity_of(opened.engine, question, public, given)
         limited = clamped(question, public)
@@ -135,7 +137,9 @@ def count(where: str = "") -> str:
 class Risk:
     """What a query reveals about the people of a table, for each epsilon.
 
-    For the controller of the data only: it is computed from rows without noise.
+    For the controller of the data only: it is computed from rows without noise. A
+    person's influence is what all her rows move the answer by: the neighboring relation
+    is `add-remove`.
 
     Attributes:
         query: The query, as it was asked.
@@ -319,6 +323,7 @@ class Risk:
             "query": self.query,
             "unit": self.question.unit,
             "people": self.people,
+            "relation": RELATION,
             "claim": "controller-only advice",
             "noise": "laplace" if isinstance(self.noise, LaplaceNoise) else "gaussian",
             "sensitivity": float(self.noise.sensitivity),

@@ -171,6 +171,26 @@ def test_a_sum_needs_bounds_where_persons_have_several_rows() -> None:
     assert "bounds" in caught.value.problems[0].help
 
 
+@pytest.mark.spec("RSK-13")
+@pytest.mark.parametrize(
+    ("sql", "dimensions"),
+    [
+        ("SELECT town, COUNT(*) FROM t GROUP BY town", 2),
+        ("SELECT town, COUNT(*), SUM(cost) FROM t GROUP BY town", 4),
+        ("SELECT town, COUNT(*) FROM t WHERE cost > 99 GROUP BY town", 0),
+        ("SELECT town, COUNT(*) FROM t JOIN p USING (user) GROUP BY town", 0),
+        ("SELECT COUNT(*), SUM(cost) FROM t", 2),
+        ("SELECT town, COUNT(*) * 1 FROM t GROUP BY town", 2),
+    ],
+)
+def test_groups_of_nobody_are_in_the_answer(sql: str, dimensions: int) -> None:
+    table = TABLE.set_column(0, "user", pa.nulls(100, pa.int64()))
+    people = pa.table({"user": pa.nulls(3, pa.int64())})
+    risk = rdr({"t": table, "p": people}, sql, unit="user", sensitivity=1)
+    assert risk.people == 0
+    assert risk.influence.dimensions == dimensions
+
+
 # --- what may be chosen ---------------------------------------------------------------
 
 
