@@ -11,10 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+import modicum as mo
 from modicum.cli.exits import Exit
 from modicum.cli.main import app
 from modicum.core.errors import Code, Problem, UnavailableError
+from modicum.ledger.log.recorded import RecordedRelease
 from modicum.shell.engines.duckdb_engine import DuckdbEngine
+from modicum.workspace.answers import price_release
 
 RUNNER = CliRunner()
 COUNT = ("-q", "SELECT COUNT(*) FROM visits WHERE cost > 50")
@@ -282,3 +285,291 @@ def test_several_tables_have_names() -> None:
     found = document(*command, "--unit", "patient", "--bounds", "0:120")
     assert found["people"] == 600
     run("rdr", "visits.parquet", "people.parquet", "-q", sql, code=Exit.USAGE)
+
+
+# --- what was, and was not, charged ---------------------------------------------------
+
+PRIVATE = (
+    *("--choice", "private-selection", "--allowance", "20", "--eps-select", "0.5"),
+    *("--unit", "patient", "--rows-max", "1"),
+)
+
+
+@pytest.mark.spec("RSK-17")
+def test_only_what_was_charged_is_said_to_be() -> None:
+    assert RUNNER.invoke(app, ["init"]).exit_code == Exit.OK
+    shown = run("rdr", "visits.parquet", *COUNT, "--tau", "0.5", *PRIVATE)
+    assert "Nothing was charged" in shown
+    assert "--release ID --charge UNIT" in shown
+    assert "is charged" not in shown
+    assert "must be charged" not in shown
+    told = run(
+        *("choose", "visits.parquet", *COUNT, "--tau", "0.5", *PRIVATE),
+        *("--release", "first", "--charge", "patient"),
+    )
+    assert "The choice itself is charged, as `first`" in told
+    assert "must be charged" not in told
+    assert statuses() == {"first": "posted"}
+
+
+def test_in_python_nothing_is_charged_and_it_says_so() -> None:
+    risk = mo.risk.rdr(
+        "visits.parquet", mo.count("cost > 50"), unit="patient", rows_max=1
+    )
+    choice = risk.choose(0.5, choice="private-selection", allowance=20, eps_select=9)
+    (caveat,) = (one for one in choice.caveats if "The choice itself" in one)
+    assert "must be charged" in caveat
+    assert "--release" in caveat
+
+
+# --- the release that follows ---------------------------------------------------------
+
+
+def pasted(*command: str) -> RecordedRelease:
+    """Return the release that is printed, as its reader takes and prices it."""
+    text = run(*command)
+    Path("release.yaml").write_text(text[text.index("release: NAME") :])
+    policy = mo.load_policy("policy.yaml")
+    return price_release(mo.load_release("release.yaml"), policy)
+
+
+@pytest.mark.parametrize(
+    ("noise", "norm"), [(("laplace",), "l1"), (("gaussian", "--delta", "1e-9"), "l2")]
+)
+@pytest.mark.parametrize("output", ["SUM(Cost)", "SUM(cost), STDDEV(v.cost)"])
+def test_what_is_printed_can_be_pasted(
+    output: str, noise: tuple[str, ...], norm: str
+) -> None:
+    command = (
+        *("choose", "visits.parquet", "--tau", "0.8", "--unit", "patient"),
+        *("-q", f"SELECT clinic, {output} FROM visits v GROUP BY 1"),
+        *("--bounds", "cost=0:60", "--rows-max", "3", "--dimensions", "3"),
+        *("--mechanism", *noise),
+    )
+    wanted = document(*command)["choice"]["charge"]["release"]
+    (mechanism,) = pasted(*command).mechanisms
+    assert list(mechanism.attributes) == ["clinic", "cost"]
+    told = mechanism.description
+    assert told["kind"] == noise[0]
+    assert told["sensitivity"] == {"patient": wanted[norm]}
+    parameter = "scale" if norm == "l1" else "sigma"
+    assert told["parameters"] == {parameter: wanted[parameter]}
+
+
+def test_a_pasted_release_has_the_names_of_the_policy() -> None:
+    text = POLICY.replace("patient: {", "client: {").replace("cost: low", "price: low")
+    Path("policy.yaml").write_text(text.replace("unit: patient", "unit: client"))
+    release = pasted(
+        *("choose", "visits.parquet", *COUNT, "--tau", "0.5", "--unit", "patient"),
+        *("--rows-max", "1", "--charge", "client", "--attributes", "price=cost"),
+    )
+    assert list(release.mechanisms[0].attributes) == ["price"]
+    assert release.metadata["epsilon_choice"] == "dp by data-independent"
+
+
+# --- attributes and units -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("attributes", "code", "words"),
+    [
+        ("coost", "MOD117", ("`coost`", 'did you mean "cost"?', "`--attributes`")),
+        ("price=coost", "MOD117", ("`coost`", 'did you mean "cost"?')),
+        ("clinic", "MOD119", ("`cost`", "`--attributes`")),
+        ("price=cost", "MOD117", ("price",)),
+    ],
+)
+def test_attributes_are_those_that_the_query_reads(
+    attributes: str, code: str, words: tuple[str, ...]
+) -> None:
+    assert RUNNER.invoke(app, ["init"]).exit_code == Exit.OK
+    command = ["choose", "visits.parquet", *COUNT, "--tau", "0.5", *PRIVATE]
+    command += ["--release", "first", "--charge", "patient"]
+    found = RUNNER.invoke(app, ["risk", *command, "--attributes", attributes])
+    assert found.exit_code in (Exit.USAGE, Exit.INVALID)
+    for word in (code, *words):
+        assert word in found.output
+    assert statuses() == {}
+    run(*command, "--attributes", "COST=cost" if attributes == "" else "cost")
+    assert statuses() == {"first": "posted"}
+
+
+def test_other_units_are_charged_what_is_given() -> None:
+    text = POLICY.replace("{id: patient}", "{id: patient}\n  doctor: {id: doctor}")
+    Path("policy.yaml").write_text(text)
+    assert RUNNER.invoke(app, ["init"]).exit_code == Exit.OK
+    command = ["choose", "visits.parquet", *COUNT, "--tau", "0.5", *PRIVATE]
+    command += ["--release", "first", "--charge", "patient"]
+    found = run(*command, code=Exit.INVALID)
+    assert "MOD501" in found
+    assert "`doctor`" in found
+    assert "--charge UNIT=EPS" in found
+    for wrong in ("doctor", "patient=1", "doctor=", "doctor=0", "doctor=x"):
+        run(*command, "--charge", wrong, code=Exit.USAGE)
+    run(*command, "--charge", "nurse=1", code=Exit.INVALID)
+    assert statuses() == {}
+    run(*command, "--charge", "doctor=4")
+    shown = RUNNER.invoke(app, ["release", "show", "first", "--json"])
+    (mechanism,) = json.loads(shown.stdout)["mechanisms"]
+    assert mechanism["cost"]["doctor"]["eps"] in (4, "4")
+    assert mechanism["cost"]["patient"]["eps"] in (0.5, "0.5")
+
+
+# --- mistakes: their exit codes, and remedies in options ------------------------------
+
+SUMS = ("-q", "SELECT SUM(v.Cost) FROM visits v")
+GROUPED = ("-q", "SELECT clinic, COUNT(*) FROM visits GROUP BY clinic")
+TWO = ("--groups", "cost > 9", "--groups", "cost <= 9")
+USAGE, INVALID = Exit.USAGE, Exit.INVALID
+RDR, CHOOSE, COMPARE = "rdr", "choose", "compare-groups"
+CHARGED = (*PRIVATE, "--release", "first", "--charge", "patient")
+#: A command, what is wrong with it, the exit code, and what its message must name.
+MISTAKES: dict[str, tuple[str, tuple[str, ...], Exit, tuple[str, ...]]] = {
+    "tau above 1": (CHOOSE, ("--tau", "8"), USAGE, ("MOD106", "--tau")),
+    "tau in words": (CHOOSE, ("--tau", "half"), USAGE, ("MOD105", "--tau")),
+    "a candidate in words": (CHOOSE, ("--epsilons", "1,x"), USAGE, ("--epsilons",)),
+    "candidates twice": (CHOOSE, ("--epsilons", "1,1.0"), USAGE, ("--epsilons",)),
+    "candidates falling": (CHOOSE, ("--epsilons", "2:1:5"), USAGE, ("--epsilons",)),
+    "one candidate": (CHOOSE, ("--epsilons", "1:2:1"), USAGE, ("--epsilons",)),
+    "close candidates": (CHOOSE, ("--epsilons", "1:1.001:99"), USAGE, ("--epsilons",)),
+    "candidates cut short": (CHOOSE, ("--epsilons", "1:2"), USAGE, ("--epsilons",)),
+    "no sensitivity": (CHOOSE, ("--sensitivity", "0"), USAGE, ("--sensitivity",)),
+    "no column": (
+        CHOOSE,
+        ("--unit", "patint"),
+        USAGE,
+        ("MOD814", "--unit", '"patient'),
+    ),
+    "rows unbounded": (
+        CHOOSE,
+        ("--unit", "patient"),
+        INVALID,
+        ("MOD813", "--rows-max"),
+    ),
+    "rows of rows": (CHOOSE, ("--rows-max", "2"), INVALID, ("MOD813", "--unit")),
+    "rows below 1": (CHOOSE, ("--rows-max", "0"), USAGE, ("--rows-max",)),
+    "noise": (CHOOSE, ("--mechanism", "laplac"), USAGE, ("--mechanism", '"laplace"')),
+    "no delta": (CHOOSE, ("--mechanism", "gaussian"), INVALID, ("MOD813", "--delta")),
+    "delta 2": (
+        *(CHOOSE, ("--mechanism", "gaussian", "--delta", "2"), USAGE),
+        ("MOD106", "--delta"),
+    ),
+    "delta unheard": (CHOOSE, ("--delta", "1e-6"), USAGE, ("--delta", "--mechanism")),
+    "calibration unheard": (
+        *(RDR, ("--calibration", "published"), USAGE),
+        ("--calibration", "--mechanism"),
+    ),
+    "values unbounded": (CHOOSE, SUMS, INVALID, ("MOD813", "--bounds")),
+    "bounds turned": (CHOOSE, (*SUMS, "--bounds", "5:3"), USAGE, ("--bounds",)),
+    "bounds cut short": (CHOOSE, (*SUMS, "--bounds", "5"), USAGE, ("--bounds",)),
+    "bounds of nothing": (
+        *(RDR, (*SUMS, "--bounds", "coost=0:9"), USAGE),
+        ("MOD814", "`coost`", 'did you mean "cost"?', "--bounds"),
+    ),
+    "bounds of rows": (RDR, ("--bounds", "cost=0:9"), USAGE, ("MOD814", "--bounds")),
+    "bounds of a query in a query": (
+        RDR,
+        (
+            *("-q", "SELECT SUM(c) FROM (SELECT cost AS c FROM visits)"),
+            *("--bounds", "c=0:9", "--sensitivity", "9"),
+        ),
+        USAGE,
+        ("MOD119", "--bounds", "--sensitivity"),
+    ),
+    "bounds twice": (
+        *(RDR, (*SUMS, "--bounds", "cost=0:9", "--bounds", "COST=0:8"), USAGE),
+        ("MOD116", "--bounds"),
+    ),
+    "bounds twice for all": (
+        *(RDR, (*SUMS, "--bounds", "0:9", "--bounds", "0:8"), USAGE),
+        ("--bounds",),
+    ),
+    "no dimensions": (CHOOSE, GROUPED, INVALID, ("MOD813", "--dimensions")),
+    "choice": (CHOOSE, ("--choice", "privat"), USAGE, ("--choice",)),
+    "a choice for the controller": (
+        *(CHOOSE, ("--choice", "as-published"), USAGE),
+        ("--choice", "data-independent"),
+    ),
+    "choice to look at": (
+        RDR,
+        ("--choice", "privat", "--tau", "0.5"),
+        USAGE,
+        ("--choice",),
+    ),
+    "no allowance": (
+        *(CHOOSE, ("--choice", "private-selection"), USAGE),
+        ("MOD103", "--allowance", "--eps-select"),
+    ),
+    "no public people": (
+        *(RDR, ("--choice", "find-and-release", "--tau", "0.5"), USAGE),
+        ("MOD103", "--eps-select", "--max-variance", "--people"),
+    ),
+    "a variance for all tables": (
+        *(RDR, ("--tau", "0.5", "--max-variance", "1"), USAGE),
+        ("MOD119", "--max-variance", "--choice"),
+    ),
+    "a variance alone": (RDR, ("--max-variance", "1"), USAGE, ("MOD103", "--tau")),
+    "a negative variance": (
+        *(RDR, ("--max-variance", "-1", "--choice", "as-published"), USAGE),
+        ("MOD106", "--max-variance"),
+    ),
+    "the selection free": (
+        *(CHOOSE, (*CHARGED, "--eps-select", "0"), USAGE),
+        ("MOD106", "--eps-select"),
+    ),
+    "allowance below 0": (CHOOSE, ("--allowance", "-1"), USAGE, ("--allowance",)),
+    "uncharged": (CHOOSE, PRIVATE, USAGE, ("--release", "--charge")),
+    "charged for nothing": (CHOOSE, ("--release", "first"), USAGE, ("--release",)),
+    "no unit of the policy": (
+        *(CHOOSE, (*CHARGED, "--charge", "patient=1", "--charge", "patint"), USAGE),
+        ("--charge",),
+    ),
+    "a unit in other words": (
+        *(CHOOSE, (*PRIVATE, "--release", "first", "--charge", "patint"), USAGE),
+        ("MOD111", 'did you mean "patient"?', "--charge"),
+    ),
+    "a unit of others": (
+        *(CHOOSE, (*CHARGED, "--unit", "clinic"), USAGE),
+        ("MOD119", "--charge", "--unit"),
+    ),
+    "unheard": (RDR, ("--eps-select", "1"), USAGE, ("--eps-select", "--tau")),
+    "unheard choice": (RDR, ("--choice", "as-published"), USAGE, ("--choice", "--tau")),
+    "unheard allowance": (RDR, ("--allowance", "1"), USAGE, ("--allowance", "--tau")),
+    "unheard people": (RDR, ("--people", "1"), USAGE, ("--people", "--tau")),
+    "one group": (
+        RDR,
+        (*TWO[:2], "--tau", "0.5", "--choice", "as-published"),
+        USAGE,
+        ("MOD106", "--groups"),
+    ),
+    "statistic": (COMPARE, (*TWO, "--statistic", "p50"), USAGE, ("--statistic",)),
+    "statistic to look at": (RDR, ("--statistic", "mean"), USAGE, ("--statistic",)),
+    "report": (RDR, ("--report", "no/where.html"), USAGE, ("MOD001", "where.html")),
+    "engine": (RDR, ("--engine", "sparc"), USAGE, ("--engine", '"spark"')),
+    "indicator": (RDR, ("--indicator", "no"), USAGE, ("--indicator",)),
+}
+
+
+@pytest.mark.parametrize("case", list(MISTAKES))
+def test_mistakes_name_the_option_and_leave_as_other_commands_do(case: str) -> None:
+    assert RUNNER.invoke(app, ["init"]).exit_code == Exit.OK
+    command, more, code, words = MISTAKES[case]
+    given = [command, "visits.parquet", *COUNT]
+    given += ["--tau", "0.5"] if command == CHOOSE else []
+    found = RUNNER.invoke(app, ["risk", *given, *more])
+    assert found.exit_code == code, found.output
+    shown = " ".join(found.output.replace("│", " ").split())
+    for word in words:
+        assert word in shown, (word, shown)
+    assert "=`" not in shown  # An argument of Python.
+    assert statuses() == {}
+
+
+@pytest.mark.parametrize("name", ["cost", "COST", "v.cost", '"Cost"', "(cost)"])
+def test_bounds_are_of_what_sql_would_mean(name: str) -> None:
+    found = document("rdr", "visits.parquet", *SUMS, "--bounds", f"{name}=-3:7")
+    assert found["sensitivity"] == 7
+    assert found["from_rows"] == []
+    some = ("-q", "SELECT SUM(cost) FILTER (clinic = 'a') FROM visits AS v")
+    found = document("rdr", "visits.parquet", *some, "--bounds", f"{name}=-3:7")
+    assert found["sensitivity"] == 7

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from modicum.cli.exits import Exit
+from modicum.cli.given import not_beside
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
-from modicum.cli.output import note, print_decision, print_json, reporting
+from modicum.cli.output import print_json, reporting
+from modicum.cli.risk_given import facts, one_of, refuse_unheard, tables
 from modicum.cli.risk_options import (
     Allowance,
     Attributes,
@@ -34,15 +35,17 @@ from modicum.cli.risk_options import (
     Sensitivity,
     Statistic,
     Tau,
+    TellingChoice,
     Unit,
 )
+from modicum.cli.risk_words import in_options
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from modicum.risk.choice import Choice as ChoiceFound
-    from modicum.risk.given import Number
     from modicum.shell.risks import Risk
+
+#: What may be told to others.
+_TOLD = ("data-independent", "private-selection")
+STATISTICS = ("max", "p99", "median")
 
 app = typer.Typer(
     help="See what an epsilon means for the people in a table, and choose one. For the"
@@ -54,6 +57,7 @@ app = typer.Typer(
 
 @app.command()
 def rdr(
+    context: typer.Context,
     data: Data,
     query: Query,
     unit: Unit = None,
@@ -84,15 +88,20 @@ def rdr(
     """
     from modicum.cli.risk_text import print_risk, risk_to_dict
     from modicum.shell.risks.charging import uncharged
+    from modicum.shell.risks.choices import METHODS
 
-    with reporting(as_json=as_json):
-        found = _risk(
-            data, query, unit, mechanism, epsilons, delta, sensitivity, bounds,
-            rows_max, dimensions, indicator, calibration, engine, groups,
-            quiet=as_json,
+    with reporting(as_json=as_json), in_options():
+        chooses = tau is not None or max_variance is not None
+        refuse_unheard(context, mechanism, chooses=chooses)
+        one_of(choice, METHODS, "--choice")
+        one_of(statistic, STATISTICS, "--statistic")
+        known = facts(
+            unit, mechanism, epsilons, delta, sensitivity, bounds, rows_max,
+            dimensions, indicator, calibration, engine,
         )  # fmt: skip
+        found = _risk(data, query, known, groups, quiet=as_json)
         chosen = None
-        if tau is not None or max_variance is not None:
+        if chooses:
             chosen = found.choose(
                 tau,
                 choice=choice,  # type: ignore[arg-type]
@@ -114,6 +123,7 @@ def rdr(
 
 @app.command()
 def choose(
+    context: typer.Context,
     data: Data,
     query: Query,
     tau: Annotated[
@@ -133,7 +143,7 @@ def choose(
     dimensions: Dimensions = None,
     calibration: Calibration = "exact",
     engine: Engine = "duckdb",
-    choice: Choice = "data-independent",
+    choice: TellingChoice = "data-independent",
     allowance: Allowance = None,
     eps_select: EpsSelect = None,
     release: Annotated[
@@ -153,13 +163,18 @@ def choose(
     A private selection reads rows: with `--release`, its loss is reserved before, and
     spent whatever it finds. Exits 0, or 3 if it is denied.
     """
+    from modicum.cli.risk_charging import Charging
+    from modicum.cli.risk_release import Asked
     from modicum.cli.risk_text import choice_to_dict, print_choice
+    from modicum.shell.risks import unseen_risk
     from modicum.shell.risks.charging import NoDraws
 
-    with reporting(as_json=as_json):
-        facts = (
-            data, query, unit, mechanism, epsilons, delta, sensitivity, bounds,
-            rows_max, dimensions, "published", calibration, engine,
+    with reporting(as_json=as_json), in_options():
+        refuse_unheard(context, mechanism)
+        one_of(choice, _TOLD, "--choice")
+        known = facts(
+            unit, mechanism, epsilons, delta, sensitivity, bounds, rows_max,
+            dimensions, "published", calibration, engine,
         )  # fmt: skip
         wanted: Any = {
             "choice": choice,
@@ -167,22 +182,26 @@ def choose(
             "eps_select": eps_select,
         }
         # All that can be refused is refused before a row is read, or anything spent.
-        found = _unseen(*facts).choose(tau, **wanted, draws=NoDraws())
+        unseen = unseen_risk(tables(data), query, **known)
+        found = unseen.choose(tau, **wanted, draws=NoDraws())
         if found.charge is not None and found.charge.selection is not None:
-            found = _charged(
-                lambda: _risk(*facts, None, quiet=as_json).choose(tau, **wanted),
+            charging = Charging(release, charge, attributes, ledger, actor, as_json)
+            found = charging.run(
+                lambda: _risk(data, query, known, quiet=as_json).choose(tau, **wanted),
+                unseen.question,
                 found.charge.selection.eps,
-                release, charge, unit, attributes, ledger, actor,
-                as_json=as_json,
-            )  # fmt: skip
+            )
+        elif release is not None and choice == "data-independent":
+            raise not_beside("--release", "data-independent, which costs nothing")
         if as_json:
             print_json(choice_to_dict(found))
         else:
-            print_choice(found)
+            print_choice(found, Asked(unseen.question, charge, attributes))
 
 
 @app.command("compare-groups")
 def compare_groups(
+    context: typer.Context,
     data: Data,
     query: Query,
     groups: Annotated[
@@ -212,14 +231,16 @@ def compare_groups(
     """Compare how exposed groups of people are, for each epsilon."""
     from modicum.cli.risk_text import groups_to_dict, print_groups
 
-    with reporting(as_json=as_json):
+    with reporting(as_json=as_json), in_options():
         if len(set(groups)) < 2:
             raise typer.BadParameter("name two groups or more", param_hint="--groups")
-        found = _risk(
-            data, query, unit, mechanism, epsilons, delta, sensitivity, bounds,
-            rows_max, dimensions, indicator, calibration, engine, groups,
-            quiet=as_json,
+        refuse_unheard(context, mechanism)
+        one_of(statistic, STATISTICS, "--statistic")
+        known = facts(
+            unit, mechanism, epsilons, delta, sensitivity, bounds, rows_max,
+            dimensions, indicator, calibration, engine,
         )  # fmt: skip
+        found = _risk(data, query, known, groups, quiet=as_json)
         chosen = None
         if tau is not None:
             chosen = found.choose(
@@ -242,171 +263,19 @@ def compare_groups(
 def _risk(
     data: Sequence[str],
     query: str,
-    unit: str | None,
-    mechanism: str,
-    epsilons: str | None,
-    delta: str | None,
-    sensitivity: str | None,
-    bounds: Sequence[str] | None,
-    rows_max: int | None,
-    dimensions: int | None,
-    form: str,
-    calibration: str,
-    engine: str,
-    groups: Sequence[str] | None,
+    known: Mapping[str, Any],
+    groups: Sequence[str] | None = None,
     *,
     quiet: bool,
 ) -> Risk:
     from modicum.cli.progress import counted
     from modicum.shell.risks import rdr as measured
 
-    known = _known(
-        unit, mechanism, epsilons, delta, sensitivity, bounds, rows_max, dimensions,
-        form, calibration, engine,
-    )  # fmt: skip
     with counted("people", quiet=quiet) as progress:
         return measured(
-            _tables(data),
+            tables(data),
             query,
             groups=tuple(groups or ()),
             progress=progress,
             **known,
         )
-
-
-def _known(
-    unit: str | None,
-    mechanism: str,
-    epsilons: str | None,
-    delta: str | None,
-    sensitivity: str | None,
-    bounds: Sequence[str] | None,
-    rows_max: int | None,
-    dimensions: int | None,
-    form: str,
-    calibration: str,
-    engine: str,
-) -> dict[str, Any]:
-    """Return what is said of a query, by the names of Python's arguments."""
-    from modicum.shell.risks import PUBLISHED
-
-    return {
-        "unit": unit,
-        "mechanism": _one_of(mechanism, ("laplace", "gaussian"), "--mechanism"),
-        "epsilons": PUBLISHED if epsilons is None else _epsilons(epsilons),
-        "delta": delta,
-        "sensitivity": sensitivity,
-        "bounds": _bounds(bounds or ()),
-        "rows_max": rows_max,
-        "dimensions": dimensions,
-        "form": _one_of(form, ("published", "exact"), "--indicator"),
-        "calibration": _one_of(calibration, ("exact", "published"), "--calibration"),
-        "engine": engine,
-    }
-
-
-def _unseen(data: Sequence[str], query: str, *facts: Any) -> Risk:
-    """Return the risk as if there were no rows."""
-    from modicum.shell.risks import unseen_risk
-
-    return unseen_risk(_tables(data), query, **_known(*facts))
-
-
-def _charged(
-    chosen: Callable[[], ChoiceFound],
-    eps: Fraction,
-    release: str | None,
-    charge: str | None,
-    unit: str | None,
-    attributes: str | None,
-    ledger: str,
-    actor: str | None,
-    *,
-    as_json: bool,
-) -> ChoiceFound:
-    """Return what is chosen under a reservation; leave if that is denied."""
-    from modicum.cli.opening import open_workspace
-    from modicum.shell.risks.charging import (
-        charged,
-        must_be_of_persons,
-        selection_release,
-    )
-
-    if release is None or charge is None or attributes is None:
-        raise typer.BadParameter(
-            "a private choice is charged: name the release that it is, and whom it is"
-            " charged to: --release ID --charge UNIT --attributes NAME,NAME",
-            param_hint="--choice",
-        )
-    workspace = open_workspace(ledger, actor=actor)
-    must_be_of_persons(workspace.policy().policy.vocabulary, charge, unit)
-    draft = selection_release(
-        release, unit=charge, attributes=attributes.split(","), eps=eps
-    )
-    decision, found = charged(
-        workspace,
-        draft,
-        chosen,
-        begun=lambda: note(f"{release}: started; its loss is spent"),
-    )
-    if found is None:
-        print_decision(decision, as_json=as_json)
-        raise typer.Exit(Exit.DENIED)
-    return found
-
-
-def _tables(given: Sequence[str]) -> dict[str, object] | str:
-    """Return where the tables are: one without a name, or each by its name."""
-    if len(given) == 1 and "=" not in given[0]:
-        return given[0]
-    found: dict[str, object] = {}
-    for one in given:
-        table, equals, place = one.partition("=")
-        if not (table and equals and place):
-            raise typer.BadParameter(
-                f"of several tables, write TABLE=PLACE each, not `{one}`",
-                param_hint="DATA",
-            )
-        if table in found:
-            raise typer.BadParameter(f"`{table}` is given twice", param_hint="DATA")
-        found[table] = place
-    return found
-
-
-def _epsilons(text: str) -> Sequence[Number]:
-    from modicum.shell.risks import grid
-
-    if ":" not in text:
-        return text.split(",")
-    low, _, rest = text.partition(":")
-    high, _, n = rest.partition(":")
-    if not n.isdecimal():
-        raise typer.BadParameter(
-            f"write LOW:HIGH:N, such as 0.01:10:20, not `{text}`",
-            param_hint="--epsilons",
-        )
-    return grid(low, high, int(n))
-
-
-def _bounds(
-    given: Sequence[str],
-) -> dict[str, tuple[Number, Number]] | tuple[Number, Number] | None:
-    found: dict[str, tuple[Number, Number]] = {}
-    for one in given:
-        column, _, ends = one.rpartition("=")
-        low, colon, high = ends.partition(":")
-        if not (low and colon and high):
-            raise typer.BadParameter(
-                f"write LOW:HIGH or COLUMN=LOW:HIGH, not `{one}`",
-                param_hint="--bounds",
-            )
-        found[column] = (low, high)
-    return found or None
-
-
-def _one_of(value: str, known: tuple[str, ...], option: str) -> Any:
-    if value not in known:
-        raise typer.BadParameter(
-            f"it is {' or '.join(known)}, not `{value}`", param_hint=option
-        )
-    return value

@@ -94,6 +94,14 @@ Choice = Annotated[
         " find-and-release-as-published (for study).",
     ),
 ]
+TellingChoice = Annotated[
+    str,
+    typer.Option(
+        "--choice",
+        help="data-independent, or private-selection, which costs something itself."
+        " What is for the controller only: `modicum risk rdr`.",
+    ),
+]
 Tau = Annotated[
     str | None,
     typer.Option(
@@ -130,19 +138,27 @@ People = Annotated[
 ]
 EpsSelect = Annotated[
     str | None,
-    typer.Option(
-        "--eps-select", help="What is found privately: what the choice may cost."
-    ),
+    typer.Option("--eps-select", help="What a private choice itself may cost."),
 ]
 Report = Annotated[
     Path | None,
     typer.Option("--report", help="Write pictures and tables here, as HTML."),
 ]
 Charge = Annotated[
-    str | None,
-    typer.Option("--charge", help="The unit of the policy that a person is."),
+    list[str] | None,
+    typer.Option(
+        "--charge",
+        help="The unit of the policy that a person is; other units with what they lose"
+        " by your own proof, as UNIT=EPS. Repeatable.",
+        metavar="UNIT[=EPS]",
+    ),
 ]
 Attributes = Annotated[
     str | None,
-    typer.Option("--attributes", help="What the query reads: NAME,NAME."),
+    typer.Option(
+        "--attributes",
+        help="What the query reads, by the policy's names; by default the columns that"
+        " it reads.",
+        metavar="NAME[=COLUMN],…",
+    ),
 ]

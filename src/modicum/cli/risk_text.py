@@ -6,6 +6,8 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from modicum.cli.output import print_table
+from modicum.cli.risk_release import Asked, release_lines
+from modicum.core.errors import printable
 from modicum.core.exact import brief
 from modicum.risk.claims import Claim
 from modicum.risk.profile import RELATION
@@ -68,31 +70,35 @@ def print_risk(risk: Risk, choice: Choice | None) -> None:
         print(f"note: asked again for each person: {risk.question.obstacle}")
     _print_rows(risk.rows(), choice)
     if choice is not None:
-        print_choice(choice)
+        print_choice(choice, Asked(risk.question))
 
 
-def print_choice(choice: Choice) -> None:
-    """Print what was chosen, its claim, and what it costs.
+def print_choice(choice: Choice, asked: Asked) -> None:
+    """Print what was chosen, its claim, what it costs, and the release at it.
 
     Args:
         choice: The choice.
+        asked: What it was chosen for.
     """
     told = "none" if choice.epsilon is None else brief(choice.epsilon)
     print(f"epsilon: {told}")
     print(f"claim: {choice.claim.value}")
     print(f"  {choice.why}")
-    if choice.charge is not None:
-        if choice.charge.selection is not None:
-            spent = brief(choice.charge.selection.eps)
-            print(f"  the choice itself costs epsilon {spent}")
-        if choice.charge.release is not None:
-            words = ", ".join(f"{k} {v}" for k, v in choice.charge.release.items())
-            print(f"  a release at it: {words}")
-            print(f"  in its file: epsilon_choice: dp by {choice.method}")
+    if choice.charge is not None and choice.charge.selection is not None:
+        print(f"  the choice itself costs epsilon {brief(choice.charge.selection.eps)}")
     for caveat in choice.caveats:
         print(f"note: {caveat}")
     if choice.claim is not Claim.DP:
         print("note: the ledger takes no release at this epsilon")
+    release = asked.release(choice)
+    if release is not None:
+        print(
+            "A release file at it; the names of the unit and the attributes are those"
+        )
+        print("of your policy:")
+        print()
+        for line in release_lines(release):
+            print(printable(line))
 
 
 def groups_to_dict(risk: Risk, statistic: str, choice: Choice | None) -> dict[str, Any]:
@@ -144,7 +150,7 @@ def print_groups(risk: Risk, statistic: str, choice: Choice | None) -> None:
         table.add_row(brief(epsilon), *cells, "-" if ratio is None else f"{ratio:.4f}")
     print_table(table)
     if choice is not None:
-        print_choice(choice)
+        print_choice(choice, Asked(risk.question))
 
 
 _SHARES = {"max": 1.0, "p99": 0.99, "median": 0.5}

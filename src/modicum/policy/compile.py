@@ -63,8 +63,8 @@ class CompiledPolicy:
 
         Raises:
             InputError: If there is no rule at all, a predicate can never hold, a
-                budget lets nothing pass, or the default of a label is not its
-                strictest reading.
+                budget lets nothing pass, the default of a label is not its strictest
+                reading, or a label has the name of a check.
         """
         refuse_mistakes(self.policy, self.rules, self.release_rules)
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from modicum.accounting.decimals import precise, significant, to_decimal
 from modicum.core.errors import Code
 from modicum.core.exact import brief
-from modicum.risk.given import Number, above_zero, count, mistake
+from modicum.risk.given import Number, above_zero, argument, count, mistake
 
 #: The 37 candidates that the RDR paper's results were computed with: 1 to 9
 #: thousandths, hundredths and tenths, and 1 to 10.
@@ -48,14 +48,16 @@ def candidates(values: Iterable[Number]) -> tuple[Fraction, ...]:
         >>> candidates([1, "0.5"])
         (Fraction(1, 2), Fraction(1, 1))
     """
-    found = sorted(above_zero("the candidate", value) for value in values)
+    found = sorted(
+        above_zero("the candidate", value, by="epsilons") for value in values
+    )
     if not found:
         raise mistake("there are no candidates", "give at least one epsilon")
     for one, following in pairwise(found):
         if one == following:
             raise mistake(
                 f"the candidate {brief(one)} stands there twice",
-                "give each candidate once",
+                f"give each once in {argument('epsilons')}",
                 Code.DUPLICATE_NAME,
             )
     return tuple(found)
@@ -87,13 +89,16 @@ def grid(low: Number, high: Number, n: int) -> tuple[Fraction, ...]:
         >>> [float(epsilon) for epsilon in grid("0.01", 1, 5)]
         [0.01, 0.03162, 0.1, 0.3162, 1.0]
     """
-    first, last = above_zero("the low end", low), above_zero("the high end", high)
+    first, last = (
+        above_zero("the low end", low, by="epsilons"),
+        above_zero("the high end", high, by="epsilons"),
+    )
     if first >= last:
         raise mistake(
             f"the low end {brief(first)} is not below {brief(last)}",
-            "give the lesser epsilon first",
+            f"give the lesser epsilon of {argument('epsilons')} first",
         )
-    steps = count("the number of candidates", n, least=2) - 1
+    steps = count("the number of candidates", n, least=2, by="epsilons") - 1
     ln_ratio = to_decimal(last / first).ln() / steps
     unit = to_decimal(first) * _NUDGE
     between = [
@@ -104,6 +109,6 @@ def grid(low: Number, high: Number, n: int) -> tuple[Fraction, ...]:
     if any(one >= following for one, following in pairwise(found)):
         raise mistake(
             f"{n} candidates from {brief(first)} on are not apart in four digits",
-            "give fewer candidates, or ends that are farther apart",
+            f"give fewer {argument('epsilons')}, or ends that are farther apart",
         )
     return found

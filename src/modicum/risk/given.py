@@ -12,12 +12,40 @@ from modicum.core.exact import brief, rational
 Number: TypeAlias = float | str | Decimal | Fraction
 
 
-def exact(name: str, value: Number) -> Fraction:
+class GivenError(InputError):
+    """What is given beside a query will not do; its text and the data may."""
+
+
+def argument(name: str) -> str:
+    """Return how a message names an argument; a command names its option instead.
+
+    Args:
+        name: The argument.
+
+    Returns:
+        Its name, so written that nothing which people call their columns is taken
+        for it.
+
+    Neighboring relation:
+        None: nothing is read from a table.
+
+    Source:
+        The house's rule for remedies.
+
+    Examples:
+        >>> argument("rows_max")
+        '`rows_max=`'
+    """
+    return f"`{name}=`"
+
+
+def exact(name: str, value: Number, *, by: str = "") -> Fraction:
     """Return the number that is meant; a float stands for its shortest decimal.
 
     Args:
         name: What it is, for messages.
         value: A finite number, or its text.
+        by: The argument that gives it; empty for none.
 
     Returns:
         The number.
@@ -40,17 +68,18 @@ def exact(name: str, value: Number) -> Fraction:
     except ValueError:
         raise mistake(
             f"{name} {value!r} is not a finite number",
-            "give a number such as 0.5",
+            f"give {_called(name, by)} such as 0.5",
             Code.NOT_A_NUMBER,
         ) from None
 
 
-def above_zero(name: str, value: Number) -> Fraction:
+def above_zero(name: str, value: Number, *, by: str = "") -> Fraction:
     """Return a number that must be above 0.
 
     Args:
         name: What it is, for messages.
         value: A finite number, or its text.
+        by: The argument that gives it; empty for none.
 
     Returns:
         The number.
@@ -68,18 +97,22 @@ def above_zero(name: str, value: Number) -> Fraction:
         >>> above_zero("epsilon", "1e-3")
         Fraction(1, 1000)
     """
-    number = exact(name, value)
+    number = exact(name, value, by=by)
     if number <= 0:
-        raise mistake(f"{name} {brief(number)} is not above 0", f"give {name} above 0")
+        raise mistake(
+            f"{name} {brief(number)} is not above 0",
+            f"give {_called(name, by)} above 0",
+        )
     return number
 
 
-def at_least_zero(name: str, value: Number) -> Fraction:
+def at_least_zero(name: str, value: Number, *, by: str = "") -> Fraction:
     """Return a number that must not be negative.
 
     Args:
         name: What it is, for messages.
         value: A finite number, or its text.
+        by: The argument that gives it; empty for none.
 
     Returns:
         The number.
@@ -97,20 +130,22 @@ def at_least_zero(name: str, value: Number) -> Fraction:
         >>> at_least_zero("tau", 0)
         Fraction(0, 1)
     """
-    number = exact(name, value)
+    number = exact(name, value, by=by)
     if number < 0:
         raise mistake(
-            f"{name} {brief(number)} is negative", f"give {name} of at least 0"
+            f"{name} {brief(number)} is negative",
+            f"give {_called(name, by)} of at least 0",
         )
     return number
 
 
-def proportion(name: str, value: Number) -> Fraction:
+def proportion(name: str, value: Number, *, by: str = "") -> Fraction:
     """Return a number that must be above 0 and at most 1.
 
     Args:
         name: What it is, for messages.
         value: A finite number, or its text.
+        by: The argument that gives it; empty for none.
 
     Returns:
         The number.
@@ -128,22 +163,23 @@ def proportion(name: str, value: Number) -> Fraction:
         >>> proportion("tau", 1)
         Fraction(1, 1)
     """
-    number = exact(name, value)
+    number = exact(name, value, by=by)
     if not 0 < number <= 1:
         raise mistake(
             f"{name} {brief(number)} is not above 0 and at most 1",
-            f"give {name} such as 0.5",
+            f"give {_called(name, by)} such as 0.5",
         )
     return number
 
 
-def count(name: str, value: int, *, least: int) -> int:
+def count(name: str, value: int, *, least: int, by: str = "") -> int:
     """Return a whole number that must be large enough.
 
     Args:
         name: What it is, for messages.
         value: A whole number.
         least: The least one that will do.
+        by: The argument that gives it; empty for none.
 
     Returns:
         The number.
@@ -164,18 +200,25 @@ def count(name: str, value: int, *, least: int) -> int:
     if type(value) is not int or value < least:  # A truth value is no number.
         raise mistake(
             f"{name} {value!r} is not a whole number of at least {least}",
-            f"give a whole number of at least {least}",
+            f"give {_called(name, by)} of at least {least}",
         )
     return value
 
 
-def mistake(message: str, remedy: str, code: Code = Code.OUT_OF_RANGE) -> InputError:
+def mistake(
+    message: str,
+    remedy: str,
+    code: Code = Code.OUT_OF_RANGE,
+    *,
+    near: str = "",
+) -> GivenError:
     """Return the error for a number that will not do.
 
     Args:
         message: What is wrong with which value.
         remedy: What to give.
         code: The kind of mistake.
+        near: What may have been meant, as `nearest` says it.
 
     Returns:
         The error, to be raised.
@@ -190,4 +233,8 @@ def mistake(message: str, remedy: str, code: Code = Code.OUT_OF_RANGE) -> InputE
         >>> mistake("tau 2 is above 1", "give tau such as 0.5").code.value
         'MOD106'
     """
-    return InputError(Problem(code, message, help=remedy))
+    return GivenError(Problem(code, message, label=near, help=remedy))
+
+
+def _called(name: str, by: str) -> str:
+    return argument(by) if by else name

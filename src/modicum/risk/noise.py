@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, TypeAlias
 from modicum.accounting.conversions.profiles import gaussian_delta, gaussian_sigma_for
 from modicum.accounting.decimals import precise, significant, to_decimal
 from modicum.core.exact import number_text
-from modicum.risk.given import above_zero, count, mistake
+from modicum.risk.given import above_zero, argument, count, mistake
 from modicum.risk.profile import Norm
 
 #: How the standard deviation of Gaussian noise follows from (epsilon, delta):
@@ -39,8 +39,8 @@ class LaplaceNoise:
     norm: ClassVar[Norm] = "l1"
 
     def __post_init__(self) -> None:
-        above_zero("the sensitivity", self.sensitivity_l1)
-        count("the number of coordinates", self.dimensions, least=1)
+        above_zero("the sensitivity", self.sensitivity_l1, by="sensitivity")
+        count("the number of coordinates", self.dimensions, least=1, by="dimensions")
 
     @property
     def sensitivity(self) -> Fraction:
@@ -87,12 +87,12 @@ class GaussianNoise:
     norm: ClassVar[Norm] = "l2"
 
     def __post_init__(self) -> None:
-        above_zero("the sensitivity", self.sensitivity_l2)
-        count("the number of coordinates", self.dimensions, least=1)
+        above_zero("the sensitivity", self.sensitivity_l2, by="sensitivity")
+        count("the number of coordinates", self.dimensions, least=1, by="dimensions")
         if not 0 < self.delta < 1:
             raise mistake(
                 f"delta {float(self.delta):g} is not between 0 and 1",
-                "give a delta such as 1e-6",
+                f"give {argument('delta')} such as 1e-6",
             )
 
     @property

@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.mistakes import nearest
 from modicum.query.parsing.cut import quiet
+from modicum.risk.given import argument, mistake
 from modicum.risk.obstacles import obstacle_of
 from modicum.risk.outputs import Measure, keys_of, measures_of, outputs_of, unread
 from modicum.risk.rowwise import may_fail
@@ -50,6 +51,7 @@ class Question:
         keys: What it groups by, for a row.
         obstacle: Why moves have no closed form; empty if they have one.
         outputs: The names of its outputs, and which of them are keys.
+        columns: The names of the columns of its tables, each once.
     """
 
     select: exp.Select
@@ -60,6 +62,28 @@ class Question:
     keys: tuple[exp.Expr, ...]
     obstacle: str
     outputs: tuple[tuple[str, bool], ...]
+    columns: tuple[str, ...] = ()
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that its answer depends on, but for the one of the persons.
+
+        More than these may be named, where it takes all columns of something.
+        """
+        every = any(
+            not isinstance(one.parent, exp.Count)
+            for one in self.select.find_all(exp.Star)
+        )
+        named = {one.name.lower() for one in self.select.find_all(exp.Column)}
+        for join in self.select.find_all(exp.Join):
+            named |= {one.name.lower() for one in join.args.get("using") or ()}
+            every |= bool(join.args.get("method"))  # NATURAL
+        own = (self.unit or "").lower()
+        return tuple(
+            one
+            for one in self.columns
+            if one.lower() != own and (every or one.lower() in named)
+        )
 
     @property
     def own_rows_only(self) -> bool:
@@ -99,13 +123,16 @@ def read_question(
     _check_columns(select, tables, columns)
     persons = _persons(tables, columns, unit)
     outputs = outputs_of(select)
-    names = {one.lower() for table in tables for one in columns[table]}
+    every = tuple(dict.fromkeys(one for table in tables for one in columns[table]))
+    names = {one.lower() for one in every}
     obstacle = obstacle_of(select, names, unit, persons)
     measures: tuple[Measure, ...] = ()
     keys: tuple[exp.Expr, ...] = ()
     if not obstacle:
         measures, keys = measures_of(select), keys_of(select, names)
-    return Question(select, tables, unit, persons, measures, keys, obstacle, outputs)
+    return Question(
+        select, tables, unit, persons, measures, keys, obstacle, outputs, every
+    )
 
 
 def read_condition(
@@ -253,7 +280,7 @@ def _persons(
         if len(tables) > 1:
             raise unread(
                 "the query joins tables, and nothing says whose their rows are",
-                "name the column that tells it (`--unit`)",
+                f"name the column that tells it ({argument('unit')})",
             )
         return tuple(tables)
     found = tuple(
@@ -263,12 +290,10 @@ def _persons(
     )
     if not found:
         every = {one for table in tables for one in columns[table]}
-        raise InputError(
-            Problem(
-                Code.UNKNOWN_NAME,
-                f"no table of the query has the column `{unit[:60]}`",
-                label=nearest(unit, every),
-                help="name the column that tells whose a row is",
-            )
+        raise mistake(
+            f"no table of the query has the column `{unit[:60]}`",
+            f"name the column that tells whose a row is ({argument('unit')})",
+            Code.UNKNOWN_NAME,
+            near=nearest(unit, every),
         )
     return found

@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
 
+from sqlglot import exp
+
+from modicum.accounting.decimals import significant
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import rational
+from modicum.risk.given import argument, mistake
 from modicum.risk.outputs import Aggregate, Measure
 from modicum.risk.profile import Norm
 from modicum.risk.question import Question
@@ -17,6 +21,8 @@ from modicum.risk.question import Question
 #: The least and the greatest value that counts; what is outside counts as the nearer.
 Bounds: TypeAlias = tuple[Fraction, Fraction]
 
+#: A root has so many digits.
+_DIGITS: Final = 20
 #: Aggregates that each row of a person moves by so much; the others, whole groups.
 _PER_ROW: Final = frozenset({"rows", "count", "sum", "distinct"})
 
@@ -26,8 +32,8 @@ class PublicBounds:
     """What is declared of a table, whatever its rows are.
 
     Attributes:
-        values: By what an aggregate is computed of, as SQL, its bounds; the name `""`
-            is that of any other.
+        values: By what an aggregate is computed of, as `plain_texts` writes it, its
+            bounds; the name `""` is that of any other.
         rows_max: How many rows of a person are counted at most; None if nothing says.
     """
 
@@ -42,7 +48,47 @@ class PublicBounds:
         """
         if measure.value is None:
             return None
-        return self.values.get(measure.value.sql("duckdb"), self.values.get(""))
+        for text in plain_texts(measure.value):
+            if text in self.values:
+                return self.values[text]
+        return self.values.get("")
+
+
+def plain_texts(value: exp.Expr) -> list[str]:
+    """Return the texts that mean a value, in small letters and without tables.
+
+    Args:
+        value: What an aggregate is computed of, for a row.
+
+    Returns:
+        Its own text first. What is taken of some rows only is also called as what is
+        taken of them: it has the same bounds.
+
+    Neighboring relation:
+        None: nothing is read from a table.
+
+    Source:
+        Names of columns in DuckDB, which no capital letters tell apart.
+
+    Examples:
+        >>> from sqlglot import parse_one
+        >>> plain_texts(parse_one('T."Cost" + (1)', read="duckdb"))
+        ['cost + (1)']
+    """
+    found = [_plain(value)]
+    if isinstance(value, exp.Case) and not (value.this or value.args.get("default")):
+        branches = value.args["ifs"]
+        found += [_plain(branches[0].args["true"])] if len(branches) == 1 else []
+    return found
+
+
+def _plain(value: exp.Expr) -> str:
+    def renamed(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+            return node
+        return exp.column(exp.to_identifier(node.name.lower()))
+
+    return value.unnest().copy().transform(renamed).sql("duckdb")
 
 
 def read_bounds(low: object, high: object) -> Bounds:
@@ -73,13 +119,10 @@ def read_bounds(low: object, high: object) -> Bounds:
     except (TypeError, ValueError):
         found = Fraction(1), Fraction(0)
     if found[0] > found[1]:
-        raise InputError(
-            Problem(
-                Code.OUT_OF_RANGE,
-                f"bounds {str(low)[:40]} and {str(high)[:40]} are not a least and a"
-                " greatest number",
-                help="give such as 0:100",
-            )
+        raise mistake(
+            f"bounds {str(low)[:40]} and {str(high)[:40]} are not a least and a"
+            " greatest number",
+            f"give {argument('bounds')} such as 0 and 100",
         )
     return found
 
@@ -119,7 +162,7 @@ def public_sensitivity(
     if question.unit is None and bounds.rows_max is not None:
         raise _needed(
             "each row is a person, and a person has at most so many rows",
-            "name the column that tells whose a row is (`unit`)",
+            f"name the column that tells whose a row is ({argument('unit')})",
         )
     rows = 1 if question.unit is None else bounds.rows_max
     moved = [_moved(one, bounds) for one in question.measures]
@@ -127,7 +170,7 @@ def public_sensitivity(
     if rows is None and any(per_row):
         raise _needed(
             "a person may have any number of rows",
-            "declare how many are counted at most (`rows_max`)",
+            f"declare how many are counted at most ({argument('rows_max')})",
         )
     times = [Fraction(rows or 1) if each else Fraction(1) for each in per_row]
     if norm == "l1":
@@ -148,8 +191,8 @@ def _moved(measure: Measure, bounds: PublicBounds) -> Fraction:
     if declared is None:
         raise _needed(
             f"nothing bounds the values of {measure.called[:60]}",
-            "declare the least and the greatest value (`bounds`) from public"
-            " knowledge, not from the rows",
+            f"declare the least and the greatest value ({argument('bounds')}) from"
+            " public knowledge, not from the rows",
         )
     low, high = declared
     return _of_bounded(measure.aggregate, low, high)
@@ -172,13 +215,14 @@ def _of_bounded(aggregate: Aggregate, low: Fraction, high: Fraction) -> Fraction
 
 
 def _root(square: Fraction) -> Fraction:
-    """Return the square root, rounded up unless it is exact."""
+    """Return the square root, rounded up to so many digits unless it is exact."""
     top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
     if top * top == square.numerator and bottom * bottom == square.denominator:
         return Fraction(top, bottom)
     scale = 2**80
     scaled = -(-square.numerator * scale * scale // square.denominator)
-    return Fraction(math.isqrt(scaled) + 1, scale)
+    above = Fraction(math.isqrt(scaled) + 1, scale)
+    return significant(above, _DIGITS, up=True)  # So a release file can say it.
 
 
 def _needed(reason: str, remedy: str = "") -> InputError:
@@ -186,7 +230,8 @@ def _needed(reason: str, remedy: str = "") -> InputError:
         Problem(
             Code.NOT_BOUNDED,
             f"the sensitivity is not public: {reason}",
-            help=remedy or "give the sensitivity that is proven for it",
+            help=remedy
+            or f"give the one that is proven for it ({argument('sensitivity')})",
         )
     )
 
@@ -233,7 +278,7 @@ def published_sensitivity(
     if len(question.measures) != 1 or not kinds <= _PUBLISHED or question.unit:
         raise _needed(
             "the published rule knows one COUNT, SUM or AVG, each row a person",
-            "give the sensitivity",
+            f"give {argument('sensitivity')}",
         )
     (aggregate,) = kinds
     if aggregate in ("rows", "count"):

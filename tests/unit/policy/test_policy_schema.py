@@ -51,6 +51,7 @@ STRUCTURAL = {
 BEYOND_A_SCHEMA = {
     "include-unknown-section": "the schema sees the parts one by one",
     "label-named-like-a-key": "keys of releases are not part of the format",
+    "label-that-hides-a-check": "keys of releases are not part of the format",
     "map-key-in-quotes": "in JSON every key is in quotes",
     "need-more-people-than-there-are": "people are counted",
     "population-empty-range": "one number is compared with another",

@@ -10,6 +10,7 @@ from samples import audited
 from samples.small import compiled
 
 from modicum.core.errors import Code, InputError
+from modicum.ledger.log.events import ReleaseReserved
 from modicum.ledger.log.recorded import RecordedRelease
 from modicum.ledger.proof.consistency import contradiction
 from modicum.workspace.answers import price_release
@@ -71,3 +72,30 @@ def test_what_is_no_claim_and_method_is_refused(text: Any) -> None:
 def test_an_audit_finds_what_was_written_all_the_same(text: str) -> None:
     forged = replace(recorded(), metadata={"epsilon_choice": text})
     assert "chosen" in contradiction(forged, POLICY.policy.vocabulary)
+
+
+# --- a label of that name would hide the check ------------------------------------------
+
+HIDING = audited.ASKING.replace(
+    "labels:", "labels:\n  epsilon_choice: {values: [bold, shy], default: shy}"
+)
+
+
+@pytest.mark.spec("RSK-16")
+def test_no_policy_is_taken_up_with_a_label_of_that_name() -> None:
+    with pytest.raises(InputError) as caught:
+        compiled(HIDING).refuse_mistakes()
+    (problem,) = caught.value.problems
+    assert problem.code is Code.BAD_NAME
+    assert "`epsilon_choice`" in problem.message
+
+
+def test_a_ledger_with_such_a_label_stays_readable() -> None:
+    digest = compiled(HIDING).policy.digest
+    release = audited.priced("r-1", HIDING, epsilon_choice="bold")
+    happened = [
+        audited.activated(HIDING),
+        ReleaseReserved(release, digest, audited.LATER),
+    ]
+    found = audited.checked(audited.bundle(audited.sealed(happened)))
+    assert (found.report.decisions, found.report.unpriced.releases) == (1, 0)

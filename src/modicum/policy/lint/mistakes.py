@@ -16,6 +16,7 @@ from modicum.policy.lint.same_people import written_twice
 from modicum.policy.model import CategoryPolicy, CustomPolicy, Policy
 from modicum.policy.predicates import Predicate
 from modicum.policy.rules import RuleSet
+from modicum.release.vocabulary import CHOICE
 
 
 def refuse_mistakes(policy: Policy, rules: RuleSet, release_rules: RuleSet) -> None:
@@ -29,9 +30,12 @@ def refuse_mistakes(policy: Policy, rules: RuleSet, release_rules: RuleSet) -> N
     Raises:
         InputError: If there is no rule at all, a predicate can never hold, a budget
             lets nothing pass, the default of a label is not its strictest
-            reading, or one person stands in the roles under two names.
+            reading, a label has the name of a check, or one person stands in the roles
+            under two names.
     """
     found = Problems()
+    if CHOICE in policy.vocabulary.labels:
+        found.add(_hides_a_check(policy))
     if not rules and not release_rules:
         found.add(_no_rules(policy))
     for claim in _claims(policy):
@@ -48,6 +52,17 @@ def refuse_mistakes(policy: Policy, rules: RuleSet, release_rules: RuleSet) -> N
     for problem in written_twice(policy):
         found.add(problem)
     found.raise_any()
+
+
+def _hides_a_check(policy: Policy) -> Problem:
+    # Not where policies are read: a ledger may hold one that is older than the key.
+    return Problem(
+        Code.BAD_NAME,
+        f"`{CHOICE}` cannot be the name of a label",
+        policy.label_marks.get(CHOICE),
+        notes=("under that name a release says how its epsilon was chosen",),
+        help="give the label another name",
+    )
 
 
 def _no_rules(policy: Policy) -> Problem:

@@ -50,7 +50,7 @@ def selection(eps: Number) -> Selection:
         >>> selection(1).eps
         Fraction(1, 1)
     """
-    whole = above_zero("the epsilon of the selection", eps)
+    whole = above_zero("the epsilon of the selection", eps, by="eps_select")
     return Selection(_THRESHOLD_SHARE * whole, whole - _THRESHOLD_SHARE * whole)
 
 

@@ -60,7 +60,7 @@ def data_independent(
         >>> data_independent(LaplaceNoise(Fraction(1)), tau=0.25)
         <Choice data-independent: epsilon 3>
     """
-    wanted = proportion("tau", tau)
+    wanted = proportion("tau", tau, by="tau")
     closed = form == "published"
     uncapped = largest_epsilon(noise, noise.sensitivity, tau=wanted) if closed else None
     offered = _offered(candidates, uncapped, form)

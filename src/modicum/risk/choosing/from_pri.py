@@ -80,7 +80,7 @@ def find_from_pri(
         >>> choice.epsilon, output
         (Fraction(10, 1), array([200.]))
     """
-    wanted = proportion("tau", tau)
+    wanted = proportion("tau", tau, by="tau")
     rows: list[Row] = []
     for epsilon in checked(candidates)[::-1]:
         output = outputs.at(epsilon)

@@ -112,8 +112,8 @@ def private_selection(
         ...     search=PrivateSearch.of(NoNoise(), 0.5), own_rows_only=True)
         <Choice private-selection: epsilon 1>
     """
-    wanted = proportion("tau", tau)
-    allowed = count("the allowance", allowance, least=0)
+    wanted = proportion("tau", tau, by="tau")
+    allowed = count("the allowance", allowance, least=0, by="allowance")
     offered = reached(noise, search)
     if refusal := nothing_read(METHOD, offered, own_rows_only=own_rows_only):
         return refusal

@@ -14,8 +14,9 @@ FROM_ROWS = (
     " differentially private for any finite epsilon, and a refusal tells as much."
 )
 CHARGE_SELECTION = (
-    "The choice itself is charged, before it is made and whatever it finds;"
-    " a release at the chosen epsilon is charged on top, through a filter."
+    "The choice itself must be charged, before it is made and whatever it finds:"
+    " `modicum risk choose --release ID --charge UNIT` does. A release at the chosen"
+    " epsilon is charged on top, through a filter."
 )
 UNPROVEN = (
     "The classical standard deviation does not reach some of these (epsilon, delta);"

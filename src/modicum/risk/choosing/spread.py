@@ -37,8 +37,10 @@ class Spread:
     @classmethod
     def of(cls, tau: Number, people: int) -> Spread:
         """Return the condition for numbers that are given."""
-        known = count("the public number of people", people, least=1)
-        return cls(at_least_zero("tau", tau), known)
+        known = count("the public number of people", people, least=1, by="people")
+        return cls(
+            at_least_zero("the greatest variance", tau, by="max_variance"), known
+        )
 
     @property
     def steps(self) -> int:

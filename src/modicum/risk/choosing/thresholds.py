@@ -11,7 +11,14 @@ import numpy as np
 
 from modicum.core.errors import Code
 from modicum.core.exact import brief, rational
-from modicum.risk.given import Number, at_least_zero, count, mistake, proportion
+from modicum.risk.given import (
+    Number,
+    argument,
+    at_least_zero,
+    count,
+    mistake,
+    proportion,
+)
 from modicum.risk.indicator import Indicator
 from modicum.risk.ratios import ratio_reaches
 
@@ -43,7 +50,7 @@ class RatioAtLeast:
     @classmethod
     def of(cls, tau: Number) -> RatioAtLeast:
         """Return the condition for a number that is given."""
-        return cls(proportion("tau", tau))
+        return cls(proportion("tau", tau, by="tau"))
 
     @property
     def words(self) -> str:
@@ -99,14 +106,14 @@ class GroupsAlike:
         Raises:
             InputError: If one of them will not do.
         """
-        count("the number of groups", len(set(groups)), least=2)
+        count("the number of groups", len(set(groups)), least=2, by="groups")
         if statistic not in _SHARES:
             raise mistake(
                 f"the statistic is {statistic!r}",
-                "the statistic is max, p99 or median",
+                f"give max, p99 or median as {argument('statistic')}",
                 Code.UNKNOWN_CHOICE,
             )
-        return cls(proportion("tau", tau), tuple(groups), statistic)
+        return cls(proportion("tau", tau, by="tau"), tuple(groups), statistic)
 
     @property
     def words(self) -> str:
@@ -141,7 +148,8 @@ def _somebody(indicator: Indicator, group: str) -> bool:
     if group not in members:
         raise mistake(
             f"there is no group `{group}`",
-            "name groups of people that the influence was computed for",
+            "name groups of people that the influence was computed for"
+            f" ({argument('groups')})",
             Code.UNKNOWN_CHOICE,
         )
     return not np.isnan(indicator.distance(1.0, group))
@@ -160,7 +168,7 @@ class VarianceAtMost:
     @classmethod
     def of(cls, tau: Number) -> VarianceAtMost:
         """Return the condition for a number that is given."""
-        return cls(at_least_zero("tau", tau))
+        return cls(at_least_zero("the greatest variance", tau, by="max_variance"))
 
     @property
     def words(self) -> str:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from types import MappingProxyType
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.mistakes import nearest
 from modicum.release import ReleaseDraft, Vocabulary, declared, pure_dp
 from modicum.release.units import Relation
 from modicum.risk.choice import Choice
+from modicum.risk.choosing.sentences import CHARGE_SELECTION
 from modicum.risk.claims import Claim
-from modicum.risk.given import Number, above_zero
+from modicum.risk.given import GivenError, Number, above_zero, argument, mistake
 from modicum.risk.profile import RELATION
 from modicum.workspace import Decision, Workspace
 
 
 def selection_release(
-    release: str, *, unit: str, attributes: Sequence[str], eps: Number
+    release: str,
+    *,
+    unit: str,
+    attributes: Sequence[str],
+    eps: Number,
+    others: Mapping[str, Number] = MappingProxyType({}),
 ) -> ReleaseDraft:
     """Return the release that a private selection is.
 
@@ -27,13 +34,20 @@ def selection_release(
         unit: The unit of the policy whose instances are the persons of the choice.
         attributes: What the query reads, by the policy's names.
         eps: What the choice costs, whatever it finds; > 0.
+        others: What it costs other units of the policy, by a proof of the caller's.
 
     Raises:
         InputError: If eps is not above 0.
     """
-    spent = above_zero("the epsilon of the selection", eps)
+    spent = above_zero("the epsilon of the selection", eps, by="eps_select")
+    known = {
+        name: above_zero(f"the epsilon of `{name}`", one, by="charge")
+        for name, one in others.items()
+    }
     mechanism = declared(
-        name="selection", attributes=list(attributes), cost={unit: pure_dp(spent)}
+        name="selection",
+        attributes=list(attributes),
+        cost={name: pure_dp(one) for name, one in {**known, unit: spent}.items()},
     )
     return ReleaseDraft(release, mechanisms=[mechanism])
 
@@ -55,12 +69,17 @@ def uncharged(choice: Choice) -> Choice:
     if choice.charge is None or choice.charge.selection is None:
         return choice
     caveat = (
-        "Nothing was charged. `modicum risk choose --release` charges such a choice"
-        " before it is made; then it may be told."
+        "Nothing was charged. `modicum risk choose --release ID --charge UNIT` charges"
+        " such a choice before it is made; then it may be told."
     )
-    return replace(
-        choice, claim=Claim.ADVICE, charge=None, caveats=(*choice.caveats, caveat)
-    )
+    told = _with_caveat(choice, caveat)
+    return replace(told, claim=Claim.ADVICE, charge=None)
+
+
+def _with_caveat(choice: Choice, caveat: str) -> Choice:
+    """Return a choice that tells what was charged in place of what must be."""
+    kept = (one for one in choice.caveats if one != CHARGE_SELECTION)
+    return replace(choice, caveats=(*kept, caveat))
 
 
 def must_be_of_persons(vocabulary: Vocabulary, charge: str, unit: str | None) -> None:
@@ -77,16 +96,14 @@ def must_be_of_persons(vocabulary: Vocabulary, charge: str, unit: str | None) ->
     """
     known = vocabulary.unit_facts.get(charge)
     if known is None:
-        raise InputError(
-            Problem(
-                Code.UNKNOWN_UNIT,
-                f"the policy has no unit `{charge[:60]}`",
-                label=nearest(charge, vocabulary.units),
-                help="it is one of " + ", ".join(vocabulary.units),
-            )
+        raise mistake(
+            f"the policy has no unit `{charge[:60]}`",
+            f"{argument('charge')} is one of " + ", ".join(vocabulary.units),
+            Code.UNKNOWN_UNIT,
+            near=nearest(charge, vocabulary.units),
         )
     if known.period is not None or known.id != unit:
-        raise InputError(
+        raise GivenError(
             Problem(
                 Code.KEYS_CONFLICT,
                 f"an instance of `{charge}` is not what the query takes for a person",
@@ -95,8 +112,8 @@ def must_be_of_persons(vocabulary: Vocabulary, charge: str, unit: str | None) ->
                     f" an instance is one `{known.id}`"
                     + (" in a period" if known.period is not None else ""),
                 ),
-                help="charge a unit without a period, and name its column as that of"
-                " the persons (`unit`)",
+                help=f"name a unit without a period as {argument('charge')}, and its"
+                f" column as {argument('unit')}",
             )
         )
     _must_add_or_remove(charge, known.neighbors)
@@ -148,4 +165,8 @@ def charged(
         return decision, None
     with workspace.use(draft.release):
         begun()
-        return decision, choose()
+        caveat = (
+            f"The choice itself is charged, as `{draft.release}`; a release at its"
+            " epsilon is charged on top, when it is submitted."
+        )
+        return decision, _with_caveat(choose(), caveat)

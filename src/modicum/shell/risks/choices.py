@@ -24,7 +24,7 @@ from modicum.risk.choosing.thresholds import (
     Threshold,
     VarianceAtMost,
 )
-from modicum.risk.given import Number, mistake
+from modicum.risk.given import Number, argument, mistake
 from modicum.risk.indicator import Indicator
 from modicum.risk.question import Question
 
@@ -116,16 +116,16 @@ def chosen(risk: Risky, method: str, asked: Preference) -> Choice:
     """
     if method not in _METHODS:
         raise mistake(
-            f"the choice is {method!r}"
-            + (f": {near}" if (near := nearest(str(method), _METHODS)) else ""),
-            "it is one of " + ", ".join(_METHODS),
+            f"there is no choice `{str(method)[:60]}`",
+            f"{argument('choice')} is one of " + ", ".join(_METHODS),
             Code.UNKNOWN_CHOICE,
+            near=nearest(str(method), _METHODS),
         )
     way = _METHODS[method]
     missing = way.needs - asked.given()
     if missing:
         raise mistake(
-            f"`{method}` needs {', '.join(f'`{one}`' for one in sorted(missing))}",
+            f"`{method}` needs {', '.join(map(argument, sorted(missing)))}",
             f"give {_meant(missing)}",
             Code.MISSING_KEY,
         )
@@ -133,8 +133,8 @@ def chosen(risk: Risky, method: str, asked: Preference) -> Choice:
     strange = asked.given() - way.needs - way.knows - _OF_PRIVATE
     if strange:
         raise mistake(
-            f"`{method}` knows no {', '.join(f'`{one}`' for one in sorted(strange))}",
-            "choose as-published, or leave it out",
+            f"`{method}` knows no {', '.join(map(argument, sorted(strange)))}",
+            f"take as-published as {argument('choice')}, or leave it out",
             Code.KEYS_CONFLICT,
         )
     if way.public:
@@ -155,13 +155,13 @@ _OF_PRIVATE: Final = frozenset({"allowance", "people", "eps_select"})
 
 def _meant(names: Set[str]) -> str:
     words: Mapping[str, str] = {
-        "tau": "the ratio (`tau`)",
-        "max_variance": "the greatest variance (`max_variance`)",
-        "allowance": "how many people may be exposed more (`allowance`)",
-        "people": "the public number of people (`people`)",
-        "eps_select": "what the choice may cost (`eps_select`)",
+        "tau": "the ratio",
+        "max_variance": "the greatest variance",
+        "allowance": "how many people may be exposed more",
+        "people": "the public number of people",
+        "eps_select": "what the choice may cost",
     }
-    return " and ".join(words[one] for one in sorted(names))
+    return " and ".join(f"{words[one]} ({argument(one)})" for one in sorted(names))
 
 
 def _must_be_public(risk: Risky, method: str) -> None:
@@ -206,7 +206,7 @@ def _as_published(risk: Risky, asked: Preference) -> Choice:
     if not wanted:
         raise mistake(
             "nothing says what to prefer",
-            "give `tau` or `max_variance`",
+            f"give {argument('tau')} or {argument('max_variance')}",
             Code.MISSING_KEY,
         )
     return find_from_rdr(risk.indicator, wanted, candidates=risk.candidates)

@@ -8,18 +8,18 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from modicum.core.errors import Code, InputError
-from modicum.risk.given import Number, above_zero, count, mistake
+from modicum.risk.given import Number, above_zero, argument, count, mistake
 from modicum.risk.influence.statement import PeopleGroup
 from modicum.risk.noise import Calibration, GaussianNoise, LaplaceNoise, Noise
 from modicum.risk.profile import Influence, Norm
 from modicum.risk.question import Question, read_condition
 from modicum.risk.sensitivity import (
-    Bounds,
     PublicBounds,
     public_sensitivity,
     published_sensitivity,
     read_bounds,
 )
+from modicum.risk.value_bounds import bounds_by_value
 from modicum.shell.engines.sql_engine import SqlEngine
 from modicum.shell.risks.ranges import whole_range
 
@@ -53,11 +53,13 @@ class NoiseGiven:
         if self.mechanism not in NORMS:
             raise mistake(
                 f"the mechanism is {self.mechanism!r}",
-                "it is laplace or gaussian",
+                f"give laplace or gaussian as {argument('mechanism')}",
                 Code.UNKNOWN_CHOICE,
             )
         if self.dimensions is not None:
-            count("the number of coordinates", self.dimensions, least=1)
+            count(
+                "the number of coordinates", self.dimensions, least=1, by="dimensions"
+            )
 
 
 def people_groups(
@@ -79,20 +81,27 @@ def people_groups(
     ]
 
 
-def value_bounds(given: BoundsGiven) -> dict[str, Bounds]:
-    """Return bounds by what they are bounds of; the name `""` is that of any other.
+def public_bounds(
+    given: BoundsGiven, rows_max: int | None, question: Question
+) -> PublicBounds:
+    """Return what is declared of the tables of a query.
 
     Args:
         given: A least and a greatest value, or these by name.
+        rows_max: How many rows of a person count at most.
+        question: The query.
 
     Raises:
-        InputError: If they are not a least and a greatest number.
+        GivenError: If they are not a least and a greatest number, or of no value of
+            the query.
     """
+    if rows_max is not None:
+        count("the number of rows", rows_max, least=1, by="rows_max")
     if given is None:
-        return {}
-    if isinstance(given, Mapping):
-        return {name: read_bounds(*each) for name, each in given.items()}
-    return {"": read_bounds(*given)}
+        return PublicBounds({}, rows_max)
+    named = given if isinstance(given, Mapping) else {"": given}
+    read = {name: read_bounds(*each) for name, each in named.items()}
+    return PublicBounds(bounds_by_value(read, question), rows_max)
 
 
 def sensitivity_of(
@@ -114,7 +123,7 @@ def sensitivity_of(
             it, from the rows.
     """
     if given.sensitivity is not None:
-        return above_zero("the sensitivity", given.sensitivity), ""
+        return above_zero("the sensitivity", given.sensitivity, by="sensitivity"), ""
     try:
         return public_sensitivity(question, public, NORMS[given.mechanism]), ""
     except InputError as unbounded:
@@ -172,6 +181,6 @@ def noise_of(
         delta = Fraction(1, people**2)
         private.append("delta is taken from the number of people")
     else:
-        delta = above_zero("delta", given.delta)
+        delta = above_zero("delta", given.delta, by="delta")
     noise = GaussianNoise(sensitivity, delta, dimensions, given.calibration)
     return noise, tuple(private)

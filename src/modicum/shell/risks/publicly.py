@@ -11,7 +11,7 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.risk.candidates import PUBLISHED
 from modicum.risk.candidates import candidates as checked
 from modicum.risk.choice import Choice
-from modicum.risk.given import Number, above_zero
+from modicum.risk.given import Number, above_zero, argument
 from modicum.risk.indicator import Form
 from modicum.risk.influence.clamping import clamped
 from modicum.risk.noise import Calibration, GaussianNoise, LaplaceNoise, Noise
@@ -24,8 +24,8 @@ from modicum.shell.risks.facts import (
     BoundsGiven,
     Mechanism,
     NoiseGiven,
+    public_bounds,
     unbounded_sums,
-    value_bounds,
 )
 from modicum.shell.risks.study import Risk
 from modicum.shell.risks.types import must_have_fitting_types
@@ -72,11 +72,11 @@ def unseen_risk(  # noqa: PLR0913 - each has a default that is a decision
         InputError: If something does not fit, or is not public.
     """
     given = NoiseGiven(mechanism, sensitivity, delta, dimensions, calibration)
-    public = PublicBounds(value_bounds(bounds), rows_max)
     with ControllerData(data, engine, typed=False) as opened:
         question = read_question(query, opened.engine.columns(), unit)
         if not opened.typed_by_rows:
             must_have_fitting_types(opened.engine, question)
+    public = public_bounds(bounds, rows_max, question)
     nobody = np.zeros(0, dtype=np.int64)
     nothing = Influence(0, np.zeros(0), np.zeros(1, dtype=np.int64), nobody)
     return Risk(
@@ -111,20 +111,22 @@ def _noise(question: Question, public: PublicBounds, given: NoiseGiven) -> Noise
     if given.sensitivity is None:
         width = public_sensitivity(question, public, NORMS[given.mechanism])
     else:
-        width = above_zero("the sensitivity", given.sensitivity)
+        width = above_zero("the sensitivity", given.sensitivity, by="sensitivity")
     dimensions = given.dimensions
     if dimensions is None:
         if question.keys or question.obstacle:
             raise _unknown(
                 "how many numbers the answer has is a fact about the rows",
-                "say how many there can be (`dimensions`)",
+                f"say how many there can be ({argument('dimensions')})",
             )
         dimensions = len(question.measures)
     if given.mechanism == "laplace":
         return LaplaceNoise(width, dimensions)
     if given.delta is None:
-        raise _unknown("Gaussian noise has a delta", "give one, such as 1e-6")
-    delta = above_zero("delta", given.delta)
+        raise _unknown(
+            "Gaussian noise has a delta", f"give {argument('delta')} such as 1e-6"
+        )
+    delta = above_zero("delta", given.delta, by="delta")
     return GaussianNoise(width, delta, dimensions, given.calibration)
 
 

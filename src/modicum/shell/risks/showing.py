@@ -86,7 +86,7 @@ def study_of(
         choice or NOT_ASKED,
         of_people(indicator, epsilons, groups=risk.groups),
         Seen(people, group_sizes(indicator, risk.groups), histograms),
-        None if tau is None else Wanted(proportion("tau", tau), statistic),
+        None if tau is None else Wanted(proportion("tau", tau, by="tau"), statistic),
     )
 
 

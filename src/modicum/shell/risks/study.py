@@ -27,7 +27,6 @@ from modicum.risk.losses import person_losses
 from modicum.risk.noise import Calibration, LaplaceNoise, Noise
 from modicum.risk.profile import RELATION, Influence, Profile
 from modicum.risk.question import Question, read_question
-from modicum.risk.sensitivity import PublicBounds
 from modicum.risk.study.study import Study
 from modicum.risk.study.tables import Table, units_table
 from modicum.shell.risks.choices import Method, Preference, chosen
@@ -38,9 +37,9 @@ from modicum.shell.risks.facts import (
     NoiseGiven,
     noise_of,
     people_groups,
+    public_bounds,
     sensitivity_of,
     unbounded_sums,
-    value_bounds,
 )
 from modicum.shell.risks.measuring import Progress, measure
 from modicum.shell.risks.showing import picture, save_study, study_of
@@ -99,11 +98,11 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
     """
     candidates = checked(epsilons)
     given = NoiseGiven(mechanism, sensitivity, delta, dimensions, calibration)
-    public = PublicBounds(value_bounds(bounds), rows_max)
     with ControllerData(data, engine) as opened:
         columns = opened.engine.columns()
         question = read_question(query, columns, unit)
         must_have_fitting_types(opened.engine, question)
+        public = public_bounds(bounds, rows_max, question)
         parted = people_groups(groups, columns)
         width, unproven = sensitivity_of(opened.engine, question, public, given)
         limited = clamped(question, public)

@@ -259,8 +259,8 @@ def test_a_private_selection_draws_from_what_is_given() -> None:
         ({"choice": "best"}, "choice"),
         ({"choice": "find-and-release"}, "max_variance"),
         ({"choice": "find-and-release", "max_variance": 1, "people": 9}, "eps_select"),
-        ({"max_variance": 1}, "knows no `max_variance`"),
-        ({"between": ("a", "b")}, "knows no `between`"),
+        ({"max_variance": 1}, "knows no `max_variance=`"),
+        ({"between": ("a", "b")}, "knows no `between=`"),
     ],
 )
 def test_what_contradicts_is_refused(more: dict[str, Any], word: str) -> None:
