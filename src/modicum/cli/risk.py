@@ -38,6 +38,7 @@ from modicum.cli.risk_options import (
     TellingChoice,
     Unit,
 )
+from modicum.cli.risk_split import split
 from modicum.cli.risk_words import in_options
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ app = typer.Typer(
     " noise.",
     no_args_is_help=True,
 )
+app.command()(split)
 
 
 @app.command()

@@ -44,10 +44,10 @@ class NoiseGiven:
     """
 
     mechanism: Mechanism
-    sensitivity: Number | None
-    delta: Number | None
-    dimensions: int | None
-    calibration: Calibration
+    sensitivity: Number | None = None
+    delta: Number | None = None
+    dimensions: int | None = None
+    calibration: Calibration = "exact"
 
     def __post_init__(self) -> None:
         if self.mechanism not in NORMS:
@@ -60,6 +60,29 @@ class NoiseGiven:
             count(
                 "the number of coordinates", self.dimensions, least=1, by="dimensions"
             )
+
+
+def stated_noise(given: NoiseGiven) -> Noise:
+    """Return noise of which all is said; the answer is one number unless it is said.
+
+    Args:
+        given: What is said.
+
+    Raises:
+        InputError: If a part is missing, or out of its range.
+    """
+    sensitivity = _stated("sensitivity", given.sensitivity)
+    dimensions = given.dimensions or 1
+    if given.mechanism == "laplace":
+        return LaplaceNoise(sensitivity, dimensions)
+    delta = _stated("delta", given.delta)
+    return GaussianNoise(sensitivity, delta, dimensions, given.calibration)
+
+
+def _stated(name: str, value: Number | None) -> Fraction:
+    if value is None:
+        raise mistake(f"the noise has no {name}", f"give {argument(name)}")
+    return above_zero(name, value, by=name)
 
 
 def people_groups(

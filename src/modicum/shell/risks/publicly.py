@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from modicum.risk.choice import Choice
 from modicum.risk.given import Number, above_zero, argument
 from modicum.risk.indicator import Form
 from modicum.risk.influence.clamping import clamped
-from modicum.risk.noise import Calibration, GaussianNoise, LaplaceNoise, Noise
+from modicum.risk.noise import Calibration, Noise
 from modicum.risk.profile import Influence
 from modicum.risk.question import Question, read_question
 from modicum.risk.sensitivity import PublicBounds, public_sensitivity
@@ -25,6 +26,7 @@ from modicum.shell.risks.facts import (
     Mechanism,
     NoiseGiven,
     public_bounds,
+    stated_noise,
     unbounded_sums,
 )
 from modicum.shell.risks.study import Risk
@@ -120,14 +122,11 @@ def _noise(question: Question, public: PublicBounds, given: NoiseGiven) -> Noise
                 f"say how many there can be ({argument('dimensions')})",
             )
         dimensions = len(question.measures)
-    if given.mechanism == "laplace":
-        return LaplaceNoise(width, dimensions)
-    if given.delta is None:
+    if given.mechanism == "gaussian" and given.delta is None:
         raise _unknown(
             "Gaussian noise has a delta", f"give {argument('delta')} such as 1e-6"
         )
-    delta = above_zero("delta", given.delta, by="delta")
-    return GaussianNoise(width, delta, dimensions, given.calibration)
+    return stated_noise(replace(given, sensitivity=width, dimensions=dimensions))
 
 
 def _unknown(reason: str, remedy: str) -> InputError:

@@ -1,0 +1,175 @@
+"""`modicum risk split`: one cap for several questions, by how much each matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from modicum.cli.options import Json
+from modicum.cli.output import print_json, print_table, reporting
+from modicum.cli.risk_given import one_of, refuse_unheard
+from modicum.cli.risk_options import Delta, Mechanism
+from modicum.cli.risk_words import in_options
+from modicum.core.errors import printable
+from modicum.core.exact import brief
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from modicum.risk.choice import Choice
+    from modicum.risk.choosing.priorities import Wish
+
+Cap = Annotated[
+    str,
+    typer.Argument(
+        help="The epsilon of all questions together.", metavar="CAP", show_default=False
+    ),
+]
+Questions = Annotated[
+    list[str],
+    typer.Argument(
+        help="A question, and how much it matters beside the others.",
+        metavar="NAME=WEIGHT...",
+        show_default=False,
+    ),
+]
+Sensitivities = Annotated[
+    list[str],
+    typer.Option(
+        "--sensitivity",
+        help="How far one person can move the answer in any table, in the norm of the"
+        " noise; of all questions, or of one.",
+        metavar="[NAME=]VALUE",
+    ),
+]
+
+
+def split(
+    context: typer.Context,
+    cap: Cap,
+    questions: Questions,
+    sensitivity: Sensitivities,
+    mechanism: Mechanism = "laplace",
+    delta: Delta = None,
+    as_json: Json = False,
+) -> None:
+    """Split a public epsilon between several questions, by how much each matters.
+
+    No row is read, so that each share may be told, and used for a release. Together
+    they are at most the cap; with Gaussian noise, the deltas add up besides.
+    """
+    from modicum.risk.choosing.priorities import by_priority
+
+    with reporting(as_json=as_json), in_options():
+        noise = one_of(mechanism, ("laplace", "gaussian"), "--mechanism")
+        refuse_unheard(context, mechanism)
+        wishes = _wishes(questions, sensitivity, noise, delta)
+        shares = by_priority(cap, wishes)
+        if as_json:
+            print_json(_to_dict(cap, wishes, shares))
+        else:
+            _print(wishes, shares)
+
+
+def _wishes(
+    questions: Sequence[str],
+    sensitivity: Sequence[str],
+    mechanism: Literal["laplace", "gaussian"],
+    delta: str | None,
+) -> dict[str, Wish]:
+    from modicum.risk.choosing.priorities import Wish
+    from modicum.shell.risks.facts import NoiseGiven, stated_noise
+
+    weights = _by_name(questions, "NAME=WEIGHT", "NAME=WEIGHT...")
+    widths = _by_name(sensitivity, "VALUE or NAME=VALUE", "--sensitivity", all_of=True)
+    for name in widths:
+        if name:
+            one_of(name, list(weights), "--sensitivity")
+    missing = [name for name in weights if name not in widths and "" not in widths]
+    if missing:
+        raise typer.BadParameter(
+            f"give one for `{missing[0]}`, or one for all", param_hint="--sensitivity"
+        )
+    noises = {
+        name: stated_noise(
+            NoiseGiven(mechanism, widths[name if name in widths else ""], delta)
+        )
+        for name in weights
+    }
+    return {name: Wish.of(weight, noises[name]) for name, weight in weights.items()}
+
+
+def _by_name(
+    given: Sequence[str], form: str, hint: str, *, all_of: bool = False
+) -> dict[str, str]:
+    """Return what is given as NAME=VALUE; a value for all has no name."""
+    found: dict[str, str] = {}
+    for one in given:
+        name, equals, value = one.rpartition("=")
+        if not value or not (name or (all_of and not equals)):
+            raise typer.BadParameter(f"write {form}, not `{one}`", param_hint=hint)
+        if name in found:
+            told = f"`{name}` is given twice" if name else "two are given for all"
+            raise typer.BadParameter(told, param_hint=hint)
+        found[name] = value
+    return found
+
+
+def _delta(wishes: dict[str, Wish]) -> Fraction:
+    """Return what the deltas of all questions are together."""
+    from fractions import Fraction
+
+    from modicum.risk.noise import GaussianNoise
+
+    noises = [wish.noise for wish in wishes.values()]
+    each = [one.delta for one in noises if isinstance(one, GaussianNoise)]
+    return sum(each, Fraction(0))
+
+
+def _to_dict(
+    cap: str, wishes: dict[str, Wish], shares: dict[str, Choice]
+) -> dict[str, Any]:
+    from modicum.risk.given import exact
+
+    return {
+        "cap": float(exact("the cap", cap)),
+        "delta": float(_delta(wishes)),
+        "questions": {
+            name: {"weight": float(wishes[name].weight), **share.to_dict()}
+            for name, share in shares.items()
+        },
+    }
+
+
+def _print(wishes: dict[str, Wish], shares: dict[str, Choice]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("question", "weight", "epsilon", "95 % error", "noise"):
+        table.add_column(title, justify="left" if title == "question" else "right")
+    for name, share in shares.items():
+        noise, (row,) = wishes[name].noise, share.rows
+        if share.epsilon is None or share.charge is None:
+            table.add_row(printable(name), brief(wishes[name].weight), "none", "-", "-")
+            continue
+        told = share.charge.release or {}
+        parameters = ", ".join(f"{key} {value}" for key, value in told.items())
+        table.add_row(
+            printable(name),
+            brief(wishes[name].weight),
+            brief(share.epsilon),
+            f"{noise.half_width(row.epsilon):.6g}",
+            parameters.removeprefix("kind "),
+        )
+    print_table(table)
+    one = next(iter(shares.values()))
+    print(f"claim: {one.claim.value}")
+    print(f"in the file of each release: epsilon_choice: {one.claim.value} by", end=" ")
+    print(one.method)
+    delta = _delta(wishes)
+    if delta:
+        print(f"note: the deltas of all add up to {brief(delta)}")
+    for caveat in dict.fromkeys(c for share in shares.values() for c in share.caveats):
+        print(f"note: {caveat}")
