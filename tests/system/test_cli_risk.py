@@ -265,8 +265,8 @@ def test_queries_without_closed_forms_are_asked_again() -> None:
 
 def test_a_table_without_people_says_so() -> None:
     pq.write_table(pq.read_table("visits.parquet").slice(0, 0), "none.parquet")
-    command = ("rdr", "none.parquet", *COUNT, "--tau", "0.5")
-    command += ("--choice", "as-published")
+    more = ("--tau", "0.5", "--choice", "as-published")
+    command = ("rdr", "none.parquet", *COUNT, *more)
     text = run(*command)
     assert "nobody" in text
     assert "nan" not in text

@@ -337,7 +337,7 @@ def test_nobodys_loss_is_understated(
 @given(
     st.fractions(Fraction(1, 1000), 50),
     st.fractions(Fraction(1, 1000), 10**6),
-    st.floats(0, 1),
+    st.just(1.0) | st.floats(0, 1),
 )
 def test_who_moves_no_more_than_anybody_can_loses_no_more_than_epsilon(
     epsilon: Fraction, sensitivity: Fraction, share: float

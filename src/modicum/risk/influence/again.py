@@ -244,7 +244,7 @@ def read_answer(question: Question, rows: Iterable[Sequence[Any]]) -> Answer:
     return found
 
 
-def _hashable(value: object) -> Hashable:
+def _hashable(value: Any) -> Hashable:
     """Return a key that equals those that the engine takes for the same."""
     if isinstance(value, float) and math.isnan(value):
         return _NAN
@@ -252,7 +252,8 @@ def _hashable(value: object) -> Hashable:
         return tuple(_hashable(one) for one in value)
     if isinstance(value, dict):
         return tuple((name, _hashable(one)) for name, one in value.items())
-    return value  # type: ignore[return-value]
+    found: Hashable = value
+    return found
 
 
 def _number(value: object, name: str) -> _Number:

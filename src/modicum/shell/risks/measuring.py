@@ -14,6 +14,7 @@ from modicum.risk.influence.statement import PeopleGroup, statement
 from modicum.risk.profile import Influence
 from modicum.risk.question import Question
 from modicum.shell.engines.sql_engine import SqlEngine
+from modicum.shell.risks.ranges import exceeds_floats
 
 #: Told how many people are done, and how many there are.
 Progress = Callable[[int, int], None]
@@ -27,7 +28,8 @@ def measure(
 ) -> Influence:
     """Return how far the answer of a query moves for everybody.
 
-    In one pass where there is a closed form, by asking again for each person else.
+    In one pass where there is a closed form, by asking again for each person else, or
+    where a least or greatest value has more digits than the floats of that pass.
 
     Args:
         engine: What reads the tables.
@@ -39,7 +41,7 @@ def measure(
         InputError: If an answer is no finite number.
         UnavailableError: If the engine fails.
     """
-    if question.obstacle:
+    if question.obstacle or exceeds_floats(engine, question):
         return measure_again(engine, question, groups, progress)
     made = statement(question, engine.relations(), groups, engine.dialect)
     rows = engine.fetch(made.sql)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.risk.influence.again import asked_without
-from modicum.risk.influence.statement import source_of
 from modicum.risk.outputs import no_number
 from modicum.risk.question import Question
 from modicum.shell.engines.sql_engine import SqlEngine
+from modicum.shell.risks.ranges import over
 
 #: Types by other names that hold the same values, and compare them exactly.
 _EXACT: Final = frozenset({"integer", "text"})
@@ -81,9 +81,8 @@ def _must_be_numbers(engine: SqlEngine, question: Question) -> None:
 
 def _told(engine: SqlEngine, question: Question) -> tuple[str, list[str]]:
     """Return a query, and what of it must be numbers: by output, a name or nothing."""
-    relations = engine.relations()
     if question.obstacle:
-        columns = engine.columns()
+        relations, columns = engine.relations(), engine.columns()
         text = asked_without(question, relations, columns, None, engine.dialect)
         return text, ["" if key else name for name, key in question.outputs]
     measured = [
@@ -91,10 +90,5 @@ def _told(engine: SqlEngine, question: Question) -> tuple[str, list[str]]:
         for one in question.measures
         if one.value is not None and one.aggregate not in _COUNTING
     ]
-    values = ", ".join(
-        f"({value.sql('duckdb')}) AS v{number}"
-        for number, (_, value) in enumerate(measured)
-    )
-    tail = source_of(question, relations).sql("duckdb").removeprefix("SELECT")
-    text = parse_one(f"SELECT {values or 1}{tail}", read="duckdb").sql(engine.dialect)
-    return text, [called for called, _ in measured]
+    values = [f"({value.sql('duckdb')})" for _, value in measured]
+    return over(engine, question, values or ["1"]), [called for called, _ in measured]

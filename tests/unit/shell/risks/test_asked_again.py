@@ -65,6 +65,49 @@ def test_the_greatest_of_large_numbers_moves_by_its_lead(aggregate: str) -> None
     assert asked(table, sql) == {(sign * 1.0,): 1, (): 1}
 
 
+CENTS = pa.decimal128(20, 2)
+
+
+@pytest.mark.spec("RSK-13")
+@pytest.mark.parametrize(
+    ("aggregate", "values", "kind", "moved"),
+    [
+        ("MAX", [BIG, BIG + 1], pa.int64(), 1),
+        ("MIN", [-BIG, -BIG - 1], pa.int64(), -1),
+        ("MAX", [2**53, 2**53 + 1, 5], pa.int64(), 1),
+        ("MAX", [2**63, 2**63 + 3], pa.uint64(), 3),
+        ("MAX", [Decimal("1e15"), Decimal("1e15") + Decimal("0.01")], CENTS, 0.01),
+    ],
+)
+@pytest.mark.parametrize("unit", [None, "u"])
+def test_closed_forms_lose_no_lead_of_large_numbers(
+    aggregate: str,
+    values: list[Any],
+    kind: pa.DataType,
+    moved: float,
+    unit: str | None,
+) -> None:
+    people = len(values) + 1
+    table = pa.table({"x": pa.array([*values, None], kind), "u": range(people)})
+    sql = f"SELECT {aggregate}(x) FROM t WHERE u >= 0"
+    risk = rdr(table, sql, sensitivity=1, unit=unit)
+    assert risk.influence.moves.tolist() == [moved]
+    assert risk.people == people
+
+
+@pytest.mark.parametrize("most", [2**53 - 1, 2**53])
+def test_small_numbers_are_not_asked_for_again(most: int) -> None:
+    asked_again: list[int] = []
+    table = pa.table({"x": [most, 1, 2], "y": [0, 2**60, 0]})
+    rdr(
+        table,
+        "SELECT MAX(x) FROM t WHERE y = 0",
+        sensitivity=1,
+        progress=lambda done, of: asked_again.append(done),
+    )
+    assert bool(asked_again) == (most >= 2**53)
+
+
 @pytest.mark.parametrize("values", [[0.25, 1e300, -3.5], [1e-300, 0.0]])
 def test_floats_move_as_before(values: list[float]) -> None:
     wanted = Counter(
