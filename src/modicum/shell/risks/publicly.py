@@ -18,6 +18,7 @@ from modicum.risk.noise import Calibration, GaussianNoise, LaplaceNoise, Noise
 from modicum.risk.profile import Influence
 from modicum.risk.question import ONLY, Question, read_question
 from modicum.risk.sensitivity import PublicBounds, public_sensitivity
+from modicum.shell.risks.binding import must_bind
 from modicum.shell.risks.data import ControllerData
 from modicum.shell.risks.facts import (
     NORMS,
@@ -74,6 +75,8 @@ def unseen_risk(  # noqa: PLR0913 - each has a default that is a decision
     tables = dict(data) if isinstance(data, Mapping) else {ONLY: data}
     with ControllerData(tables, engine) as opened:
         question = read_question(query, opened.engine.columns(), unit)
+        if not opened.typed_by_rows:  # What is refused must not follow from rows.
+            must_bind(opened.engine, question)
     public = public_bounds(bounds, rows_max, question)
     nobody = np.zeros(0, dtype=np.int64)
     nothing = Influence(0, np.zeros(0), np.zeros(1, dtype=np.int64), nobody)

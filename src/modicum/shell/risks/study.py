@@ -29,6 +29,7 @@ from modicum.risk.profile import Influence, Profile
 from modicum.risk.question import ONLY, Question, read_question
 from modicum.risk.study.study import Study
 from modicum.risk.study.tables import Table, units_table
+from modicum.shell.risks.binding import must_bind
 from modicum.shell.risks.choices import Method, Preference, chosen
 from modicum.shell.risks.data import ControllerData
 from modicum.shell.risks.facts import (
@@ -103,6 +104,7 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
         question = read_question(query, columns, unit)
         public = public_bounds(bounds, rows_max, question)
         parted = people_groups(groups, columns)
+        must_bind(opened.engine, question, parted)
         width, unproven = sensitivity_of(opened.engine, question, public, given)
         limited = clamped(question, public)
         influence = measure(opened.engine, limited, parted, progress)
