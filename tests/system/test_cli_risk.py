@@ -427,6 +427,18 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...], Exit, tuple[str, ...]]] = {
         ("--bounds",),
     ),
     "no dimensions": (CHOOSE, GROUPED, INVALID, ("MOD813", "--dimensions")),
+    "dimensions from rows": (
+        *(RDR, (*GROUPED, "--tau", "0.5"), INVALID),
+        ("MOD813", "--dimensions", "--choice"),
+    ),
+    "a sensitivity from rows": (
+        *(RDR, (*SUMS, "--tau", "0.5"), INVALID),
+        ("MOD813", "--sensitivity", "--bounds"),
+    ),
+    "a delta from rows": (
+        *(RDR, ("--mechanism", "gaussian", "--tau", "0.5"), INVALID),
+        ("MOD813", "--delta"),
+    ),
     "choice": (CHOOSE, ("--choice", "privat"), USAGE, ("--choice",)),
     "a choice for the controller": (
         *(CHOOSE, ("--choice", "as-published"), USAGE),
