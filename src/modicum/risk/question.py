@@ -70,7 +70,7 @@ class Question:
 
         More than these may be named, where it takes all columns of something.
         """
-        every = any(
+        every = self.select.find(exp.Columns) is not None or any(
             not isinstance(one.parent, exp.Count)
             for one in self.select.find_all(exp.Star)
         )
