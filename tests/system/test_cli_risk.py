@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,14 @@ import pytest
 from typer.testing import CliRunner
 
 import modicum as mo
+import modicum.risk
+import modicum.shell.risks
 from modicum.cli.exits import Exit
 from modicum.cli.main import app
-from modicum.core.errors import Code, Problem, UnavailableError
+from modicum.cli.risk_words import in_options
+from modicum.core.errors import Code, Problem, UnavailableError, UsageError
 from modicum.ledger.log.recorded import RecordedRelease
+from modicum.risk.given import GivenError, argument
 from modicum.shell.engines.duckdb_engine import DuckdbEngine
 from modicum.workspace.answers import price_release
 
@@ -485,6 +490,18 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...], Exit, tuple[str, ...]]] = {
         ("--bounds",),
     ),
     "no dimensions": (CHOOSE, GROUPED, INVALID, ("MOD813", "--dimensions")),
+    "dimensions from rows": (
+        *(RDR, (*GROUPED, "--tau", "0.5"), INVALID),
+        ("MOD813", "--dimensions", "--choice"),
+    ),
+    "a sensitivity from rows": (
+        *(RDR, (*SUMS, "--tau", "0.5"), INVALID),
+        ("MOD813", "--sensitivity", "--bounds"),
+    ),
+    "a delta from rows": (
+        *(RDR, ("--mechanism", "gaussian", "--tau", "0.5"), INVALID),
+        ("MOD813", "--delta"),
+    ),
     "choice": (CHOOSE, ("--choice", "privat"), USAGE, ("--choice",)),
     "a choice for the controller": (
         *(CHOOSE, ("--choice", "as-published"), USAGE),
@@ -573,3 +590,36 @@ def test_bounds_are_of_what_sql_would_mean(name: str) -> None:
     some = ("-q", "SELECT SUM(cost) FILTER (clinic = 'a') FROM visits AS v")
     found = document("rdr", "visits.parquet", *some, "--bounds", f"{name}=-3:7")
     assert found["sensitivity"] == 7
+
+
+def test_every_argument_that_a_remedy_names_is_an_option() -> None:
+    sources = Path(modicum.risk.__file__).parent
+    shell = Path(modicum.shell.risks.__file__).parent
+    text = "".join(
+        one.read_text() for root in (sources, shell) for one in root.rglob("*.py")
+    )
+    named = {*re.findall(r"\bargument\([\"'](\w+)[\"']\)", text)}
+    named |= {*re.findall(r"\bby=[\"'](\w+)[\"']", text)}
+    assert {"tau", "rows_max", "max_variance", "charge"} <= named
+    shown = "".join(run(command, "--help") for command in (RDR, CHOOSE))
+    for name in named:
+        problem = Problem(Code.OUT_OF_RANGE, "m", notes=(argument(name),), help="h")
+        with pytest.raises(UsageError) as caught, in_options():
+            raise GivenError(problem)
+        (option,) = caught.value.problems[0].notes
+        assert f"{option.strip('`')} " in shown, option
+
+
+def test_what_is_called_as_an_argument_is_not_taken_for_one() -> None:
+    table = pa.table({"unit": [1, 2], "tau": [3, 4]})
+    pq.write_table(table, "odd.parquet")
+    found = document(
+        *("rdr", "odd.parquet", "-q", "SELECT SUM(tau) FROM t", "--unit", "taus"),
+        code=Exit.USAGE,
+    )["error"]
+    assert (found["code"], found["label"]) == ("MOD814", 'did you mean "tau"?')
+    found = document(
+        *("rdr", "odd.parquet", "-q", "SELECT SUM(tau) FROM t", "--bounds", "taus=1:2"),
+        code=Exit.USAGE,
+    )["error"]
+    assert found["help"] == "give `--bounds` of `tau`"

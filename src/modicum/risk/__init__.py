@@ -8,35 +8,36 @@ from __future__ import annotations
 
 from importlib import import_module
 
-#: What people call as `mo.risk.…`. What looks at data is in the shell, where nothing on
-#: this floor may be: each is found when it is first used.
-_SHELL = "modicum.shell.risks"
-_HOMES = {
-    "PUBLISHED": _SHELL,
-    "Risk": _SHELL,
-    "choose_publicly": _SHELL,
-    "count": _SHELL,
-    "grid": _SHELL,
-    "rdr": _SHELL,
-    "LaplaceNoise": "modicum.risk.noise",
-    "GaussianNoise": "modicum.risk.noise",
-    "Wish": "modicum.risk.choosing.priorities",
-    "by_priority": "modicum.risk.choosing.priorities",
-    "RatioAtLeast": "modicum.risk.choosing.thresholds",
-    "PublishedOdometer": "modicum.risk.choosing.above_spent",
-    "find_above_spent": "modicum.risk.choosing.above_spent",
-    "find_from_pri": "modicum.risk.choosing.from_pri",
-}
+#: Much of what people call as `mo.risk.…` looks at data, which nothing on this floor
+#: does: it is found in the shell, when it is first used.
+_IN_THE_SHELL = frozenset(
+    {
+        "PUBLISHED",
+        "GaussianNoise",
+        "LaplaceNoise",
+        "PublishedOdometer",
+        "RatioAtLeast",
+        "Risk",
+        "Wish",
+        "by_priority",
+        "choose_publicly",
+        "count",
+        "find_above_spent",
+        "find_from_pri",
+        "grid",
+        "rdr",
+    }
+)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _IN_THE_SHELL:
         message = f"module `modicum.risk` has no attribute `{name}`"
         raise AttributeError(message)
-    value: object = getattr(import_module(_HOMES[name]), name)
+    value: object = getattr(import_module("modicum.shell.risks"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(_HOMES)
+    return sorted(_IN_THE_SHELL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -70,7 +70,7 @@ class Question:
 
         More than these may be named, where it takes all columns of something.
         """
-        every = any(
+        every = self.select.find(exp.Columns) is not None or any(
             not isinstance(one.parent, exp.Count)
             for one in self.select.find_all(exp.Star)
         )
@@ -158,6 +158,10 @@ def read_condition(
     for table, found in columns.items():
         if names <= {one.lower() for one in found}:
             return condition, table
+    every = sorted({one for found in columns.values() for one in found})
+    for name in sorted(names):
+        if name not in {one.lower() for one in every}:
+            raise _no_column(name, every, f" of the group `{text[:80]}`")
     raise unread(
         f"no table has all columns of `{text[:80]}`",
         "name columns of one table, without its name",
@@ -263,14 +267,19 @@ def _check_columns(
     lower = {one.lower() for one in known | aliases}
     for column in select.find_all(exp.Column):
         if column.name.lower() not in lower and not isinstance(column.this, exp.Star):
-            raise InputError(
-                Problem(
-                    Code.UNKNOWN_NAME,
-                    f"there is no column `{column.name[:60]}`",
-                    label=nearest(column.name, known),
-                    help="the columns are " + ", ".join(sorted(known))[:400],
-                )
-            )
+            raise _no_column(column.name, known)
+
+
+def _no_column(name: str, known: Iterable[str], of: str = "") -> InputError:
+    every = sorted(known)
+    return InputError(
+        Problem(
+            Code.UNKNOWN_NAME,
+            f"unknown column `{name[:60]}`{of}",
+            label=nearest(name, every),
+            help="known: " + (", ".join(every)[:400] or "none"),
+        )
+    )
 
 
 def _persons(

@@ -74,7 +74,7 @@ def test_an_audit_finds_what_was_written_all_the_same(text: str) -> None:
     assert "chosen" in contradiction(forged, POLICY.policy.vocabulary)
 
 
-# --- a label of that name would hide the check ------------------------------------------
+# --- a label of that name would hide the check ----------------------------------------
 
 HIDING = audited.ASKING.replace(
     "labels:", "labels:\n  epsilon_choice: {values: [bold, shy], default: shy}"

@@ -121,6 +121,20 @@ class DuckdbEngine(SqlEngine):
             self._connection.close()
         self._remove()
 
+    def types(self, table: str) -> dict[str, str]:
+        """Return by column what DuckDB calls its type; no row is read.
+
+        Args:
+            table: The table.
+        """
+        described = scrubbed(
+            lambda: self._connection.execute(
+                f"DESCRIBE {self._relations[table]}"
+            ).fetchall(),
+            failed(_NAME, "to look at the columns"),
+        )
+        return {row[0]: row[1] for row in described}
+
     # --- inside -----------------------------------------------------------------------
 
     def _select(self, statement: str) -> Iterable[Sequence[object]]:

@@ -179,14 +179,15 @@ def unreadable(table: str, reason: str, remedy: str = _HELP) -> InputError:
     """Return the error for data that cannot be read, ready to be raised.
 
     Args:
-        table: Whose rows it should have.
+        table: Whose rows it should have; empty if it has no name.
         reason: Why.
         remedy: What to do.
     """
+    of = f" of table `{table}`" if table else ""  # A query may call it anything.
     return InputError(
         Problem(
             Code.DATA_NOT_AS_DECLARED,
-            f"the data of table `{table}` cannot be read: {reason}",
+            f"the data{of} cannot be read: {reason}",
             help=remedy,
         )
     )

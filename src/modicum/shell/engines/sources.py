@@ -108,6 +108,9 @@ def _of_path(path: str, table: str) -> Source:
     if inside or Path(place).suffix.lower() in {".duckdb", ".ddb"}:
         file = _file(place, table)
         must_be_duckdb(file, table)
+        if not (inside or table):
+            reason = "nothing says which table of the DuckDB file is meant"
+            raise unreadable(table, reason, "write FILE.duckdb::TABLE")
         return DuckdbTable(file, inside or table)
     if Path(place).suffix.lower() == ".csv":
         return CsvFile(_file(place, table), header_of(place, table))

@@ -150,6 +150,8 @@ class _Way:
     public: bool = True
 
 
+#: What may be taken from rows where nothing is said of it.
+_PUBLIC_FACTS: Final = ("dimensions", "sensitivity", "delta", "bounds")
 _OF_PRIVATE: Final = frozenset({"allowance", "people", "eps_select"})
 
 
@@ -176,8 +178,10 @@ def _must_be_public(risk: Risky, method: str) -> None:
                 Code.NOT_BOUNDED,
                 f"`{method}` cannot be released: {facts[0]}",
                 notes=tuple(facts[1:]),
-                help="give that from public knowledge (of a CSV file: write Parquet),"
-                " or choose as-published, for yourself only",
+                help="say what is public of"
+                f" {', '.join(map(argument, _PUBLIC_FACTS))} (of a CSV file: write"
+                f" Parquet), or take as-published as {argument('choice')}, for yourself"
+                " only",
             )
         )
 

@@ -29,8 +29,8 @@ from modicum.shell.risks.facts import (
     stated_noise,
     unbounded_sums,
 )
+from modicum.shell.risks.fitting import must_fit
 from modicum.shell.risks.study import Risk
-from modicum.shell.risks.types import must_have_fitting_types
 
 
 def unseen_risk(  # noqa: PLR0913 - each has a default that is a decision
@@ -76,8 +76,8 @@ def unseen_risk(  # noqa: PLR0913 - each has a default that is a decision
     given = NoiseGiven(mechanism, sensitivity, delta, dimensions, calibration)
     with ControllerData(data, engine, typed=False) as opened:
         question = read_question(query, opened.engine.columns(), unit)
-        if not opened.typed_by_rows:
-            must_have_fitting_types(opened.engine, question)
+        if not opened.typed_by_rows:  # What is refused must not follow from rows.
+            must_fit(opened.engine, question)
     public = public_bounds(bounds, rows_max, question)
     nobody = np.zeros(0, dtype=np.int64)
     nothing = Influence(0, np.zeros(0), np.zeros(1, dtype=np.int64), nobody)

@@ -41,9 +41,9 @@ from modicum.shell.risks.facts import (
     sensitivity_of,
     unbounded_sums,
 )
+from modicum.shell.risks.fitting import must_fit
 from modicum.shell.risks.measuring import Progress, measure
 from modicum.shell.risks.showing import picture, save_study, study_of
-from modicum.shell.risks.types import must_have_fitting_types
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,9 +100,9 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
     with ControllerData(data, engine) as opened:
         columns = opened.engine.columns()
         question = read_question(query, columns, unit)
-        must_have_fitting_types(opened.engine, question)
         public = public_bounds(bounds, rows_max, question)
         parted = people_groups(groups, columns)
+        must_fit(opened.engine, question, parted)
         width, unproven = sensitivity_of(opened.engine, question, public, given)
         limited = clamped(question, public)
         influence = measure(opened.engine, limited, parted, progress)
