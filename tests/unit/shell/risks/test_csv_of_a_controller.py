@@ -33,7 +33,9 @@ def written(folder: Path, rows: str, names: str = "user,cost") -> Path:
 
 @pytest.mark.spec("RSK-5")
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS.keys())
-@pytest.mark.parametrize("names", ["user,cost", '"u;s|er",cost', "1,2", "#a,b"])
+@pytest.mark.parametrize(
+    "names", ["user,cost", '"u;s|er",cost', "1,2", "#a,b", " user,cost"]
+)
 def test_rows_are_taken_apart_at_commas(rows: str, names: str, tmp_path: Path) -> None:
     place = written(tmp_path, rows, names)
     with place.open(newline="") as file:

@@ -74,6 +74,22 @@ def test_ids_that_compare_exactly_are_joined(left: pa.Array, right: pa.Array) ->
     assert risk.indicator.distances.greatest == 1
 
 
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (pa.float32(), pa.float64()),
+        (pa.decimal128(22, 2), pa.decimal128(22, 3)),
+        (pa.uint64(), pa.duration("us")),
+    ],
+)
+def test_types_that_are_of_one_kind_only_are_different(
+    left: pa.DataType, right: pa.DataType
+) -> None:
+    ids = [pa.array([1, 2]).cast(kind) for kind in (left, right)]
+    with pytest.raises(InputError, match="different types"):
+        rdr(tables(*ids), JOINED, unit="user", rows_max=1)
+
+
 def test_ids_of_tables_that_are_not_asked_may_be_of_any_type() -> None:
     given = tables(pa.array(["01", "1"]), pa.array([1, 2]))
     assert rdr(given, "SELECT COUNT(*) FROM t", unit="user", rows_max=1).people == 2
