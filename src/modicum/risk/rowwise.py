@@ -40,6 +40,20 @@ def stranger(select: exp.Select) -> str:
 
     Args:
         select: The query.
+
+    Returns:
+        The first such part, as SQL.
+
+    Neighboring relation:
+        None: nothing is read from a table.
+
+    Source:
+        None: it is an allow-list.
+
+    Examples:
+        >>> from sqlglot import parse_one
+        >>> stranger(parse_one("SELECT SUM(f(x)) FROM t", read="duckdb"))
+        '`F(x)`'
     """
     known = {*_TOTAL, *_PARTIAL}
     for one in select.walk():
@@ -61,6 +75,20 @@ def may_fail(select: exp.Select) -> bool:
 
     Args:
         select: A query without strangers.
+
+    Returns:
+        Whether any part of it may fail, by the values of a row.
+
+    Neighboring relation:
+        None: nothing is read from a table.
+
+    Source:
+        None: it is an allow-list.
+
+    Examples:
+        >>> from sqlglot import parse_one
+        >>> may_fail(parse_one("SELECT SUM(x + 1) FROM t", read="duckdb"))
+        True
     """
     return any(type(one) not in _TOTAL for one in select.walk())
 
