@@ -13,6 +13,7 @@ from modicum.cli.output import print_json, reporting
 from modicum.cli.risk_given import facts, one_of, refuse_unheard, tables
 from modicum.cli.risk_options import (
     Allowance,
+    AsRelease,
     Attributes,
     BoundsOption,
     Calibration,
@@ -148,12 +149,7 @@ def choose(
     choice: TellingChoice = "data-independent",
     allowance: Allowance = None,
     eps_select: EpsSelect = None,
-    release: Annotated[
-        str | None,
-        typer.Option(
-            "--release", help="Private selection: charge it in the ledger as this."
-        ),
-    ] = None,
+    release: AsRelease = None,
     charge: Charge = None,
     attributes: Attributes = None,
     ledger: Ledger = DEFAULT_LEDGER,

@@ -144,6 +144,12 @@ Report = Annotated[
     Path | None,
     typer.Option("--report", help="Write pictures and tables here, as HTML."),
 ]
+AsRelease = Annotated[
+    str | None,
+    typer.Option(
+        "--release", help="Private selection: charge it in the ledger as this."
+    ),
+]
 Charge = Annotated[
     list[str] | None,
     typer.Option(

@@ -93,9 +93,7 @@ def test_no_policy_is_taken_up_with_a_label_of_that_name() -> None:
 def test_a_ledger_with_such_a_label_stays_readable() -> None:
     digest = compiled(HIDING).policy.digest
     release = audited.priced("r-1", HIDING, epsilon_choice="bold")
-    happened = [
-        audited.activated(HIDING),
-        ReleaseReserved(release, digest, audited.LATER),
-    ]
-    found = audited.checked(audited.bundle(audited.sealed(happened)))
+    reserved = ReleaseReserved(release, digest, audited.LATER)
+    sealed = audited.sealed([audited.activated(HIDING), reserved])
+    found = audited.checked(audited.bundle(sealed))
     assert (found.report.decisions, found.report.unpriced.releases) == (1, 0)

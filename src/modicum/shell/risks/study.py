@@ -79,8 +79,7 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
         delta: For Gaussian noise; None for 1 / people**2, from the rows.
         sensitivity: How far one person can move the answer in any table. None to find
             it from `bounds` and `rows_max`, or else, as the papers do, from the rows.
-        bounds: The least and the greatest value that is aggregated; by its text if
-            there are several. Values outside count as the nearer bound.
+        bounds: The least and the greatest value, or by value; outside, the nearer one.
         rows_max: How many rows of a person are counted at most; trusted, not checked.
         dimensions: How many numbers the answer has; None to count groups in the rows.
         groups: Groups of people to compare: conditions on rows, or by name.

@@ -14,6 +14,7 @@ from modicum.shell.risks.attributes import attributes_read
 COLUMNS = {
     "visits": ("patient", "Clinic", "cost", "day"),
     "people": ("patient", "age", "town"),
+    "towns": ("town", "size"),
 }
 
 
@@ -52,6 +53,7 @@ def asked(sql: str) -> Question:
         ),
         ("SELECT COUNT(DISTINCT COLUMNS(*)) FROM visits", ["Clinic", "cost", "day"]),
         ("SELECT SUM(COLUMNS('c.*')) FROM visits", ["Clinic", "cost", "day"]),
+        ("SELECT COUNT(*) FROM people JOIN towns USING (town)", ["town"]),
         (
             "SELECT COUNT(*) FROM visits NATURAL JOIN people",
             ["Clinic", "cost", "day", "age", "town"],

@@ -61,6 +61,19 @@ def test_mistakes_have_the_codes_that_private_queries_give(
         assert CANARY not in told
 
 
+def test_values_of_an_enumeration_are_not_told(tmp_path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(tmp_path / "t.duckdb") as connection:
+        connection.execute(f"CREATE TYPE place AS ENUM ('it''s', '{CANARY}, b')")
+        connection.execute("CREATE TABLE t (a INTEGER, town place, more place[])")
+    for sql in ("SUM(town)", "SUM(more)", "COUNT(a + town)"):
+        with pytest.raises(InputError) as caught:
+            rdr(tmp_path / "t.duckdb::t", f"SELECT {sql} FROM t")
+        assert caught.value.code is Code.DOES_NOT_FIT
+        assert CANARY not in caught.value.render()
+
+
 def test_conditions_of_groups_are_looked_at() -> None:
     count = "SELECT COUNT(*) FROM t"
     with pytest.raises(InputError, match="`coast` of the group") as caught:
