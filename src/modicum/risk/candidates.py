@@ -20,6 +20,8 @@ PUBLISHED = (
 )
 
 _GRID_DIGITS = 4
+#: So many numbers of four digits are there from one power of ten to the next.
+_BETWEEN_POWERS = 9000
 # More than the error of an exponential in 60 digits: what should be a short number is
 # not rounded down below it.
 _NUDGE = Decimal(f"1.{'0' * 49}1")
@@ -99,6 +101,13 @@ def grid(low: Number, high: Number, n: int) -> tuple[Fraction, ...]:
             f"give the lesser epsilon of {argument('epsilons')} first",
         )
     steps = count("the number of candidates", n, least=2, by="epsilons") - 1
+    apart = mistake(
+        f"{n} candidates from {brief(first)} on are not apart in four digits",
+        f"give fewer {argument('epsilons')}, or ends that are farther apart",
+    )
+    powers_of_ten = to_decimal(last / first).log10() + 1
+    if steps > _BETWEEN_POWERS * powers_of_ten:
+        raise apart
     ln_ratio = to_decimal(last / first).ln() / steps
     unit = to_decimal(first) * _NUDGE
     between = [
@@ -107,8 +116,5 @@ def grid(low: Number, high: Number, n: int) -> tuple[Fraction, ...]:
     ]
     found = (first, *between, last)
     if any(one >= following for one, following in pairwise(found)):
-        raise mistake(
-            f"{n} candidates from {brief(first)} on are not apart in four digits",
-            f"give fewer {argument('epsilons')}, or ends that are farther apart",
-        )
+        raise apart
     return found

@@ -61,6 +61,9 @@ WRONG: list[tuple[Callable[[], object], Code]] = [
     (lambda: grid(1, 2, 1), Code.OUT_OF_RANGE),
     (lambda: grid("1.23456", "1.23457", 4), Code.OUT_OF_RANGE),
     (lambda: grid(1, "1.01", 300), Code.OUT_OF_RANGE),
+    # Told at once: nobody waits until so many are computed.
+    (lambda: grid("0.1", 1, 10**12), Code.OUT_OF_RANGE),
+    (lambda: grid(1, 10, 9002), Code.OUT_OF_RANGE),
     (lambda: RatioAtLeast.of(0), Code.OUT_OF_RANGE),
     (lambda: RatioAtLeast.of("1.01"), Code.OUT_OF_RANGE),
     (lambda: VarianceAtMost.of(-1), Code.OUT_OF_RANGE),
