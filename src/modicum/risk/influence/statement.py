@@ -77,6 +77,8 @@ def statement(
     units = question.unit is not None
     shape = pieces.Shape(tuple(f"k{n}" for n in range(len(question.keys))), units)
     made = [("read_rows", _read_rows(question, relations, groups))]
+    if not units:
+        made.append(("all_rows", _all_rows(question, relations, groups)))
     made += _parts(question, shape, groups)
     made += _known_of_all(question, shape)
     made += _moves(question, shape, groups)
@@ -142,7 +144,10 @@ def _read_rows(
 ) -> str:
     where = question.select.args.get("where")
     kept = where.this.sql("duckdb") if where else "TRUE"
-    columns = [f"COALESCE(({kept}), FALSE) AS kept"]
+    # As a value: where an engine skips blocks of a file by their least and greatest
+    # values, it overlooks NaN.
+    kept = f"COALESCE(({kept}), FALSE)"
+    columns = ["TRUE AS kept" if question.unit is None else f"{kept} AS kept"]
     if question.unit is not None:
         first = question.select.args["from_"].this.alias_or_name
         unit = exp.column(question.unit, first, quoted=True)
@@ -159,15 +164,21 @@ def _read_rows(
         for number, key in enumerate(question.keys)
     ]
     # Who has only rows that do not count has a part of nothing.
-    before = f"CASE WHEN ({kept}) THEN " if _in_one_table(question) else ""
+    before = f"CASE WHEN {kept} THEN " if _in_one_table(question) else ""
     after = " END" if before else ""
     columns += [
         f"{before}{value}{after} AS v{number}"
         for number, measure in enumerate(question.measures)
         if (value := pieces.value_of(measure))
     ]
-    tail = source_of(question, relations).sql("duckdb").removeprefix("SELECT")
+    tail = _tail(question, relations)
+    if question.unit is None:
+        tail += f" WHERE {kept}"
     return f"SELECT {', '.join(columns)}{tail}"
+
+
+def _tail(question: Question, relations: Mapping[str, str]) -> str:
+    return source_of(question, relations).sql("duckdb").removeprefix("SELECT")
 
 
 def _flag(group: PeopleGroup) -> str:
@@ -202,21 +213,28 @@ def _counted(
     shape: pieces.Shape,
     groups: Sequence[PeopleGroup],
 ) -> list[tuple[str, str]]:
-    """Rows that are alike, counted; those that are not kept are all alike.
-
-    Few kinds of rows are left then, so that parts are made of kinds.
-    """
+    """Rows that are alike, counted; few kinds are left, and parts are made of kinds."""
     values = [
         f"v{n}" for n, one in enumerate(question.measures) if pieces.value_of(one)
     ]
-    read = [*shape.keys, *values]
     flags = [f"g{number}" for number in range(len(groups))]
-    guarded = [f"CASE WHEN kept THEN {name} END AS {name}" for name in read]
-    each = f"SELECT {', '.join(['kept', *guarded, *flags])} FROM read_rows"
-    alike = ", ".join(["kept", *read, *flags])
-    counted = f"SELECT {alike}, COUNT(*) AS w FROM ({each}) AS each GROUP BY {alike}"
-    parts = f"SELECT {shape.listed(*own, *flags, 'w')} FROM counted WHERE kept"
+    alike = ", ".join([*shape.keys, *values, *flags])
+    counted = f"SELECT {alike}{', ' * bool(alike)}COUNT(*) AS w FROM read_rows"
+    # Where nothing tells rows apart, there is one kind of them, or none.
+    counted += f" GROUP BY {alike}" if alike else " HAVING COUNT(*) > 0"
+    parts = f"SELECT {shape.listed(*own, *flags, 'w')} FROM counted"
     return [("counted", counted), ("parts", parts)]
+
+
+def _all_rows(
+    question: Question, relations: Mapping[str, str], groups: Sequence[PeopleGroup]
+) -> str:
+    """How many rows there are, and how many of each group of people."""
+    flags = "".join(
+        f", SUM(CASE WHEN {_flag(one)} THEN 1 ELSE 0 END) AS g{number}"
+        for number, one in enumerate(groups)
+    )
+    return f"SELECT COUNT(*) AS w{flags}{_tail(question, relations)}"
 
 
 def _known_of_all(question: Question, shape: pieces.Shape) -> list[tuple[str, str]]:
@@ -292,14 +310,15 @@ def _of_rows(question: Question, groups: Sequence[PeopleGroup]) -> str:
     numbers = range(len(question.measures))
     moved = ", ".join(f"d{n}" for n in numbers)
     still = ", ".join(f"0.0 AS d{n}" for n in numbers)
-    weighed = "".join(
-        f", SUM(CASE WHEN g{n} THEN w ELSE 0 END) AS g{n}" for n in range(len(groups))
-    )
+    flags = [f"g{n}" for n in range(len(groups))]
+    weighed = "".join(f", SUM(CASE WHEN {g} THEN w ELSE 0 END) AS {g}" for g in flags)
+    rest = "".join(f", a.{g} - COALESCE(c.{g}, 0) AS {g}" for g in flags)
     return (
         f"SELECT {moved}, SUM(w) AS people{weighed}, {_size(question)} FROM moves"
         f" GROUP BY {moved}\nUNION ALL\n"
-        f"SELECT {still}, COALESCE(SUM(w), 0) AS people{weighed}, {_size(question)}"
-        " FROM counted WHERE NOT kept HAVING COUNT(*) > 0"
+        f"SELECT {still}, a.w - COALESCE(c.w, 0) AS people{rest}, {_size(question)}"
+        f" FROM all_rows AS a, (SELECT SUM(w) AS w{weighed} FROM counted) AS c"
+        " WHERE a.w > COALESCE(c.w, 0)"
     )
 
 
