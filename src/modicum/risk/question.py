@@ -209,6 +209,10 @@ def _trees(text: str) -> list[exp.Expr]:
 
 
 def _refuse_unsteady(tree: exp.Expr) -> None:
+    if tree.find(exp.TableSample):
+        raise unread(
+            "a sample gives another answer each time", "ask of all rows, or of a table"
+        )
     for one in tree.find_all(exp.Func):
         name = one.name if isinstance(one, exp.Anonymous) else one.sql_name()
         now = isinstance(one, exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentTime)

@@ -111,3 +111,9 @@ def test_bounds_hold_where_a_large_number_is_asked_again() -> None:
     )
     without = duckdb.sql("SELECT 1152921504606846976 - 1").fetchall()[0][0]
     assert sorted(found.influence.moves) == [10.0, float(without)]
+
+
+@pytest.mark.spec("RSK-14")
+def test_a_sample_is_refused() -> None:
+    with pytest.raises(InputError, match="another answer each time"):
+        read_question("SELECT COUNT(*) FROM t USING SAMPLE 10%", NAMES)
