@@ -74,7 +74,17 @@ class Question:
             not isinstance(one.parent, exp.Count)
             for one in self.select.find_all(exp.Star)
         )
-        named = {one.name.lower() for one in self.select.find_all(exp.Column)}
+        read = list(self.select.find_all(exp.Column))
+        # A field stands behind its column, as a column behind its table.
+        named = {part.name.lower() for one in read for part in one.parts}
+        # And the name of a table alone is all that its row holds.
+        whole = {
+            one.alias_or_name.lower()
+            for one in self.select.find_all(exp.Table, exp.Subquery, exp.CTE)
+        } - {one.lower() for one in self.columns}
+        every |= any(
+            one.parts[0].name.lower() in whole for one in read if not one.table
+        )
         for join in self.select.find_all(exp.Join):
             named |= {one.name.lower() for one in join.args.get("using") or ()}
             every |= bool(join.args.get("method"))  # NATURAL
@@ -199,6 +209,10 @@ def _trees(text: str) -> list[exp.Expr]:
 
 
 def _refuse_unsteady(tree: exp.Expr) -> None:
+    if tree.find(exp.TableSample):
+        raise unread(
+            "a sample gives another answer each time", "ask of all rows, or of a table"
+        )
     for one in tree.find_all(exp.Func):
         name = one.name if isinstance(one, exp.Anonymous) else one.sql_name()
         now = isinstance(one, exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentTime)

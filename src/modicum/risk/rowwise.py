@@ -96,7 +96,11 @@ def may_fail(select: exp.Select) -> bool:
         >>> may_fail(parse_one("SELECT COUNT(*) FROM t WHERE CAST(x AS INT) > 3"))
         True
     """
-    return any(type(one) not in _TOTAL for one in select.walk())
+    return any(
+        type(one) not in _TOTAL
+        or (isinstance(one, exp.Neg) and not isinstance(one.this, exp.Literal))
+        for one in select.walk()
+    )
 
 
 def _only(tree: exp.Expr, names: frozenset[str]) -> bool:

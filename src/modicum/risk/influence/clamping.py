@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from modicum.risk.outputs import Measure
+from modicum.risk.outputs import Measure, measure_of
 from modicum.risk.question import Question
 from modicum.risk.sensitivity import PublicBounds
 
@@ -42,3 +42,26 @@ def _clamped(measure: Measure, bounds: PublicBounds) -> Measure:
 
 def _double(value: Fraction) -> exp.Expr:
     return exp.cast(exp.Literal.string(repr(float(value))), "double")
+
+
+def asked_within(question: Question) -> Question:
+    """Return a query whose text, too, has the values of its measures.
+
+    Args:
+        question: The query, as `clamped` returns it; it has a closed form.
+    """
+    select = question.select.copy()
+    measured = iter(question.measures)
+    for output in select.selects:
+        plain = output.unalias()
+        own = measure_of(plain)
+        if own is None:
+            continue
+        measure = next(measured)
+        if measure.value is None or measure.value == own.value:
+            continue
+        aggregate = plain.this if isinstance(plain, exp.Filter) else plain
+        aggregate.set("this", measure.value.copy())  # It has the condition of FILTER.
+        if aggregate is not plain:
+            plain.replace(aggregate.copy())
+    return replace(question, select=select)

@@ -58,7 +58,7 @@ class Risky(Protocol):
 
     @property
     def unbounded(self) -> tuple[str, ...]:
-        """Which sums have values that nothing bounds."""
+        """What of a row could end the query with an error."""
 
     @property
     def typed_by_rows(self) -> bool:

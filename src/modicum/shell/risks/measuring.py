@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from modicum.risk.influence import again
+from modicum.risk.influence.clamping import asked_within
 from modicum.risk.influence.reading import read_influence
 from modicum.risk.influence.statement import PeopleGroup, statement
 from modicum.risk.profile import Influence
@@ -41,8 +42,10 @@ def measure(
         InputError: If an answer is no finite number.
         UnavailableError: If the engine fails.
     """
-    if question.obstacle or exceeds_floats(engine, question):
+    if question.obstacle:
         return measure_again(engine, question, groups, progress)
+    if exceeds_floats(engine, question):
+        return measure_again(engine, asked_within(question), groups, progress)
     made = statement(question, engine.relations(), groups, engine.dialect)
     rows = engine.fetch(made.sql)
     sizes = rows if rows.num_rows else engine.fetch(made.sizes)

@@ -19,6 +19,7 @@ from modicum.risk.noise import Calibration, Noise
 from modicum.risk.profile import Influence
 from modicum.risk.question import Question, read_question
 from modicum.risk.sensitivity import PublicBounds, public_sensitivity
+from modicum.shell.risks.conversions import conversions
 from modicum.shell.risks.data import ControllerData
 from modicum.shell.risks.facts import (
     NORMS,
@@ -76,8 +77,10 @@ def unseen_risk(  # noqa: PLR0913 - each has a default that is a decision
     given = NoiseGiven(mechanism, sensitivity, delta, dimensions, calibration)
     with ControllerData(data, engine, typed=False) as opened:
         question = read_question(query, opened.engine.columns(), unit)
+        converted: tuple[str, ...] = ()
         if not opened.typed_by_rows:  # What is refused must not follow from rows.
             must_fit(opened.engine, question)
+            converted = conversions(opened.engine, question)
     public = public_bounds(bounds, rows_max, question)
     nobody = np.zeros(0, dtype=np.int64)
     nothing = Influence(0, np.zeros(0), np.zeros(1, dtype=np.int64), nobody)
@@ -87,7 +90,7 @@ def unseen_risk(  # noqa: PLR0913 - each has a default that is a decision
         influence=nothing,
         noise=_noise(question, public, given),
         private=(),
-        unbounded=unbounded_sums(question, public),
+        unbounded=(*unbounded_sums(question, public), *converted),
         typed_by_rows=opened.typed_by_rows,
         candidates=checked(epsilons),
         form=form,

@@ -30,6 +30,7 @@ from modicum.risk.question import Question, read_question
 from modicum.risk.study.study import Study
 from modicum.risk.study.tables import Table, units_table
 from modicum.shell.risks.choices import Method, Preference, chosen
+from modicum.shell.risks.conversions import conversions
 from modicum.shell.risks.data import ControllerData
 from modicum.shell.risks.facts import (
     BoundsGiven,
@@ -105,6 +106,7 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
         width, unproven = sensitivity_of(opened.engine, question, public, given)
         limited = clamped(question, public)
         influence = measure(opened.engine, limited, parted, progress)
+        converted = conversions(opened.engine, question)
     noise, private = noise_of(width, influence, question, given)
     return Risk(
         query=query,
@@ -112,7 +114,7 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
         influence=influence,
         noise=noise,
         private=(unproven, *private) if unproven else private,
-        unbounded=unbounded_sums(question, public),
+        unbounded=(*unbounded_sums(question, public), *converted),
         typed_by_rows=opened.typed_by_rows,
         candidates=candidates,
         form=form,
@@ -145,7 +147,7 @@ class Risk:
         noise: The noise that would be added.
         private: Which facts about the noise were taken from rows, in words; with any of
             these, nothing that is chosen can be released.
-        unbounded: Which sums have values that nothing bounds, in words.
+        unbounded: What of a row could end the query with an error, in words.
         typed_by_rows: Whether the types of columns were found in the rows.
         candidates: Epsilons to choose from, rising.
         form: Which form the indicator has.
