@@ -11,6 +11,8 @@ from modicum.core.exact import brief, rational
 
 Number: TypeAlias = float | str | Decimal | Fraction
 
+_LEAST, _GREATEST = Fraction(1, 10**60), Fraction(10**60)
+
 
 class GivenError(InputError):
     """What is given beside a query will not do; its text and the data may."""
@@ -51,7 +53,8 @@ def exact(name: str, value: Number, *, by: str = "") -> Fraction:
         The number.
 
     Raises:
-        InputError: If it is no finite number.
+        InputError: If it is no finite number, or beyond 1e-60 and 1e60 in size: floats
+            hold neither squares of such numbers, nor what they are divided by.
 
     Neighboring relation:
         None: nothing is read from a table.
@@ -64,13 +67,19 @@ def exact(name: str, value: Number, *, by: str = "") -> Fraction:
         Fraction(1, 10)
     """
     try:
-        return rational(value)
+        number = rational(value)
     except ValueError:
         raise mistake(
             f"{name} {value!r} is not a finite number",
             f"give {_called(name, by)} such as 0.5",
             Code.NOT_A_NUMBER,
         ) from None
+    if number and not _LEAST <= abs(number) <= _GREATEST:
+        raise mistake(
+            f"{name} {str(value)[:40]} is none that can be computed with",
+            f"give {_called(name, by)} between 1e-60 and 1e60 in size, or 0",
+        )
+    return number
 
 
 def above_zero(name: str, value: Number, *, by: str = "") -> Fraction:

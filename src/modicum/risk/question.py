@@ -208,6 +208,17 @@ def _trees(text: str) -> list[exp.Expr]:
         return []
 
 
+#: What sqlglot knows as the time, or as chance.
+_CHANGING: Final = (
+    exp.CurrentDate,
+    exp.CurrentTime,
+    exp.CurrentTimestamp,
+    exp.Localtime,
+    exp.Localtimestamp,
+    exp.Rand,
+)
+
+
 def _refuse_unsteady(tree: exp.Expr) -> None:
     if tree.find(exp.TableSample):
         raise unread(
@@ -215,8 +226,7 @@ def _refuse_unsteady(tree: exp.Expr) -> None:
         )
     for one in tree.find_all(exp.Func):
         name = one.name if isinstance(one, exp.Anonymous) else one.sql_name()
-        now = isinstance(one, exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentTime)
-        if name.lower() in _UNSTEADY or now or isinstance(one, exp.Rand):
+        if name.lower() in _UNSTEADY or isinstance(one, _CHANGING):
             raise unread(
                 f"`{name.lower()}` gives another answer each time",
                 "write a value in its place",

@@ -12,8 +12,7 @@ from sqlglot import exp
 
 from modicum.accounting.decimals import significant
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import rational
-from modicum.risk.given import argument, mistake
+from modicum.risk.given import argument, exact, mistake
 from modicum.risk.outputs import Aggregate, Measure
 from modicum.risk.profile import Norm
 from modicum.risk.question import Question
@@ -115,13 +114,13 @@ def read_bounds(low: object, high: object) -> Bounds:
         (Fraction(1, 2), Fraction(3, 1))
     """
     try:
-        found = rational(low), rational(high)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+        found = exact("a bound", low), exact("a bound", high)  # type: ignore[arg-type]
+    except (TypeError, InputError):
         found = Fraction(1), Fraction(0)
     if found[0] > found[1]:
         raise mistake(
             f"bounds {str(low)[:40]} and {str(high)[:40]} are not a least and a"
-            " greatest number",
+            " greatest number, up to 1e60 in size",
             f"give {argument('bounds')} such as 0 and 100",
         )
     return found

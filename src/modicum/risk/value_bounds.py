@@ -51,7 +51,7 @@ def bounds_by_value(
     found: dict[str, Bounds] = {}
     for name, each in given.items():
         text = name and _plain(name)
-        if text and text not in known:
+        if (text or question.obstacle) and text not in known:
             raise _unknown(name, known, question.obstacle)
         if found.setdefault(text, each) != each:
             raise mistake(

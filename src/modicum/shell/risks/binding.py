@@ -15,7 +15,7 @@ from sqlglot import exp
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.mistakes import nearest
 from modicum.risk.influence.again import asked_without
-from modicum.risk.influence.statement import PeopleGroup
+from modicum.risk.influence.statement import PeopleGroup, statement
 from modicum.risk.question import Question
 from modicum.shell.engines.duckdb_engine import DuckdbEngine
 from modicum.shell.engines.sql_engine import SqlEngine
@@ -31,7 +31,7 @@ _NAMELESS: Final = re.compile(r'Referenced (column|table) "([^"]*)" not found')
 _SEVERAL: Final = re.compile(r'Ambiguous reference to column name "([^"]*)"')
 _NO_FUNCTION: Final = re.compile(r"Function with name (\S+) does not exist")
 #: The values of an enumeration may be those of rows.
-_ENUM: Final = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:, )?)*\)")
+ENUM: Final = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:, )?)*\)")
 
 
 def must_bind(
@@ -54,6 +54,8 @@ def must_bind(
     relations = engine.relations()
     types = {table: engine.types(table) for table in {*question.tables, *_read(groups)}}
     asked = [asked_without(question, relations, engine.columns(), None)]
+    if not question.obstacle:
+        asked.append(statement(question, relations, groups).sql)
     asked += [
         exp.select("1").from_(relations[one.table]).where(one.condition).sql("duckdb")
         for one in groups
@@ -62,9 +64,9 @@ def must_bind(
         connection.execute("SET TimeZone = 'UTC'")
         for table, columns in types.items():
             connection.execute(_empty(relations[table], columns))
-        for statement in asked:
+        for text in asked:
             try:
-                connection.execute(f"EXPLAIN {statement}")
+                connection.execute(f"EXPLAIN {text}")
             except duckdb.Error as error:
                 raise _misunderstood(str(error), question) from None
 
@@ -77,7 +79,7 @@ def _empty(relation: str, columns: Mapping[str, str]) -> str:
     """Return the statement of a table that has columns and no rows."""
     listed = ", ".join(
         f"{exp.to_identifier(name, quoted=True).sql('duckdb')}"
-        f" {_ENUM.sub('VARCHAR', type_of)}"
+        f" {ENUM.sub('VARCHAR', type_of)}"
         for name, type_of in columns.items()
     )
     return f"CREATE TABLE {relation} ({listed})"

@@ -16,6 +16,7 @@ from modicum.risk.choosing.sentences import CHARGE_SELECTION
 from modicum.risk.claims import Claim
 from modicum.risk.given import GivenError, Number, above_zero, argument, mistake
 from modicum.risk.profile import RELATION
+from modicum.shell.risks.draws import must_be_drawable
 from modicum.workspace import Decision, Workspace
 
 
@@ -56,7 +57,15 @@ class NoDraws:
     """No noise, for a choice that is made of no rows: to see whether it is refused."""
 
     def laplace(self, scale: Fraction) -> int:
-        """Return 0."""
+        """Return 0.
+
+        Args:
+            scale: That of the noise that would be drawn.
+
+        Raises:
+            InputError: If it is too large to be drawn.
+        """
+        must_be_drawable(scale)
         return 0
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from modicum.shell.engines.noise import OpenDpSampler
+from modicum.core.exact import brief
+from modicum.risk.given import argument, mistake
+from modicum.shell.engines.noise import SCALE_MAX, OpenDpSampler
 
 
 class OpenDpDraws:
@@ -23,7 +25,25 @@ class OpenDpDraws:
             InputError: If the scale is too large.
             UnavailableError: If OpenDP fails.
         """
+        must_be_drawable(scale)
         return self._sampler.add("laplace", _held(scale), [0])[0]
+
+
+def must_be_drawable(scale: Fraction) -> None:
+    """Refuse noise that is too large to be drawn.
+
+    Args:
+        scale: Above 0.
+
+    Raises:
+        InputError: If it is.
+    """
+    if scale > SCALE_MAX:
+        raise mistake(
+            f"noise of scale {brief(scale)} is too large to be drawn; the largest is"
+            f" {SCALE_MAX}",
+            f"give a larger {argument('eps_select')}",
+        )
 
 
 def _held(scale: Fraction) -> Fraction:

@@ -11,6 +11,7 @@ from modicum.risk.influence.again import asked_without
 from modicum.risk.outputs import no_number
 from modicum.risk.question import Question
 from modicum.shell.engines.sql_engine import SqlEngine
+from modicum.shell.risks.binding import ENUM
 from modicum.shell.risks.ranges import over
 
 #: Types by other names that hold the same values, and compare them exactly.
@@ -55,7 +56,8 @@ def _must_have_the_same_ids(engine: SqlEngine, question: Question) -> None:
         (described,) = engine.types_of(select.sql(engine.dialect))
         form = forms[name]
         kinds.add(form if form in _EXACT else described)
-        told.append(f"`{table[:60]}.{name[:60]}` is {described[:60]}")
+        shown = ENUM.sub("ENUM", described)[:60]
+        told.append(f"`{table[:60]}.{name[:60]}` is {shown}")
     if len(kinds) == 1:
         return
     raise InputError(
