@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -109,8 +108,7 @@ def test_bounds_hold_where_a_large_number_is_asked_again() -> None:
     found = rdr(
         rows, query, unit="who", bounds={"cost": (0, 10)}, sensitivity=1, epsilons=[1]
     )
-    without = duckdb.sql("SELECT 1152921504606846976 - 1").fetchall()[0][0]
-    assert sorted(found.influence.moves) == [10.0, float(without)]
+    assert sorted(found.influence.moves) == [10.0, float(2**60 - 1)]
 
 
 @pytest.mark.spec("RSK-14")

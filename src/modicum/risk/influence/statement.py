@@ -146,7 +146,7 @@ def _read_rows(
     kept = where.this.sql("duckdb") if where else "TRUE"
     # As a value: where an engine skips blocks of a file by their least and greatest
     # values, it overlooks NaN.
-    kept = f"COALESCE(({kept}), FALSE)"
+    kept = _holds(kept)
     columns = ["TRUE AS kept" if question.unit is None else f"{kept} AS kept"]
     if question.unit is not None:
         first = question.select.args["from_"].this.alias_or_name
@@ -183,7 +183,12 @@ def _tail(question: Question, relations: Mapping[str, str]) -> str:
 
 def _flag(group: PeopleGroup) -> str:
     """Whether a row belongs to a group of people; what is unknown does not."""
-    return f"COALESCE(({group.condition.sql('duckdb')}), FALSE)"
+    return _holds(group.condition.sql("duckdb"))
+
+
+def _holds(condition: str) -> str:
+    """Whether a condition holds, as SQL; one that is unknown does not."""
+    return f"COALESCE(CAST(({condition}) AS BOOLEAN), FALSE)"
 
 
 # --- moves ----------------------------------------------------------------------------

@@ -27,13 +27,13 @@ def refused(query: str = SUM, **facts: Any) -> tuple[Code, str, str]:
     "fact", ["sensitivity", "epsilons", "bounds", "negative bounds"]
 )
 def test_numbers_that_floats_do_not_hold(number: str, fact: str) -> None:
-    given: dict[str, Any] = {
+    given: dict[str, dict[str, Any]] = {
         "sensitivity": {"sensitivity": number},
         "epsilons": {"sensitivity": 1, "epsilons": [number]},
         "bounds": {"bounds": (0, number)},
         "negative bounds": {"bounds": (f"-{number}", 0)},
-    }[fact]
-    code, message, remedy = refused(**given)
+    }
+    code, message, remedy = refused(**given[fact])
     assert code is Code.OUT_OF_RANGE
     assert number in message
     assert "1e60" in message + remedy
@@ -42,8 +42,9 @@ def test_numbers_that_floats_do_not_hold(number: str, fact: str) -> None:
 @pytest.mark.parametrize("number", ["1e60", "1e-60"])
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_numbers_that_they_hold(number: str, mechanism: Any) -> None:
-    for given in ({"sensitivity": number}, {"sensitivity": 1, "epsilons": [number]}):
-        risk = rdr(VISITS, SUM, mechanism=mechanism, delta="1e-6", **given)  # type: ignore[arg-type]
+    noise: dict[str, Any] = {"mechanism": mechanism, "delta": "1e-6"}
+    for width, epsilon in ((number, 1), (1, number)):
+        risk = rdr(VISITS, SUM, sensitivity=width, epsilons=[epsilon], **noise)
         assert all(row.greatest > 0 for row in risk.rows())
     assert rdr(VISITS, SUM, bounds=(0, number)).rows()
 
