@@ -171,7 +171,7 @@ def _must_be_public(risk: Risky, method: str) -> None:
     if method != "data-independent":
         facts += risk.unbounded
         if risk.typed_by_rows:
-            facts += ("the types of the columns are found in the rows of a CSV file",)
+            facts += ("the types of the columns are found in the rows",)
     if facts:
         raise InputError(
             Problem(
@@ -179,9 +179,9 @@ def _must_be_public(risk: Risky, method: str) -> None:
                 f"`{method}` cannot be released: {facts[0]}",
                 notes=tuple(facts[1:]),
                 help="say what is public of"
-                f" {', '.join(map(argument, _PUBLIC_FACTS))} (of a CSV file: write"
-                f" Parquet), or take as-published as {argument('choice')}, for yourself"
-                " only",
+                f" {', '.join(map(argument, _PUBLIC_FACTS))} (of a CSV file or"
+                " a frame of pandas: write Parquet), or take as-published as"
+                f" {argument('choice')}, for yourself only",
             )
         )
 

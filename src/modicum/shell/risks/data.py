@@ -45,7 +45,10 @@ class ControllerData:
         tables = data if isinstance(data, Mapping) else {ONLY: data}
         sources = {name: _source(one, name, typed) for name, one in tables.items()}
         #: Whether types of columns can be known from the rows only.
-        self.typed_by_rows = any(isinstance(one, CsvFile) for one in sources.values())
+        self.typed_by_rows = any(
+            isinstance(source, CsvFile) or _of_pandas(tables[name])
+            for name, source in sources.items()
+        )
         self.engine: SqlEngine = _opened(engine, sources)
 
     def close(self) -> None:
@@ -64,6 +67,11 @@ class ControllerData:
     ) -> None:
         """Close the engine."""
         self.close()
+
+
+def _of_pandas(where: object) -> bool:
+    """Whether these are rows of pandas: a gap turns its whole numbers into floats."""
+    return type(where).__module__.partition(".")[0] == "pandas"
 
 
 def _opened(engine: str, sources: Mapping[str, object]) -> SqlEngine:

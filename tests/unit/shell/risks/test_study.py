@@ -276,14 +276,29 @@ def test_a_preference_is_needed() -> None:
         counted().choose()
 
 
-def test_types_that_rows_decide_bar_a_private_selection(tmp_path: Path) -> None:
+class Frame:
+    """What a frame of pandas is to whoever reads it."""
+
+    __module__ = "pandas.core.frame"
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return TABLE.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("form", ["csv", "pandas", "arrow"])
+def test_types_that_rows_decide_bar_a_private_selection(
+    tmp_path: Path, form: str
+) -> None:
     pa.csv.write_csv(TABLE, tmp_path / "t.csv")
-    risk = rdr(tmp_path / "t.csv", "SELECT COUNT(*) FROM t")
+    rows = {"csv": tmp_path / "t.csv", "pandas": Frame(), "arrow": TABLE}
+    risk = rdr(rows[form], "SELECT COUNT(*) FROM t")
     assert risk.choose(0.5).claim is Claim.DP  # It reads no row.
+    more: dict[str, Any] = {"allowance": 9, "eps_select": 1, "draws": Draws()}
+    if form == "arrow":
+        assert risk.choose(0.5, choice="private-selection", **more).claim is Claim.DP
+        return
     with pytest.raises(InputError, match="types"):
-        risk.choose(
-            0.5, choice="private-selection", allowance=9, eps_select=1, draws=Draws()
-        )
+        risk.choose(0.5, choice="private-selection", **more)
 
 
 @pytest.mark.spec("RSK-9")
