@@ -6,7 +6,10 @@ import importlib.util
 import json
 import re
 import runpy
+import shlex
 import shutil
+import subprocess
+import sys
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -43,6 +46,14 @@ def run(*arguments: object) -> tuple[int, str]:
     words = [str(argument) for argument in arguments]
     result = CliRunner().invoke(app, words, prog_name="modicum")
     return result.exit_code, result.output
+
+
+def script(program: str, words: list[str]) -> tuple[int, str]:
+    """Return how a program in Python left, and what it printed."""
+    assert program == "python", program
+    command = [sys.executable, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    return done.returncode, done.stdout + done.stderr
 
 
 def document(*arguments: object) -> tuple[int, dict[str, Any]]:
@@ -117,11 +128,12 @@ def test_what_a_readme_shows_is_what_happens(
     monkeypatch.setenv("COLUMNS", "80")
     text = (folder / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    parts = re.split(r"^\$ modicum (.*)\n", "".join(blocks), flags=re.MULTILINE)
+    parts = re.split(r"^\$ (.*)\n", "".join(blocks), flags=re.MULTILINE)
     assert len(parts) >= 5, "two commands or more"
     for line, shown in zip(parts[1::2], parts[2::2], strict=True):
         command, _, expected = line.partition("  # exit ")
-        code, output = run(*command.split())
+        program, *words = shlex.split(command)
+        code, output = run(*words) if program == "modicum" else script(program, words)
         assert code == int(expected or 0), f"{line}\n{output}"
         lines = iter(output.splitlines())
         for one in shown.splitlines():  # In this order, perhaps with others between.
