@@ -52,7 +52,7 @@ def script(program: str, words: list[str]) -> tuple[int, str]:
     """Return how a program in Python left, and what it printed."""
     assert program == "python", program
     command = [sys.executable, *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
