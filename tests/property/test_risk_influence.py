@@ -258,18 +258,21 @@ def one_thread(tables: dict[str, Any]) -> SqlEngine:
     return DuckdbEngine(tables, DuckdbOptions(threads=1))
 
 
+@pytest.mark.soak
 @pytest.mark.spec("RSK-13")
 def test_closed_forms_are_leaving_one_out_on_duckdb() -> None:
     check_cases(one_thread, examples(300))
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.spec("RSK-13")
 def test_closed_forms_are_leaving_one_out_on_spark() -> None:
     options = spark_or_skip()
     check_cases(lambda tables: SparkEngine(tables, options), examples(20))
 
 
+@pytest.mark.soak
 @pytest.mark.spec("RSK-14")
 def test_asking_again_is_leaving_one_out() -> None:
     for number in range(examples(40)):
