@@ -18,6 +18,7 @@ from typing import TypeAlias
 from modicum.policy.compile import compile_text
 from oracle.audit_points import Extent, Plain, ordinal
 from oracle.audit_sums import Charges, Sums, UnsupportedError
+from oracle.audited_people import People
 
 #: A stored row: its number, its bytes, and its hash.
 Row: TypeAlias = tuple[int, bytes, str]
@@ -55,6 +56,7 @@ class Findings:
         unjust: What was denied although every limit would have held.
         misnamed: What was denied by other rules than those that are exceeded.
         lost: What was acknowledged and is not there.
+        signed: How many approvals are signed, and rightly.
     """
 
     entries: int = 0
@@ -65,6 +67,7 @@ class Findings:
     unjust: list[str] = field(default_factory=list)
     misnamed: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    signed: int = 0
 
     @property
     def mistakes(self) -> list[str]:
@@ -142,6 +145,7 @@ class _Auditor:
         self._sums: Sums | None = None
         self._digest = ""
         self._last_time = ""
+        self._people = People(self.found.broken)
 
     def take(self, row: Row) -> None:
         seq, payload, hash_ = row
@@ -151,6 +155,8 @@ class _Auditor:
         event = record["event"]
         kind, body = event["kind"], event["body"]
         self.found.kinds[kind] += 1
+        self._people.take(seq, event, hash_)
+        self.found.signed = self._people.signed
         if kind == "round-opened" and body["unlocked"]:
             raise UnsupportedError("budgets that are unlocked step by step")
         if kind == "policy-activated":

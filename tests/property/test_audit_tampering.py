@@ -17,6 +17,7 @@ from samples.audited import bundle, bundled, checked, checkpoint, key, log, seal
 
 from modicum.accounting import Loss
 from modicum.core.canonical import encode
+from modicum.core.ed25519 import verify_signature
 from modicum.core.errors import VerificationError
 from modicum.ledger import Record
 from modicum.ledger.log.events import (
@@ -30,7 +31,6 @@ from modicum.ledger.log.events import (
 from modicum.ledger.proof.checkpoints import Presented, receipt_of
 from modicum.ledger.proof.claims import Signed, claim_bytes, read_signed, signed_bytes
 from modicum.ledger.proof.stored_zip import packed
-from modicum.shell.proofs.keys import verify_signature
 from modicum.shell.proofs.verification import Trust, require_pinned, verify_log
 
 LAST = len(audited.bodies())

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.decisions import CLOSE, Limit, counted_releases, margin
@@ -110,9 +111,10 @@ def stored(ws: Workspace, release: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.soak
 @pytest.mark.spec("DEC-1")
 @pytest.mark.spec("DEC-3")
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(history=steps)
 def test_allowed_exactly_when_every_matching_rule_holds(
     history: list[tuple[str, Any]],

@@ -254,6 +254,6 @@ def test_in_spark_a_price_is_what_is_measured() -> None:
     def spark(rows: pa.Table) -> AbstractContextManager[Engine]:
         return SparkEngine({"views": rows}, options)
 
-    count = examples(20)
+    count = examples(20, plain=8)
     met, reached = compare(spark, START, count)
     assert met >= reached > count // 4

@@ -86,7 +86,7 @@ def test_both_forms_of_statements_agree(tmp_path: Path) -> None:
 @pytest.mark.spec("QRY-13")
 def test_spark_in_memory_agrees() -> None:
     options = spark_or_skip()
-    for number in range(examples(50)):
+    for number in range(examples(50, plain=15)):
         case = case_of(first_seed() + number)
         with SparkEngine(case.in_memory(), options) as engine:
             assert engine.run(case.plan, secrets(case)) == wanted(case), case.seed

@@ -30,6 +30,7 @@ from modicum.planner.allocating.optimal import BestEachRound
 from modicum.planner.allocating.with_numba import NumbaEngine
 from modicum.planner.allocating.with_numpy import NumpyEngine
 from modicum.planner.on_ledger.beforehand import Reason
+from modicum.planner.on_ledger.heeding import Means
 from modicum.planner.on_ledger.open_coordinates import open_engine
 from modicum.planner.on_ledger.planned import ON_LEDGER, Planned, plan_round
 from modicum.planner.on_ledger.round_problem import RoundProblem, problem_of
@@ -366,7 +367,7 @@ def plan(one: Round, name: str, engine_of: EngineOf = NumpyEngine) -> Planned:
         one.weights,
         ON_LEDGER[name](),
         one.day,
-        engine_of,
+        Means(engine_of),
     )
 
 

@@ -113,6 +113,20 @@ def test_a_flipped_bit_anywhere_never_changes_what_is_decided(
 
 
 @pytest.mark.spec("LED-2")
+def test_a_name_of_a_table_that_is_no_text_is_found(
+    ledger: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    image = (ledger / "ledger.db").read_bytes()
+    for name in (b"sqlite_autoindex_checkpoints_1", b"CREATE TABLE events"):
+        place = image.index(name)
+        copy = tmp_path_factory.mktemp("copy")
+        damaged = image[:place] + b"\xcc" + image[place + 1 :]
+        (copy / "ledger.db").write_bytes(damaged)
+        with pytest.raises(VerificationError):
+            workspace(copy).state()
+
+
+@pytest.mark.spec("LED-2")
 def test_removed_swapped_and_repeated_rows_are_found(ledger: Path) -> None:
     rows = records(ledger)
     for changed in (

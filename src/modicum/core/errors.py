@@ -70,6 +70,9 @@ class Code(Enum):
     POLICY_STALE = "MOD602"
     NO_POLICY = "MOD603"
     NEEDS_APPROVAL = "MOD604"
+    WOULD_BE_DENIED = "MOD605"
+    REVIEW_AGAIN = "MOD606"
+    NOT_SIGNED = "MOD607"
     # The ledger
     LEDGER_MISSING = "MOD701"
     LEDGER_BROKEN = "MOD702"
@@ -93,6 +96,23 @@ class Code(Enum):
     DOES_NOT_FIT = "MOD815"
     ENGINE_FAILED = "MOD816"
     DATA_NOT_AS_DECLARED = "MOD817"
+    # The service
+    NOT_RECOGNIZED = "MOD831"
+    FORBIDDEN = "MOD832"
+    DUTIES_JOINED = "MOD833"
+    PRECONDITION_MISSING = "MOD834"
+    KEY_REUSED = "MOD835"
+    PRECONDITION_FAILED = "MOD836"
+    TOO_MANY_REQUESTS = "MOD837"
+    NOT_FOUND = "MOD838"
+    NOT_ACCEPTED = "MOD839"
+    BAD_REQUEST = "MOD840"
+    PROVIDER_FAILED = "MOD841"
+    NO_ANSWER = "MOD842"
+    NOT_UNDERSTOOD = "MOD843"
+    BAD_ADDRESS = "MOD844"
+    JOB_ELSEWHERE = "MOD845"
+    NOT_SET_UP = "MOD846"
     # We are wrong
     INTERNAL = "MOD900"
 
@@ -243,6 +263,10 @@ class UsageError(ModicumError):
 
 class ApprovalError(ModicumError):
     """The release needs approval by people before it may be reserved."""
+
+
+class AccessError(ModicumError):
+    """Whoever asks was not recognized, or may not do what they ask for."""
 
 
 class StaleError(ModicumError):

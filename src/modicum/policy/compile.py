@@ -27,11 +27,9 @@ from modicum.policy.model import (
 from modicum.policy.parse import parse_policy
 from modicum.policy.predicates import ReadsAny
 from modicum.policy.pruning import Pruned, prune, prune_alone
+from modicum.policy.rule_numbers import refuse_too_many
 from modicum.policy.rules import BaseRule, RuleSet, Stage
 from modicum.policy.user_groups import grouped_through
-
-#: A policy that compiles to more rules than this is refused.
-RULES_MAX = 250_000
 
 
 @dataclass(frozen=True)
@@ -136,9 +134,11 @@ def compile_policy(policy: Policy) -> CompiledPolicy:
     """Return the rules of a policy.
 
     Raises:
-        InputError: If a risk level has no budget, a budget map is undefined at a
-            value it is applied to, or the filter is not proven for a budget.
+        InputError: If it has too many rules, a risk level has no budget,
+            a budget map is undefined at a value it is applied to, or the filter is not
+            proven for a budget.
     """
+    refuse_too_many(policy)
     found = Problems()
     base_rules: list[BaseRule] = []
     counts: dict[str, int] = {}
@@ -147,12 +147,10 @@ def compile_policy(policy: Policy) -> CompiledPolicy:
             own = list(_base_rules(base, policy, Stage.HISTORY))
             base_rules.extend(own)
             counts[base.name] = len(own)
-            _refuse_too_many(len(base_rules), policy.extensions)
     single_rules: list[BaseRule] = []
     for base in policy.per_release:
         with found.guard():
             single_rules.extend(_base_rules(base, policy, Stage.RELEASE))
-            _refuse_too_many(len(single_rules), ())
     with found.guard():
         _refuse_mixed_tables(policy, base_rules)
     rules = _rule_set(base_rules, policy.extensions, found)
@@ -241,18 +239,6 @@ def _refuse_mixed(budget_map: BudgetMap, families: Mapping[str, Mark | None]) ->
                 help="state these budgets in one measure, or use `scale`",
             )
         )
-
-
-def _refuse_too_many(base_rules: int, extensions: tuple[Extension, ...]) -> None:
-    rules = base_rules
-    for extension in extensions:
-        rules *= max(1, len(extension.settings))
-    if rules > RULES_MAX:
-        problem = Problem(
-            Code.TOO_LARGE,
-            f"the policy compiles to {rules} rules, more than {RULES_MAX}",
-        )
-        raise InputError(problem)
 
 
 def _base_rules(base: BasePolicy, policy: Policy, stage: Stage) -> Iterator[BaseRule]:

@@ -185,6 +185,8 @@ class Policy:
         per_release: Limits on each release alone.
         guards: What descriptions must say.
         roles: Who has which role; None if the policy does not say.
+        keys: By person, the raw Ed25519 public keys, in hexadecimal, one of which must
+            sign what they agree to; whoever is not named need not sign.
         approvals: Who must agree to which releases.
         activation: Who must agree before another policy takes this one's place; None
             if nobody must.
@@ -207,6 +209,7 @@ class Policy:
     per_release: tuple[BasePolicy, ...]
     guards: tuple[Guard, ...] = ()
     roles: Mapping[str, tuple[str, ...]] | None = None
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     approvals: tuple[Approval, ...] = ()
     activation: Approval | None = None
     rotation: RotationRule | None = None

@@ -27,6 +27,7 @@ from modicum.policy.declarations.people import (
     read_approvals,
     read_roles,
 )
+from modicum.policy.declarations.people_keys import read_keys
 from modicum.policy.declarations.population import read_population
 from modicum.policy.declarations.rotation import (
     read_rotation,
@@ -52,6 +53,7 @@ _SECTIONS = (
     "per_release",
     "guards",
     "roles",
+    "keys",
     "approvals",
     "activation",
     "disclosed_invariants",
@@ -89,6 +91,7 @@ def parse_policy(node: Node, source: str) -> Policy:
     )
     guards = found.read("guards", lambda given: read_guards(given, vocabulary))
     roles = found.read("roles", read_roles)
+    keys = found.read("keys", lambda given: read_keys(given, roles))
     rotation = found.read("rotation", lambda given: read_rotation(given, roles))
     approvals = found.read(
         "approvals", lambda given: read_approvals(given, vocabulary, roles)
@@ -113,6 +116,7 @@ def parse_policy(node: Node, source: str) -> Policy:
         per_release=per_release,
         guards=guards,
         roles=roles,
+        keys=keys,
         approvals=approvals,
         activation=activation,
         rotation=rotation,

@@ -121,7 +121,8 @@ class RuleSet(Sequence[Rule]):
         self.bases = tuple(bases)
         self.extensions = tuple(tuple(settings) for settings in extensions)
         self.contexts = tuple(map(Context, product(*self.extensions)))
-        self._budgets = budgets
+        # Budgets are slow to look up, and every decision asks for those of its rules.
+        self._rows = tuple(budgets[base.budget] for base in self.bases)
 
     def __len__(self) -> int:
         return len(self.bases) * len(self.contexts)
@@ -145,7 +146,7 @@ class RuleSet(Sequence[Rule]):
 
     def row(self, base: int) -> tuple[Budget, ...]:
         """Return the limits of a base rule in all contexts, without making rules."""
-        return self._budgets[self.bases[base].budget]
+        return self._rows[base]
 
     def budget(self, base: int, context: int) -> Budget:
         """Return the limit of a base rule in a context, without making the rule."""

@@ -3,7 +3,8 @@
 What somebody said last counts. Only people who have one of the roles that an approval
 asks for are heard, now and when they spoke, so taking somebody out of a role takes
 back what they said in it. A refusal by one of them blocks until they take it back: no
-number of others outvotes it. See ADR 0014.
+number of others outvotes it. Of somebody whose keys the policy names, only agreement
+that one of these keys signed is heard. See ADR 0014 and ADR 0030.
 """
 
 from __future__ import annotations
@@ -101,16 +102,18 @@ def hearings_of_release(
         release: The release.
         policy: The policy.
         state: What was said so far.
-        actors: Who submits it, if that is known. They are its requesters, and so is
-            whom it names as its `requester`.
+        actors: Who submits it, if that is known. They are its requesters, and so are
+            whom it names as its `requester`, and whoever requested it in the ledger.
     """
     asked = approvals_asked(release, policy)
     if not asked:
         return ()
+    requesters = [*actors, *state.waiting.requesters.get(release.content, ())]
     named = {**release.metadata, **release.labels}.get("requester")
-    requesters = actors if named is None else (*actors, named)
+    if named is not None:
+        requesters.append(named)
     said = state.approvals.get(("release", release.content), ())
-    return hearings(asked, said, policy.roles or {}, requesters)
+    return hearings(asked, said, policy, requesters)
 
 
 def hearings_of_policy(
@@ -122,7 +125,8 @@ def hearings_of_policy(
         successor: The digest of the policy that is to hold.
         policy: The policy that holds: it says who must agree.
         state: What was said so far.
-        actors: Who activates it, if that is known.
+        actors: Who activates it, if that is known. They are its requesters, and so is
+            whoever proposed it.
     """
     if policy.activation is None:
         return ()
@@ -130,13 +134,15 @@ def hearings_of_policy(
     # What was agreed to under an earlier policy was another change.
     since = state.policy.seq if state.policy else 0
     heard = [one for one in said if one.seq > since]
-    return hearings([policy.activation], heard, policy.roles or {}, actors)
+    proposal = state.waiting.proposals.get(successor)
+    requesters = actors if proposal is None else (*actors, proposal.by)
+    return hearings([policy.activation], heard, policy, requesters)
 
 
 def hearings(
     asked: Sequence[Approval],
     said: Iterable[Agreement],
-    roles: Mapping[str, Sequence[str]],
+    policy: Policy,
     requesters: Iterable[str],
 ) -> tuple[Hearing, ...]:
     """Return where each approval stands.
@@ -144,15 +150,29 @@ def hearings(
     Args:
         asked: The approvals that are needed.
         said: What people said, oldest first.
-        roles: The people who have each role.
+        policy: The policy: the people who have each role, and their keys.
         requesters: Who asks. They may refuse; they count among those who agree only
             where the approval allows it.
     """
-    last = {one.by: one for one in said}
+    roles = policy.roles or {}
+    last = {one.by: one for one in said if is_heard(one, policy)}
     asking = {meant_by(one) for one in requesters}
     people = {person for each in roles.values() for person in each}
     own = frozenset(person for person in people if meant_by(person) in asking)
     return tuple(_hearing(approval, last, roles, own) for approval in asked)
+
+
+def is_heard(one: Agreement, policy: Policy) -> bool:
+    """Return whether a word may count: a refusal always, agreement by the right key.
+
+    What is not heard takes nothing back either: an earlier refusal stands.
+
+    Args:
+        one: What somebody said; if it is signed, its signature was checked.
+        policy: The policy that decides.
+    """
+    pinned = policy.keys.get(one.by)
+    return not one.approves or pinned is None or one.key in pinned
 
 
 def _hearing(

@@ -22,9 +22,10 @@ from modicum.ledger.log.release_format import release_from_plain, release_joined
 from modicum.ledger.state.planning import Group, Planning
 from modicum.ledger.state.standings import Standings
 from modicum.ledger.state.state import ActivePolicy, Agreement, State
+from modicum.ledger.state.waiting import Proposal, Request, Waiting
 
 #: Raised whenever the fold, the balances, or this format change in any way.
-FOLD_VERSION = 2
+FOLD_VERSION = 3
 
 _MAGIC = b"modicum-snapshot\n"
 _LENGTH_BYTES = 8
@@ -133,6 +134,7 @@ def _state(plain: dict[str, Any]) -> State:
         seq=plain["seq"],
         head=plain["head"],
         at=plain["at"],
+        before_expiring=plain["before_expiring"],
         policies=[
             ActivePolicy(digest, name, text, seq, reason, tuple(accepted))
             for digest, name, text, seq, reason, accepted in plain["policies"]
@@ -140,8 +142,8 @@ def _state(plain: dict[str, Any]) -> State:
         denials=plain["denials"],
         approvals={
             (subject, content): tuple(
-                Agreement(by, approves, tuple(roles), seq)
-                for by, approves, roles, seq in said
+                Agreement(by, approves, tuple(roles), seq, key)
+                for by, approves, roles, seq, key in said
             )
             for subject, content, said in plain["approvals"]
         },
@@ -153,6 +155,13 @@ def _state(plain: dict[str, Any]) -> State:
             plans={
                 name: PlanCommitted(name, round_, content, tuple(releases))
                 for name, round_, content, releases in plain["plans"]
+            },
+        ),
+        waiting=Waiting(
+            requests={one[0]: Request(*one) for one in plain["requests"]},
+            proposals={one[0]: Proposal(*one) for one in plain["proposals"]},
+            requesters={
+                content: tuple(people) for content, people in plain["requesters"]
             },
         ),
     )

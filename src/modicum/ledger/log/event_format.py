@@ -1,13 +1,13 @@
 """Events as plain data, and back. This page is a storage format: see ADR 0003.
 
-The fields of each kind stand in one table. Version 1 knew fewer kinds and fewer
-fields; what it did not know has its default.
+The fields of each kind stand in one table. Older versions knew fewer kinds and fewer
+fields; what they did not know has its default.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from modicum.core.canonical import Joined, Plain
@@ -39,11 +39,18 @@ from modicum.ledger.log.release_format import (
     release_joined,
     release_to_plain,
 )
+from modicum.ledger.log.request_events import (
+    PolicyProposed,
+    ReleaseRequested,
+    RequestWithdrawn,
+)
 from modicum.ledger.log.stored_fields import (
     DIGEST,
     FLAG,
+    HASH_OR_EMPTY,
     NUMBER,
     SHARES,
+    SIGNATURE_OR_EMPTY,
     TEXT,
     TEXT_MAP,
     TEXTS,
@@ -122,18 +129,19 @@ class _Form:
         body: The kind.
         codecs: How each of its fields is stored, by name.
         since: The version that the kind came with.
-        later: Fields that came with version 2.
+        later: Fields that came later than the kind, and with which version.
     """
 
     body: type[Body]
     codecs: Mapping[str, Codec]
     since: int = 1
-    later: frozenset[str] = frozenset()
+    later: Mapping[str, int] = field(default_factory=dict)
 
     def fields(self, version: int) -> frozenset[str]:
         """Return the names of the fields that a version has."""
-        own = frozenset(self.codecs)
-        return own - self.later if version == 1 else own
+        return frozenset(
+            name for name in self.codecs if self.later.get(name, 1) <= version
+        )
 
 
 def _read_body(form: _Form, plain: Mapping[str, Any], version: int) -> Body:
@@ -165,7 +173,7 @@ _FORMS: Mapping[type[Body], _Form] = {
                 "reason": TEXT,
                 "accepted": TEXTS,
             },
-            later=frozenset({"reason", "accepted"}),
+            later={"reason": 2, "accepted": 2},
         ),
         _Form(
             ReleaseReserved,
@@ -175,7 +183,7 @@ _FORMS: Mapping[type[Body], _Form] = {
                 "expires_at": TIME,
                 "approved_by": TEXTS,
             },
-            later=frozenset({"approved_by"}),
+            later={"approved_by": 2},
         ),
         _Form(ReleaseStarted, _BY_ID),
         _Form(ReleasePosted, _BY_ID),
@@ -187,7 +195,7 @@ _FORMS: Mapping[type[Body], _Form] = {
         _Form(
             PastRecorded,
             {"release": _RELEASE, "policy": DIGEST, "assumptions": TEXTS},
-            later=frozenset({"assumptions"}),
+            later={"assumptions": 2},
         ),
         _Form(
             ApprovalGiven,
@@ -198,8 +206,12 @@ _FORMS: Mapping[type[Body], _Form] = {
                 "approves": FLAG,
                 "roles": TEXTS,
                 "reason": TEXT,
+                "head": HASH_OR_EMPTY,
+                "key": HASH_OR_EMPTY,
+                "signature": SIGNATURE_OR_EMPTY,
             },
             since=2,
+            later={"head": 3, "key": 3, "signature": 3},
         ),
         _Form(Annotated, {"about": TEXT, "text": TEXT}, since=2),
         _Form(
@@ -221,6 +233,17 @@ _FORMS: Mapping[type[Body], _Form] = {
             PlanCommitted,
             {"id": TEXT, "round": TEXT, "content": DIGEST, "releases": TEXTS},
             since=2,
+        ),
+        _Form(
+            ReleaseRequested,
+            {"release": _RELEASE, "policy": DIGEST, "reason": TEXT},
+            since=3,
+        ),
+        _Form(RequestWithdrawn, {"release": TEXT, "reason": TEXT}, since=3),
+        _Form(
+            PolicyProposed,
+            {"digest": DIGEST, "name": TEXT, "text": TEXT, "reason": TEXT},
+            since=3,
         ),
     )
 }

@@ -15,12 +15,17 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from modicum.ledger.log.recorded import RecordedRelease
+from modicum.ledger.log.request_events import (
+    PolicyProposed,
+    ReleaseRequested,
+    RequestWithdrawn,
+)
 from modicum.release import (
     Part,
 )
 
 #: Version of the event schema. Older events are read for good; newer ones are refused.
-EVENT_VERSION = 2
+EVENT_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +129,16 @@ class ApprovalGiven:
         approves: Whether the actor of the event agrees.
         roles: The roles in which they do, as the policy of the day gives them.
         reason: Why.
+        head: The hash of the entry up to which the ledger was looked at; empty where
+            versions before 3 did not say.
+        key: The raw Ed25519 public key of who signed it, in hexadecimal; empty if
+            nobody did.
+        signature: The signature of its statement (see `approval_statement`), in
+            hexadecimal; empty if nobody signed.
+
+    Raises:
+        ValueError: If it has a key without a signature, or a signature without a key
+            or without a head.
     """
 
     subject: Literal["release", "policy", "plan"]
@@ -132,6 +147,14 @@ class ApprovalGiven:
     approves: bool
     roles: tuple[str, ...]
     reason: str
+    head: str = ""
+    key: str = ""
+    signature: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.key) != bool(self.signature) or (self.key and not self.head):
+            message = "of the fields `head`, `key` and `signature` one is missing"
+            raise ValueError(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +266,9 @@ Body: TypeAlias = (
     | GroupActivated
     | GroupRetired
     | PlanCommitted
+    | ReleaseRequested
+    | RequestWithdrawn
+    | PolicyProposed
 )
 
 
@@ -280,6 +306,9 @@ NAMES: Mapping[type[Body], str] = {
     GroupActivated: "group-activated",
     GroupRetired: "group-retired",
     PlanCommitted: "plan-committed",
+    ReleaseRequested: "release-requested",
+    RequestWithdrawn: "request-withdrawn",
+    PolicyProposed: "policy-proposed",
 }
 
 

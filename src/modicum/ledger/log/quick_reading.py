@@ -17,7 +17,6 @@ import msgspec
 from modicum.accounting import GRID_VERSION, Loss
 from modicum.core.canonical import Plain, Written, decode
 from modicum.ledger.log.events import (
-    EVENT_VERSION,
     NAMES,
     Event,
     PastRecorded,
@@ -82,15 +81,17 @@ def read_release_entry(payload: bytes) -> Chained | None:
         record = _read(_RECORD, payload)
         stored = record.event
         read_body = _BODIES.get(stored.kind)
-        if read_body is None or stored.v != EVENT_VERSION:
+        if read_body is None or stored.v not in _VERSIONS:
             return None
         body = read_body(stored.body)
-        event = Event(read_time(stored.at), stored.actor, body)
+        event = Event(read_time(stored.at), stored.actor, body, stored.v)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     return Chained(record.seq, record.prev, event)
 
 
+#: Versions in which the entries about a release have the same fields.
+_VERSIONS = (2, 3)
 _RECORD = msgspec.json.Decoder(StoredRecord)
 _RESERVED = msgspec.json.Decoder(StoredReserved)
 _DENIED = msgspec.json.Decoder(StoredDenied)

@@ -158,6 +158,14 @@ def exactly(plain: Mapping[str, object], keys: frozenset[str]) -> None:
     raise ValueError(message)
 
 
+def _read_hex(digits: int, plain: Plain) -> str:
+    if not isinstance(plain, str) or (
+        plain and not (len(plain) == digits and _HEX.fullmatch(plain))
+    ):
+        raise _other_form(f"empty or {digits} hexadecimal digits")
+    return plain
+
+
 def _read_word(words: tuple[str, ...], plain: Plain) -> str:
     if plain not in words:
         raise _other_form(f"one of {', '.join(words)}")
@@ -175,6 +183,7 @@ def _other_form(form: str) -> ValueError:
 
 
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_HEX = re.compile(r"[0-9a-f]*", re.ASCII)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z", re.ASCII)
 
 TEXT = Codec(str, read_text)
@@ -185,3 +194,6 @@ TIME = Codec(str, read_time)
 NUMBER = Codec(int, read_number)
 SHARES = Codec(dict, read_shares)
 FLAG = Codec(bool, _read_flag)
+#: What may be left out: a hash or a public key, and a signature.
+HASH_OR_EMPTY = Codec(str, partial(_read_hex, 64))
+SIGNATURE_OR_EMPTY = Codec(str, partial(_read_hex, 128))

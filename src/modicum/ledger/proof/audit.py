@@ -25,13 +25,16 @@ from modicum.ledger.log.events import (
     day_of,
 )
 from modicum.ledger.log.recorded import RecordedRelease
+from modicum.ledger.log.request_events import PolicyProposed, ReleaseRequested
 from modicum.ledger.proof.consistency import contradiction, is_described, unfounded
 from modicum.ledger.proof.repricing import Repricing, Unpriced
 from modicum.ledger.state.state import LossChange, State
+from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
 
 #: Since this version of the events, the writer sees to it that times never fall.
 _ORDERED_SINCE = 2
+_DESCRIBING = (ReleaseReserved, ReleaseDenied, PastRecorded, ReleaseRequested)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ class AuditReport:
         noted: Number of the record whose hash was asked for; None if none has it.
         states: Digest of the folded state at each entry for which it was asked.
         unpriced: The releases whose descriptions could not be priced again.
+        approvals: How many times somebody agreed or refused.
+        signed: How many of these are signed; each signature was checked.
     """
 
     entries: int
@@ -55,6 +60,8 @@ class AuditReport:
     noted: int | None
     states: Mapping[int, str] = field(default_factory=dict)
     unpriced: Unpriced = field(default_factory=Unpriced)
+    approvals: int = 0
+    signed: int = 0
 
 
 def audit(
@@ -99,7 +106,39 @@ def audit(
         noted,
         states,
         replay.repricing.unpriced,
+        replay.approvals,
+        replay.signed,
     )
+
+
+class RunningAudit:
+    """An audit that goes on where it ended, as a log grows.
+
+    What it says of an entry holds for all before it: each names the hash of the last.
+    After it raised, it says nothing any more.
+
+    Args:
+        again: As for `audit`.
+    """
+
+    def __init__(self, again: Callable[[], Iterable[Record]] | None = None) -> None:
+        self._replay = _Replay(again)
+
+    @property
+    def seq(self) -> int:
+        """The number of the last entry that was checked; 0 before the first."""
+        return self._replay.state.seq
+
+    def take(self, record: Record) -> Event:
+        """Check the next record as `audit` does; return what it says.
+
+        Args:
+            record: The record.
+
+        Raises:
+            ChainBreakError: As for `audit`.
+        """
+        return self._replay.take(record)
 
 
 class _Replay:
@@ -108,6 +147,7 @@ class _Replay:
     def __init__(self, again: Callable[[], Iterable[Record]] | None) -> None:
         self.state = State()
         self.decisions = 0
+        self.approvals = self.signed = 0
         self.repricing = Repricing()
         self._version = 1
         self._again = again
@@ -115,8 +155,8 @@ class _Replay:
         self._approved: dict[str, str] = {}
         self._followed: Followed | None = None
 
-    def take(self, record: Record) -> None:
-        """Check the next record and fold it."""
+    def take(self, record: Record) -> Event:
+        """Check the next record and fold it; return what it says."""
         seq = self.state.seq + 1
         event = read_record(record, seq, self.state.head)
         self._check_order(event, seq)
@@ -124,11 +164,11 @@ class _Replay:
         change = fold_event(self.state, event, record)
         if isinstance(event.body, PolicyActivated):
             self._follow_policy(event.body, seq)
-        if change is None or self._followed is None:
-            return
-        self._followed.settle(change)
-        if self._again is None:
-            self._kept.append(change)
+        if change is not None and self._followed is not None:
+            self._followed.settle(change)
+            if self._again is None:
+                self._kept.append(change)
+        return event
 
     def _check_order(self, event: Event, seq: int) -> None:
         if event.version < self._version:
@@ -141,10 +181,14 @@ class _Replay:
         body = event.body
         if seq == 1 and not isinstance(body, PolicyActivated):
             raise ChainBreakError(seq, "it comes before any policy")
-        if isinstance(body, ReleaseReserved | ReleaseDenied | PastRecorded):
+        if isinstance(body, _DESCRIBING):
             self._check_contents(body, seq, event.version)
         elif isinstance(body, ApprovalGiven):
             self._check_named(body, seq)
+            self.approvals += 1
+            self.signed += bool(body.key)
+        elif isinstance(body, PolicyProposed):
+            _compiled(body, seq)
         if isinstance(body, ReleaseReserved):
             self._check_decision(body.release, (), day_of(event.at), seq)
         elif isinstance(body, ReleaseDenied):
@@ -159,7 +203,7 @@ class _Replay:
 
     def _check_contents(
         self,
-        body: ReleaseReserved | ReleaseDenied | PastRecorded,
+        body: ReleaseReserved | ReleaseDenied | PastRecorded | ReleaseRequested,
         seq: int,
         version: int,
     ) -> None:
@@ -208,16 +252,7 @@ class _Replay:
 
     def _follow_policy(self, body: PolicyActivated, seq: int) -> None:
         """Charge all that happened under a policy that was activated just now."""
-        try:
-            compiled = compile_text(body.text.encode("utf-8"), f"policy of entry {seq}")
-        except InputError as error:
-            raise ChainBreakError(
-                seq, f"its policy does not compile ({error})"
-            ) from error
-        if compiled.policy.digest != body.digest:
-            raise ChainBreakError(seq, "its policy does not have the digest it names")
-        if compiled.policy.name != body.name:
-            raise ChainBreakError(seq, "its policy does not have the name it names")
+        compiled = _compiled(body, seq)
         history: Iterable[LossChange] = self._kept
         if self._again is not None:
             history = loss_changes(self._again(), self.state)
@@ -237,6 +272,19 @@ class _Replay:
             raise ChainBreakError(
                 seq, "the rules that it accepts are not those that history exceeds"
             )
+
+
+def _compiled(body: PolicyActivated | PolicyProposed, seq: int) -> CompiledPolicy:
+    """Return the policy of an entry, which is the one that it names."""
+    try:
+        compiled = compile_text(body.text.encode("utf-8"), f"policy of entry {seq}")
+    except InputError as error:
+        raise ChainBreakError(seq, f"its policy does not compile ({error})") from error
+    if compiled.policy.digest != body.digest:
+        raise ChainBreakError(seq, "its policy does not have the digest it names")
+    if compiled.policy.name != body.name:
+        raise ChainBreakError(seq, "its policy does not have the name it names")
+    return compiled
 
 
 def _exceeded(followed: Followed | None) -> list[str]:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from modicum.core.canonical import Plain, digest, encode
 from modicum.ledger.deciding.approvals import (
+    approvals_asked,
     approved_by,
     hearings_of_policy,
     hearings_of_release,
@@ -25,6 +26,7 @@ from modicum.ledger.log.events import (
     RoundOpened,
 )
 from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.request_events import ReleaseRequested
 from modicum.ledger.proof.turns import ill_planned, out_of_turn
 from modicum.ledger.state.state import State
 from modicum.policy import Policy
@@ -41,6 +43,8 @@ from modicum.release.vocabulary import (
 
 #: What releases carry besides labels.
 _OPEN_TEXT = frozenset({*METADATA, *PAST_METADATA, QUERY, CHOICE})
+#: Since this version of the events, who agrees says which entry they looked at.
+_LOOKED_SINCE = 3
 #: No reservation is written for longer.
 RESERVATION_MAX = timedelta(days=90)
 
@@ -171,10 +175,8 @@ def unfounded(event: Event, policy: Policy, state: State) -> str:
             return f"release `{release.id}` stands already and is denied"
         case PolicyActivated() as body:
             return _ill_activated(body, event, policy, state)
-        case ApprovalGiven(roles=roles) if not roles or not (
-            {*roles} <= {*roles_of(event.actor, policy)}
-        ):
-            return f"`{event.actor}` speaks in a role that is not theirs"
+        case ApprovalGiven() | ReleaseRequested() as body:
+            return _ill_said(body, event, policy)
         # Groups begin and retire with a round, in one turn and by one actor.
         case RoundOpened() | GroupActivated() | GroupRetired() if not (
             may_open_rounds(event.actor, policy)
@@ -194,6 +196,20 @@ def unfounded(event: Event, policy: Policy, state: State) -> str:
 def _unlocked_before(state: State) -> Iterable[str]:
     opened = state.planning.present_round
     return opened.unlocked if opened else ()
+
+
+def _ill_said(
+    body: ApprovalGiven | ReleaseRequested, event: Event, policy: Policy
+) -> str:
+    if isinstance(body, ReleaseRequested):
+        if approvals_asked(body.release, policy):
+            return ""
+        return f"release `{body.release.id}` needs no approval and is requested"
+    if not body.roles or not {*body.roles} <= {*roles_of(event.actor, policy)}:
+        return f"`{event.actor}` speaks in a role that is not theirs"
+    if event.version >= _LOOKED_SINCE and not body.head:
+        return f"`{event.actor}` does not say what they looked at"
+    return ""
 
 
 def _ill_reserved(

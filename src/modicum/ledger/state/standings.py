@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import sys
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from modicum.core.canonical import Plain, encode
 from modicum.ledger.state.life import ReleaseStatus, Standing
@@ -55,6 +56,14 @@ class Standings(Mapping[str, Standing]):
 
     def __len__(self) -> int:
         return len(self._places)
+
+    def after(self, seq: int) -> Iterator[str]:
+        """Yield the ids of the releases that came in after an entry, oldest first.
+
+        Args:
+            seq: The number of the entry.
+        """
+        return islice(self._places, bisect_right(self._seqs, seq), None)
 
     def bring_in(self, standing: Standing) -> None:
         """Add a release whose id is free.

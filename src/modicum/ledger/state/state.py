@@ -8,6 +8,7 @@ import msgspec
 
 from modicum.core.canonical import Plain, digest, encode
 from modicum.core.errors import Code, ConflictError, Problem
+from modicum.ledger.log.approval_statement import is_genuine
 from modicum.ledger.log.chain import GENESIS
 from modicum.ledger.log.events import (
     Annotated,
@@ -30,6 +31,11 @@ from modicum.ledger.log.events import (
     day_of_release,
 )
 from modicum.ledger.log.recorded import RecordedRelease
+from modicum.ledger.log.request_events import (
+    PolicyProposed,
+    ReleaseRequested,
+    RequestWithdrawn,
+)
 from modicum.ledger.state.life import (
     ReleaseStatus,
     Standing,
@@ -39,6 +45,7 @@ from modicum.ledger.state.life import (
 )
 from modicum.ledger.state.planning import Planning
 from modicum.ledger.state.standings import Standings
+from modicum.ledger.state.waiting import Waiting
 
 # Made once: making a union of types takes longer than asking for one.
 _BRINGING_IN = (ReleaseReserved, PastRecorded)
@@ -75,12 +82,15 @@ class Agreement:
         approves: Whether they agree.
         roles: The roles in which they spoke.
         seq: The number of the entry.
+        key: The public key that it is signed with, in hexadecimal; empty if it is not
+            signed. The signature was checked.
     """
 
     by: str
     approves: bool
     roles: tuple[str, ...]
     seq: int
+    key: str = ""
 
 
 class LossChange(msgspec.Struct, frozen=True):
@@ -120,11 +130,16 @@ class State:
         disclosures: The numbers of the entries that tell of disclosures outside
             differential privacy, by id.
         planning: Rounds, user groups and plans.
+        waiting: What people are asked about.
+        before_expiring: The hash of the entry before the reservations that expired
+            last, all at one time; empty if the last entry is another one. Whoever
+            looked at the ledger there has seen all that counts now.
     """
 
     seq: int = 0
     head: str = GENESIS
     at: str = ""
+    before_expiring: str = ""
     policies: list[ActivePolicy] = field(default_factory=list)
     releases: Standings = field(default_factory=Standings)
     open: dict[str, RecordedRelease] = field(default_factory=dict)
@@ -135,6 +150,7 @@ class State:
     annotations: int = 0
     disclosures: dict[str, int] = field(default_factory=dict)
     planning: Planning = field(default_factory=Planning)
+    waiting: Waiting = field(default_factory=Waiting)
 
     @property
     def policy(self) -> ActivePolicy | None:
@@ -157,16 +173,29 @@ class State:
         """
         seq, body = self.seq + 1, event.body
         change: LossChange | None = None
+        before_expiring = ""
         if isinstance(body, _BRINGING_IN):
             change = self._bring_in(body, event.at, seq)
         elif isinstance(body, _MOVING):
             change = self._move(body, event.at)
+            if isinstance(body, ReleaseExpired):
+                goes_on = self.before_expiring and self.at == event.at
+                before_expiring = self.before_expiring if goes_on else self.head
         elif isinstance(body, ReleaseDenied):
             self.denials += 1
         else:
-            self._govern(body, event.actor, seq)
+            self._govern(body, event, seq)
         self.seq, self.head, self.at = seq, record_hash, event.at
+        self.before_expiring = before_expiring
         return change
+
+    def is_present(self, head: str) -> bool:
+        """Return whether nothing came after an entry but expired reservations.
+
+        Args:
+            head: The hash of the entry.
+        """
+        return head in (self.head, self.before_expiring)
 
     def due(self, now: str) -> list[str]:
         """Return the reservations that have run out at `now`, oldest first."""
@@ -187,6 +216,7 @@ class State:
             "seq": self.seq,
             "head": self.head,
             "at": self.at,
+            "before_expiring": self.before_expiring,
             "policies": [_policy_to_plain(one) for one in self.policies],
             "denials": self.denials,
             "approvals": [
@@ -196,6 +226,7 @@ class State:
             "annotations": self.annotations,
             "disclosures": dict(self.disclosures),
             **self.planning.to_plain(),
+            **self.waiting.to_plain(),
         }
 
     # --- one step ---
@@ -216,6 +247,7 @@ class State:
         )
         if status is ReleaseStatus.RESERVED:
             self.open[release.id] = release
+        self.waiting.brought_in(release.id)
         return LossChange(release, seq, day)
 
     def _move(
@@ -233,9 +265,10 @@ class State:
             return None
         return LossChange(release, standing.seq, standing.day, taken_back=True)
 
-    def _govern(self, body: Body, actor: str, seq: int) -> None:
+    def _govern(self, body: Body, event: Event, seq: int) -> None:
         match body:
             case PolicyActivated():
+                self.waiting.policy_changed()
                 self.policies.append(
                     ActivePolicy(
                         body.digest,
@@ -247,17 +280,46 @@ class State:
                     )
                 )
             case ApprovalGiven():
-                about = (body.subject, body.content)
-                said = Agreement(actor, body.approves, body.roles, seq)
-                self.approvals[about] = (*self.approvals.get(about, ()), said)
+                self._hear(body, event.actor, seq)
             case Annotated():
                 self.annotations += 1
             case DisclosureRecorded():
                 if body.id in self.disclosures:
                     raise _disclosed_before(body.id, self.disclosures[body.id])
                 self.disclosures[body.id] = seq
+            case ReleaseRequested() | RequestWithdrawn() | PolicyProposed():
+                self._wait(body, event, seq)
             case _:
                 self._plan(body)
+
+    def _hear(self, body: ApprovalGiven, actor: str, seq: int) -> None:
+        if body.head and not self.is_present(body.head):
+            raise _impossible("what was looked at is not the end of the ledger")
+        if not is_genuine(body, actor, self.policy.digest if self.policy else ""):
+            raise _impossible("its signature is not of what it says, by its key")
+        about = (body.subject, body.content)
+        said = Agreement(actor, body.approves, body.roles, seq, body.key)
+        self.approvals[about] = (*self.approvals.get(about, ()), said)
+
+    def _wait(
+        self,
+        body: ReleaseRequested | RequestWithdrawn | PolicyProposed,
+        event: Event,
+        seq: int,
+    ) -> None:
+        match body:
+            case ReleaseRequested(release=release):
+                if release.id in self.releases:
+                    raise _impossible(
+                        f"release `{release.id}` stands, and is requested"
+                    )
+                self.waiting.request(body, event.actor, event.at, seq)
+            case RequestWithdrawn():
+                self.waiting.withdraw(body, event.actor)
+            case PolicyProposed(digest=proposed):
+                if self.policy and self.policy.digest == proposed:
+                    raise _impossible(f"the policy `{body.name}` is active already")
+                self.waiting.propose(body, event.actor, event.at, seq)
 
     def _plan(self, body: Body) -> None:
         match body:
@@ -285,7 +347,11 @@ def _policy_to_plain(policy: ActivePolicy) -> Plain:
 
 
 def _agreement_to_plain(one: Agreement) -> Plain:
-    return [one.by, one.approves, list(one.roles), one.seq]
+    return [one.by, one.approves, list(one.roles), one.seq, one.key]
+
+
+def _impossible(message: str) -> ConflictError:
+    return ConflictError(Problem(Code.RELEASE_CONFLICT, message))
 
 
 def _disclosed_before(identifier: str, seq: int) -> ConflictError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -11,12 +11,11 @@ import numpy as np
 from modicum.core.errors import check
 from modicum.ledger import Balances, RecordedRelease, decide
 from modicum.planner.allocating.allocators import GREEDY, Allocate, dpk_order
-from modicum.planner.allocating.engines import EngineOf
 from modicum.planner.allocating.guided import guided
 from modicum.planner.allocating.optimal import BestEachRound
 from modicum.planner.allocating.problem import Booleans, Problem
-from modicum.planner.allocating.with_numpy import NumpyEngine
 from modicum.planner.on_ledger.beforehand import LeftOut
+from modicum.planner.on_ledger.heeding import Means, OnStep
 from modicum.planner.on_ledger.open_coordinates import OpenEngine, open_engine
 from modicum.planner.on_ledger.round_problem import RoundProblem, problem_of
 from modicum.planner.verifying import verify
@@ -27,6 +26,10 @@ ON_LEDGER: Mapping[str, Callable[[], Allocate]] = MappingProxyType(
     {name: lambda allocate=allocate: allocate for name, allocate in GREEDY.items()}
     | {"guided": lambda: guided, "ilp": BestEachRound}
 )
+
+#: So far a plan is, about, once its problem is written down, and once it is solved.
+_ASSEMBLED, _CHOSEN = 0.3, 0.5
+_BY_NUMPY = Means()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ def plan_round(
     weights: Sequence[int],
     allocate: Allocate,
     day: int,
-    engine_of: EngineOf = NumpyEngine,
+    means: Means = _BY_NUMPY,
 ) -> Planned:
     """Return which requests of a round to accept.
 
@@ -75,22 +78,31 @@ def plan_round(
         weights: What each of them is worth.
         allocate: The allocator; see `ON_LEDGER`.
         day: The day on which they are decided, as an ordinal.
-        engine_of: Makes the engine for the problem; all give the same plan.
+        means: By what it is planned, and who is told how far it is.
 
     Raises:
         InputError: If the round is too large, weights are not whole numbers from 0 on,
             or a solver is asked for that is not installed.
     """
+    means.on_step(0.0)
     dumped = balances.dump()
     found = problem_of(balances.copied(dumped), requests, weights, day)
-    engine = open_engine(found.problem, engine_of)
+    engine = open_engine(found.problem, means.engine_at(_ASSEMBLED))
     chosen = _chosen(found.problem, allocate, engine)
     order = found.numbers[_by_worth(found.problem, engine)].tolist()
     batch = found.numbers[chosen].tolist()
     # Each once: what is tried again fits no better.
     tried = dict.fromkeys([*batch, *order])
-    accepted = _accepted(balances.copied(dumped), requests, tried, day)
+    told = _told(tried, means.on_step)
+    accepted = _accepted(balances.copied(dumped), requests, told, day)
     return Planned(tuple(requests), tuple(accepted), found)
+
+
+def _told(numbers: Collection[int], on_step: OnStep) -> Iterator[int]:
+    """Yield the requests that are decided, telling how far it is before each."""
+    for done, number in enumerate(numbers):
+        on_step(_CHOSEN + (1 - _CHOSEN) * done / len(numbers))
+        yield number
 
 
 def _accepted(

@@ -21,6 +21,7 @@ def checked_differences(old: Policy, new: Policy) -> Iterator[Declared]:
     """
     yield from _guards(old, new)
     yield from _roles(old, new)
+    yield from _keys(old, new)
     yield from _approvals(old, new)
     yield from _activation(old, new)
     yield from _invariants(old, new)
@@ -64,6 +65,31 @@ def _roles(old: Policy, new: Policy) -> Iterator[Declared]:
             yield Declared(Verdict.LOOSER, "role", f"`{role}`: adds {listed(come)}")
         if gone:
             yield Declared(Verdict.TIGHTER, "role", f"`{role}`: drops {listed(gone)}")
+
+
+def _keys(old: Policy, new: Policy) -> Iterator[Declared]:
+    """Yield who must sign now and need not before, with which keys, and who need not.
+
+    With more keys, more may sign in somebody's name; with fewer, what they agreed to
+    may count no more.
+    """
+    for person in dict.fromkeys((*new.keys, *old.keys)):
+        was, now = old.keys.get(person), new.keys.get(person)
+        if was is None:
+            text = f"`{person}` must sign what they agree to"
+            yield Declared(Verdict.TIGHTER, "key", text)
+        elif now is None:
+            text = f"`{person}` need not sign any more"
+            yield Declared(Verdict.LOOSER, "key", text)
+        else:
+            come = [f"{one[:12]}…" for one in now if one not in was]
+            gone = [f"{one[:12]}…" for one in was if one not in now]
+            if come:
+                text = f"`{person}` may also sign with {listed(come)}"
+                yield Declared(Verdict.LOOSER, "key", text)
+            if gone:
+                text = f"`{person}` may not sign with {listed(gone)}"
+                yield Declared(Verdict.TIGHTER, "key", text)
 
 
 def _activation(old: Policy, new: Policy) -> Iterator[Declared]:

@@ -17,8 +17,8 @@ class Declared:
             loosen something; `SAME` where it cannot change a decision by itself,
             or does so only by rules, which are compared one by one.
         subject: What it is about: `filter`, `unit`, `label`, `attribute`,
-            `category`, `extension`, `guard`, `role`, `approval`, `activation`,
-            `invariant`, `partition`, `group`, `time` or `rotation`.
+            `category`, `extension`, `guard`, `role`, `key`, `approval`,
+            `activation`, `invariant`, `partition`, `group`, `time` or `rotation`.
         text: What changed, in one line.
     """
 

@@ -10,7 +10,7 @@ from modicum.core.reading import Fields, Problems, fail, items, place
 from modicum.policy.document.shapes import POLICY
 
 #: What the parts of a section are joined by: names, lists, or sections of names.
-_NAMES = ("units", "labels", "roles")
+_NAMES = ("units", "labels", "roles", "keys")
 _GROUPS = {
     "schema": ("categories", "attributes"),
     "population": ("partition_by", "groups", "time_detail"),

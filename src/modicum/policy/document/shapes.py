@@ -155,6 +155,7 @@ POLICY = Shape(
                 each=_fixed(name=VALUE, unless=_PREDICATE, message=VALUE), open=True
             ),
             "roles": _named(VALUE, opened=True),
+            "keys": _named(VALUE, opened=True),
             "approvals": Shape(each=_APPROVAL, open=True),
             "activation": Shape(MappingProxyType(_PEOPLE)),
             "disclosed_invariants": VALUE,

@@ -99,6 +99,7 @@ def _sections() -> dict[str, Schema]:
             {**listed(person(), "its people", at_least=1), "uniqueItems": True},
             "who has which role",
         ),
+        "keys": named(_signing_keys(), "who must sign, and with what", key=person()),
         "approvals": listed(_approval(), "who must agree to which releases"),
         "activation": closed(
             _people(), ["need", "from"], "who must agree to the next policy"
@@ -130,6 +131,16 @@ def _dp() -> Schema:
         "how losses are added up",
     )
     return {**schema, "not": {"required": ["filter", "accountant"]}}
+
+
+def _signing_keys() -> Schema:
+    key: Schema = {
+        "type": "string",
+        "pattern": "^[0-9a-f]{64}$",
+        "description": "a raw Ed25519 public key, in hexadecimal",
+    }
+    several = {**listed(key, "one of these", at_least=1), "uniqueItems": True}
+    return {"description": "the keys of a person", "anyOf": [key, several]}
 
 
 def _unit() -> Schema:
