@@ -56,7 +56,7 @@ def handed(piece: Piece, source: str = "", utility: Node | None = None) -> Hande
         source or f"{piece.file}:{line}",
         Mark(piece.file, line, 1),
         piece.read,
-        _plain(piece),
+        plain_of(piece),
         utility,
     )
 
@@ -74,8 +74,12 @@ def _refuse_large(line: bytes, mark: Mark) -> None:
 # --- plain data, which is many times quicker to have than a tree ----------------------
 
 
-def _plain(piece: Piece) -> dict[str, object] | None:
-    """Return what a JSON text says; None if only a strict look at it can tell."""
+def plain_of(piece: Piece) -> dict[str, object] | None:
+    """Return what a JSON text says; None if only a strict look at it can tell.
+
+    Args:
+        piece: The text.
+    """
     try:
         found = _READER.decode(decode_text(piece.text, piece.file))
     except (InputError, ValueError, RecursionError):

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, TypeAlias
@@ -24,7 +25,7 @@ from modicum.shell.regular_files import opened
 from modicum.shell.yaml_pieces import pieces
 from modicum.workspace.planning.requests import Batch, Handed, Request
 
-__all__ = ["Request", "load", "unread"]
+__all__ = ["Request", "load", "load_text", "unread"]
 
 #: Reads what is open, knows its name for messages, and adds its requests to a batch.
 Reader: TypeAlias = Callable[[BinaryIO, Path, Batch], None]
@@ -60,6 +61,27 @@ def load(
         with batch.guard():
             _read(source, batch)
     return batch.finished(" and ".join(map(_looked_into, sources)))
+
+
+def load_text(
+    text: bytes, name: str, policy: CompiledPolicy, *, by_line: bool = False
+) -> tuple[Request, ...]:
+    """Return the requests of a batch that is no file, read and priced.
+
+    Args:
+        text: As the content of a file of requests, YAML or JSON.
+        name: What it is called in messages.
+        policy: The policy whose words and guards hold.
+        by_line: Whether one JSON document stands on each line.
+
+    Raises:
+        InputError: As for `load`.
+    """
+    batch = Batch(policy)
+    read = read_json_lines if by_line else _read_documents
+    with batch.guard():
+        read(BytesIO(text), Path(name), batch)
+    return batch.finished(name)
 
 
 def unread(path: str | Path) -> tuple[str, ...]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import getpass
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import overload
+from tempfile import TemporaryDirectory
+from typing import Final, overload
 
 from modicum.policy import CompiledPolicy
 from modicum.shell.adapters.adapting import Adapters
@@ -14,6 +17,10 @@ from modicum.shell.files import load_policy
 from modicum.shell.storage.stores import open_store
 from modicum.workspace import Clock, Workspace
 from modicum.workspace.ledger_view import LedgerView
+
+#: Names the folder in which several processes add up what they count; it is the name
+#: that prometheus-client looks for when it is imported.
+_METRICS: Final = "PROMETHEUS_MULTIPROC_DIR"
 
 
 @overload
@@ -106,3 +113,38 @@ def current_actor() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return "unknown"
+
+
+@contextmanager
+def sharing_metrics() -> Iterator[None]:
+    """Let processes that are started in this block add up what they count.
+
+    They do so in a new folder, which ends with the block: what processes counted that
+    served before them is not theirs.
+    """
+    before = os.environ.get(_METRICS)
+    with TemporaryDirectory(prefix="modicum-metrics-") as folder:
+        os.environ[_METRICS] = folder
+        try:
+            yield
+        finally:
+            del os.environ[_METRICS]
+            if before is not None:
+                os.environ[_METRICS] = before
+
+
+def metrics_folder() -> Path | None:
+    """Return where processes add up what they count; None if this one is alone."""
+    named = os.environ.get(_METRICS)
+    return Path(named) if named else None
+
+
+def token_from_environment() -> tuple[str | None, str | None]:
+    """Return what authorizes at a server: `MODICUM_TOKEN`, `MODICUM_TOKEN_FILE`.
+
+    Returns:
+        The token, and the file that holds it; None for what is not set.
+    """
+    found = (os.environ.get(f"MODICUM_{name}") for name in ("TOKEN", "TOKEN_FILE"))
+    token, file = (one or None for one in found)
+    return token, file

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -23,12 +24,14 @@ from modicum.core.errors import (
     UnavailableError,
     UsageError,
 )
+from modicum.ledger import Standing
 from modicum.shell.clock import FixedClock
 from modicum.shell.serving.decider import Decider, Limits
 from modicum.shell.serving.waiting_line import Waiting, too_long
 from modicum.shell.storage.sqlite_store import SqliteStore
 from modicum.workspace import Decision
 from modicum.workspace.book import Entry
+from modicum.workspace.ledger_view import LedgerView
 
 #: No test waits longer for a thread; only a test that fails waits so long.
 PATIENCE = 20.0
@@ -302,3 +305,22 @@ def test_what_cannot_be_copied_is_read_or_refused_as_ever(tmp_path: Path) -> Non
         for odd in (deep, threading.Lock(), (one for one in TINY)):
             with pytest.raises(InputError):
                 decider.submit({**counts("odd", rho=TINY), "purpose": odd})
+
+
+def test_what_another_process_brought_in_is_found_at_once(tmp_path: Path) -> None:
+    with serving(tmp_path) as one, serving(tmp_path) as other:
+        for number in range(3):
+            # The other one has looked just now, and takes what it knows to be fresh.
+            name, more = f"r-{number}", f"more-{number}"
+            one.submit(counts(f"before-{number}", rho=TINY))
+            other.standing(f"before-{number}")
+            one.submit(counts(name, rho=TINY))
+            assert other.look(partial(_standing, name)).id == name
+            one.submit(counts(more, rho=TINY))
+            assert other.standing(more).id == more
+            with pytest.raises(InputError, match="knows no release"):
+                other.standing(f"unknown-{number}")
+
+
+def _standing(release: str, view: LedgerView) -> Standing:
+    return view.standing(release)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from samples.audited import checkpoint, log
 
+from modicum.core.ed25519 import verify_signature
 from modicum.core.errors import Code, InputError, ModicumError, UsageError
 from modicum.ledger.proof.claims import key_id, public_pem, signed_bytes
 from modicum.shell.proofs.keys import (
@@ -17,7 +18,6 @@ from modicum.shell.proofs.keys import (
     load_public_key,
     make_key,
     needs_passphrase,
-    verify_signature,
 )
 
 

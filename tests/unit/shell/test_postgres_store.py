@@ -20,11 +20,16 @@ from modicum.core.errors import (
     UsageError,
     VerificationError,
 )
+from modicum.shell.registry.registry import open_registry
 from modicum.shell.storage.fair_lock import FairLock
 from modicum.shell.storage.postgres_errors import meant
 from modicum.shell.storage.postgres_store import PostgresStore
 from modicum.shell.storage.postgres_url import parse_address
 from modicum.shell.storage.stores import open_store
+from modicum.workspace.permissions.actions import Role
+from modicum.workspace.permissions.identity import Identity
+from modicum.workspace.permissions.tokens import TokenTerms
+from modicum.workspace.ports import KeptAnswer
 
 
 @pytest.fixture
@@ -304,17 +309,33 @@ def test_the_rights_that_the_manual_names_are_enough(
     for name in (user, reader):
         postgres.execute(f"CREATE ROLE {name} LOGIN")
         postgres.execute(f"GRANT USAGE ON SCHEMA {s} TO {name}")
-        postgres.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {s} TO {name}")
+        for table in ("events", "head", "checkpoints", "snapshot", "migrations"):
+            postgres.execute(f"GRANT SELECT ON {s}.{table} TO {name}")
     postgres.execute(f"GRANT INSERT ON {s}.events, {s}.checkpoints TO {user}")
     postgres.execute(f"GRANT UPDATE ON {s}.head TO {user}")
     postgres.execute(f"GRANT INSERT, UPDATE ON {s}.snapshot TO {user}")
+    rows = f"{s}.answers, {s}.sessions"
+    postgres.execute(f"GRANT SELECT, INSERT, DELETE ON {rows} TO {user}")
+    postgres.execute(f"GRANT SELECT, INSERT, UPDATE ON {s}.tokens TO {user}")
     app = PostgresStore(store.name.replace("postgres@", f"{user}@"))
     append(app, numbered(2, 2))
+    kept = KeptAnswer("k", "d", b"a", "2026-05-01")
+    with app.turn() as turn:
+        turn.keep([kept], forget_before="2026-04-01")
+        assert turn.answered(["k"]) == {"k": kept}
+    registry = open_registry(app)
+    terms = TokenTerms("olga", {Role.ANALYST: frozenset({"*"})})
+    registry.revoke_token(registry.add_token(terms, created_by="ada").token.id)
+    opened = registry.add_session(Identity("olga", {}), seconds=60)
+    registry.end_session(opened.session.digest)
+    registry.purge()
     app.add_checkpoint(b"c")
     app.save_snapshot(b"s")
     assert (app.checkpoints(), app.load_snapshot()) == ([b"c"], b"s")
     auditor = PostgresStore(store.name.replace("postgres@", f"{reader}@"))
     assert list(auditor.read(0)) == list(app.read(0)) == numbered(1, 2)
+    with pytest.raises(UsageError, match="permission denied"):
+        open_registry(auditor).tokens()
     with pytest.raises(UsageError, match="permission denied") as caught:
         append(auditor, numbered(3, 3))
     assert "grant this role" in caught.value.problems[0].help

@@ -20,8 +20,9 @@ from modicum.core.errors import VerificationError
 from modicum.shell.clock import FixedClock
 from modicum.shell.proofs.verification import Trust
 from modicum.shell.report.markup import bar, element, joined, table, visible
-from modicum.shell.report.page import SHOWN, page
+from modicum.shell.report.page import page
 from modicum.shell.report.reading import opened_bundle, opened_ledger, report_on
+from modicum.shell.report.shown import SHOWN
 from modicum.shell.report.statement import Statement
 from modicum.shell.storage.sqlite_store import SqliteStore
 from modicum.workspace import Workspace
@@ -68,7 +69,7 @@ def test_what_a_hostile_writer_says_is_only_said(statement: Statement) -> None:
         story.releases["r-2"].reason,
         story.disclosures[0][1].what,
         story.policies[1][1].reason,
-        story.approvals[0][1].reason,
+        story.matters.words[0].body.reason,
         story.annotations[0][1].text,
     ):
         assert HOSTILE in text

@@ -20,7 +20,7 @@ from modicum.core.errors import (
 )
 from modicum.ledger import Record
 from modicum.shell.storage import paging
-from modicum.workspace.ports import Patient, Store
+from modicum.workspace.ports import MaintainedStore, Patient, Store
 
 #: No test waits longer for a thread; only a test that fails waits so long.
 PATIENCE = 20.0
@@ -72,6 +72,38 @@ def test_a_ledger_without_entries_reads_as_empty(store: Store) -> None:
     assert list(store.read(0)) == []
     assert store.record(1) is None
     assert store.checkpoints() == []
+
+
+def test_tables_are_of_the_current_version_once_there_was_a_turn(
+    place: Place, store: MaintainedStore
+) -> None:
+    append(store, [])
+    stored, current = store.table_versions()
+    assert stored == current > 0
+    assert place.open().table_versions() == (stored, current)
+
+
+def test_checkpoints_of_a_turn_are_stored_with_it_or_not_at_all(
+    place: Place, store: MaintainedStore
+) -> None:
+    with store.turn() as turn:
+        turn.append(numbered(1, 2))
+        for data in (b"one", b"two", b"one"):
+            turn.add_checkpoint(data)
+        assert turn.checkpoints() == [b"one", b"two"]
+
+    def call_off() -> None:
+        with store.turn() as turn:
+            turn.add_checkpoint(b"three")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        call_off()
+    assert place.open().checkpoints() == [b"one", b"two"]
+    with pytest.raises(InvariantError):
+        turn.add_checkpoint(b"four")
+    with pytest.raises(InvariantError):
+        turn.checkpoints()
 
 
 def test_contents_are_any_bytes_and_large(store: Store) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from shlex import quote
 from typing import Any, TypeVar
 
 from modicum.core.errors import (
@@ -17,13 +18,14 @@ from modicum.core.errors import (
 _Result = TypeVar("_Result")
 
 
-def loaded(module: str, library: str, extra: str) -> Any:
+def loaded(module: str, library: str, package: str) -> Any:
     """Return a module of another library.
 
     Args:
         module: The module.
         library: What people call the library.
-        extra: What brings it along.
+        package: What brings it along, as pip takes it: an extra such as
+            `modicum[query]`, or a package that is installed beside modicum.
 
     Raises:
         UsageError: If it is not installed.
@@ -35,7 +37,7 @@ def loaded(module: str, library: str, extra: str) -> Any:
             Problem(
                 Code.NOT_SUPPORTED,
                 f"{library} is not installed",
-                help=f"install it with  pip install 'modicum[{extra}]'",
+                help=f"install it with  pip install {quote(package)}",
             )
         ) from None
 

@@ -36,7 +36,7 @@ def reserved_context(
     Raises:
         UnavailableError: If OpenDP fails.
     """
-    library = loaded("opendp.context", "OpenDP", "query")
+    library = loaded("opendp.context", "OpenDP", "modicum[query]")
     loss = library.loss_of(**_loss(mechanism, unit))
     context = unquoted(
         "OpenDP",

@@ -63,7 +63,7 @@ def refuse_unproven(measurement: Any) -> None:
     Raises:
         InputError: If it is none, or holds a part that is not believed.
     """
-    mod = loaded("opendp.mod", "OpenDP", "query")
+    mod = loaded("opendp.mod", "OpenDP", "modicum[query]")
     if not isinstance(measurement, mod.Measurement):
         raise fail(
             Code.WRONG_TYPE,

@@ -87,7 +87,7 @@ class OpenDP:
     """
 
     def __init__(self, use: InUse, mechanism: Reserved) -> None:
-        loaded("opendp.mod", "OpenDP", "query")
+        loaded("opendp.mod", "OpenDP", "modicum[query]")
         self._use = use
         self._mechanism = mechanism
 

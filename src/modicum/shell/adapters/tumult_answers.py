@@ -72,7 +72,7 @@ def answers_of(told: bytes, budget: Mapping[str, Fraction], folder: Path) -> Ans
 
 
 def _tables(names: list[str], folder: Path) -> dict[str, Any]:
-    arrow = loaded("pyarrow", "Arrow", "tables")
+    arrow = loaded("pyarrow", "Arrow", "modicum[tables]")
     read, tables = 0, {}
     for name in names:
         data = _bytes_of(folder / f"{name}.arrow", ANSWERS_MAX - read)

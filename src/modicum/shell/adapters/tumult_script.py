@@ -76,7 +76,7 @@ class Tumult:
         python: str | Path,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        loaded("pyarrow", "Arrow", "tables")
+        loaded("pyarrow", "Arrow", "modicum[tables]")
         self._use = use
         self._mechanism = mechanism
         self._python = python

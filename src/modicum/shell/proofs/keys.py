@@ -9,6 +9,7 @@ from json import JSONDecodeError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from modicum.core.ed25519 import need_cryptography
 from modicum.core.errors import Code, InputError, Problem, UsageError
 from modicum.ledger.proof.claims import (
     CLAIM_BYTES_MAX,
@@ -43,7 +44,11 @@ class SigningKey:
 
     def sign(self, claim: Claim) -> Signed:
         """Return a claim with this key's signature; it must name this key."""
-        return Signed(claim, self.public, self._private.sign(claim_bytes(claim)))
+        return Signed(claim, self.public, self.signature_of(claim_bytes(claim)))
+
+    def signature_of(self, message: bytes) -> bytes:
+        """Return this key's signature of a message, which says what it is for."""
+        return self._private.sign(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +70,6 @@ class Signing:
         return self.key.sign(claim)
 
 
-def verify_signature(public_key: bytes, message: bytes, signature: bytes) -> bool:
-    """Return whether a signature of a message is by a raw public key."""
-    _need_cryptography()
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    try:
-        Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
-    except (InvalidSignature, ValueError):
-        return False
-    return True
-
-
 def make_key(path: str | Path, passphrase: bytes | None = None) -> SigningKey:
     """Make a key: the private one at a path, the public one beside it as `.pub`.
 
@@ -88,7 +80,7 @@ def make_key(path: str | Path, passphrase: bytes | None = None) -> SigningKey:
     Raises:
         UsageError: If one of the files is there already, or cannot be written.
     """
-    _need_cryptography()
+    need_cryptography()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import (
         BestAvailableEncryption,
@@ -121,7 +113,7 @@ def load_key(path: str | Path, passphrase: bytes | None = None) -> SigningKey:
         UsageError: If others than its owner may read the file.
     """
     data = _read_secret(Path(path))
-    _need_cryptography()
+    need_cryptography()
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -181,7 +173,7 @@ def load_public_key(path: str | Path) -> bytes:
         InputError: If it is not an Ed25519 public key.
     """
     data = _read(Path(path))
-    _need_cryptography()
+    need_cryptography()
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -310,16 +302,3 @@ def _unreadable(path: Path, error: OSError) -> InputError:
 def _no_key(path: str | Path, what: str, remedy: str) -> InputError:
     problem = Problem(Code.FILE_UNREADABLE, f"{path} is not {what}", help=remedy)
     return InputError(problem)
-
-
-def _need_cryptography() -> None:
-    try:
-        import cryptography  # noqa: F401 - only whether it is there
-    except ImportError as error:
-        raise UsageError(
-            Problem(
-                Code.NOT_SUPPORTED,
-                "signatures need the package `cryptography`",
-                help="install it with  pip install cryptography",
-            )
-        ) from error

@@ -11,10 +11,10 @@ from modicum.shell.proofs.bundles import is_bundle
 from modicum.shell.proofs.keys import Signing, told_wrong
 from modicum.shell.proofs.verification import Trust, Verified, verify_log
 from modicum.shell.storage.stores import open_store
-from modicum.workspace.ports import CheckpointStore, Store
+from modicum.workspace.ports import CheckpointStore, MaintainedStore, Store
 
 
-def open_log(ledger: str | Path) -> Store:
+def open_log(ledger: str | Path) -> MaintainedStore:
     """Return the store of a ledger that is there.
 
     Args:
@@ -57,7 +57,7 @@ def sign_checkpoint(store: Store, signing: Signing) -> Signed:
         VerificationError: If the log does not hold, or contradicts what was signed
             about it before.
     """
-    found = _verified(store, Trust())
+    found = verify_store(store, Trust())
     if not found.report.entries:
         problem = Problem(Code.LEDGER_MISSING, f"there is no entry in {store.name}")
         raise UsageError(problem)
@@ -103,16 +103,29 @@ def verify_ledger(
         UsageError: If there is none.
         VerificationError: At the first contradiction.
     """
-    return _verified(open_log(ledger), trust, on_entry=on_entry, noted_hash=noted_hash)
+    return verify_store(
+        open_log(ledger), trust, on_entry=on_entry, noted_hash=noted_hash
+    )
 
 
-def _verified(
+def verify_store(
     store: Store,
     trust: Trust,
     *,
     on_entry: Callable[[int], None] | None = None,
     noted_hash: str | None = None,
 ) -> Verified:
+    """Return what a ledger is worth, after checking all of it. Writes nothing.
+
+    Args:
+        store: Where it lies.
+        trust: As for `verify_ledger`.
+        on_entry: As for `verify_ledger`.
+        noted_hash: As for `verify_ledger`.
+
+    Raises:
+        VerificationError: At the first contradiction.
+    """
     # Read first: what is signed must still be there when the log is read after it.
     carried = [(signed, "the ledger") for signed in stored_checkpoints(store)]
     return verify_log(

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from modicum.core.canonical import encode
-from modicum.ledger import Record, audit
+from modicum.ledger import ChainBreakError, Record, RecordedRelease, audit, event_of
+from modicum.ledger.log.events import PastRecorded, ReleaseDenied, ReleaseReserved
+from modicum.ledger.proof.audit import RunningAudit
 from modicum.ledger.proof.checkpoints import receipt_of
 from modicum.ledger.proof.claims import Receipt, Signed
 from modicum.ledger.state.life import unknown_release
 from modicum.shell.proofs.keys import Signing
 from modicum.workspace.ports import EventStore
+
+#: Entries that answer to a release.
+ANSWERS: Final = (ReleaseReserved, ReleaseDenied, PastRecorded)
 
 
 def sign_receipt(store: EventStore, release: str, signing: Signing) -> Signed:
@@ -33,6 +39,71 @@ def sign_receipt(store: EventStore, release: str, signing: Signing) -> Signed:
     if answers.latest is None:
         raise unknown_release(release)
     return signing.key.sign(answers.latest)
+
+
+class AuditedAnswers:
+    """The answers of a log that grows, each entry audited once; for one thread.
+
+    Args:
+        store: The ledger. Nothing is written to it.
+    """
+
+    def __init__(self, store: EventStore) -> None:
+        self._store = store
+        self._begin()
+
+    def sign_receipt(
+        self,
+        release: str,
+        signing: Signing,
+        may_see: Callable[[RecordedRelease], bool] = lambda _: True,
+    ) -> Signed:
+        """Return a receipt, as `sign_receipt` does; only new entries are audited.
+
+        Args:
+            release: As for `sign_receipt`.
+            signing: As for `sign_receipt`.
+            may_see: Whether what was answered may be told; if not, it is not there.
+
+        Raises:
+            InputError: As for `sign_receipt`.
+            VerificationError: As for `sign_receipt`.
+        """
+        self._follow()
+        known = self._answers.get(release)
+        if known is None:
+            raise unknown_release(release)
+        seq, head = known
+        record = next(iter(self._store.read(seq - 1, 1)), None)
+        # What was audited is what counts, not what stands there by now.
+        if record is None or record.hash != head:
+            self._begin()
+            raise ChainBreakError(seq, "it changed after it was read")
+        body = event_of(record, seq).body
+        assert isinstance(body, ANSWERS)
+        if not may_see(body.release):
+            raise unknown_release(release)
+        found = receipt_of(
+            record, ledger=self._ledger, at=signing.at, key=signing.key.id
+        )
+        assert found is not None
+        return signing.key.sign(found)
+
+    def _begin(self) -> None:
+        self._audit = RunningAudit(lambda: self._store.read(0))
+        self._ledger = ""
+        self._answers: dict[str, tuple[int, str]] = {}
+
+    def _follow(self) -> None:
+        try:
+            for record in self._store.read(self._audit.seq):
+                body = self._audit.take(record).body
+                self._ledger = self._ledger or record.hash
+                if isinstance(body, ANSWERS):
+                    self._answers[body.release.id] = record.seq, record.hash
+        except BaseException:
+            self._begin()  # It is told again, until the log holds.
+            raise
 
 
 class _Answers:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from modicum.core.ed25519 import verify_signature
 from modicum.core.errors import Code, Problem, VerificationError
 from modicum.ledger import AuditReport, Record, audit
 from modicum.ledger.proof.checkpoints import (
@@ -16,7 +17,7 @@ from modicum.ledger.proof.checkpoints import (
     genuine,
 )
 from modicum.ledger.proof.claims import Checkpoint, Signed, key_id
-from modicum.shell.proofs.keys import load_claim, load_public_key, verify_signature
+from modicum.shell.proofs.keys import load_claim, load_public_key
 
 #: So many keys are named in a remedy.
 _KEYS_SHOWN = 5
@@ -66,6 +67,8 @@ class Verified:
             "head": self.report.head,
             "state": self.report.state_digest,
             "decisions": self.report.decisions,
+            "approvals": self.report.approvals,
+            "signed_approvals": self.report.signed,
             "unpriced": self.report.unpriced.to_dict(),
             "noted": self.noted,
             "ledger": self.ledger,

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
 
-from modicum.ledger.log.events import ApprovalGiven
 from modicum.shell.report import promises
 from modicum.shell.report.believed import believed
 from modicum.shell.report.markup import Child, Markup, bar, element, joined, table
+from modicum.shell.report.shown import NOTHING, SHOWN, left_out, minute, newest, when
 from modicum.shell.report.statement import RuleLine, Statement
-from modicum.shell.report.story import ReleaseStory, Told
+from modicum.shell.report.story import ReleaseStory
 from modicum.shell.report.style import STYLE
+from modicum.shell.report.who_agreed import who_agreed
 from modicum.workspace.policies.rule_standing import in_cells
-
-T = TypeVar("T")
-
-#: What a cell says that has nothing to say.
-NOTHING = "none"
-#: A page shows so many rules and so many releases; the JSON form has all of them.
-SHOWN = 500
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -51,9 +44,10 @@ def _sections(statement: Statement) -> Iterator[Markup]:
     yield _section("rules", "Where the rules stand", _rules(statement.rules))
     yield _section("policies", "Policies", _policies(statement))
     yield _section("releases", "Releases", _releases(statement))
+    yield _section("agreed", "Who agreed", who_agreed(statement))
     yield _section("assumptions", "Assumptions about the past", _assumed(statement))
     yield _section("outside", "Outside differential privacy", _disclosures(statement))
-    yield _section("people", "Approvals and remarks", _people(statement))
+    yield _section("remarks", "Remarks", _remarks(statement))
     yield _section("promises", "What a rule promises", _promises())
 
 
@@ -67,7 +61,7 @@ def _as_of(statement: Statement) -> str:
     last = statement.story.last
     if last is None:
         return f"{statement.source}, without an entry"
-    return f"{statement.source}, as of entry {last.seq} of {_time(last.at)}"
+    return f"{statement.source}, as of entry {last.seq} of {minute(last.at)}"
 
 
 def _over(rules: Sequence[RuleLine]) -> Iterator[Markup]:
@@ -114,7 +108,7 @@ def _verified(statement: Statement) -> Iterator[Markup]:
                 (
                     one.source,
                     str(one.claim.seq),
-                    _time(one.claim.at),
+                    minute(one.claim.at),
                     element("code", one.claim.key[:12]),
                     "yes" if one.trusted else "no",
                 )
@@ -130,7 +124,7 @@ def _rules(rules: Sequence[RuleLine]) -> Iterator[Markup]:
         ("Rule", "Unit", "Spent", "Limit", "Share", "State", "About"),
         [_rule_cells(rule) for rule in rules[:SHOWN]],
     )
-    yield from _left_out(len(rules))
+    yield from left_out(len(rules))
 
 
 def _rule_cells(rule: RuleLine) -> Sequence[Child]:
@@ -173,7 +167,7 @@ def _policies(statement: Statement) -> Iterator[Markup]:
         [
             (
                 one.name,
-                _when(told),
+                when(told),
                 told.actor,
                 one.reason or NOTHING,
                 ", ".join(one.accepted) or NOTHING,
@@ -196,9 +190,9 @@ def _releases(statement: Statement) -> Iterator[Markup]:
     yield table(
         "The newest first",
         ("Release", "Status", "Since", "By", "Mechanisms", "Reads", "Approved by"),
-        [_release_cells(one) for one in _newest(releases)],
+        [_release_cells(one) for one in newest(releases)],
     )
-    yield from _left_out(len(releases))
+    yield from left_out(len(releases))
 
 
 def _release_cells(one: ReleaseStory) -> Sequence[Child]:
@@ -206,7 +200,7 @@ def _release_cells(one: ReleaseStory) -> Sequence[Child]:
     return (
         one.id,
         f"{one.status}{reason}",
-        _time(one.changed_at),
+        minute(one.changed_at),
         one.came_in.actor,
         "; ".join(one.mechanisms),
         ", ".join(one.attributes) or "no attribute",
@@ -226,9 +220,9 @@ def _assumed(statement: Statement) -> Iterator[Markup]:
         yield table(
             "What was assumed, in the words of whoever recorded it",
             ("Release", "Assumptions"),
-            [(one.id, "; ".join(one.assumptions)) for one in _newest(past)],
+            [(one.id, "; ".join(one.assumptions)) for one in newest(past)],
         )
-        yield from _left_out(len(past))
+        yield from left_out(len(past))
 
 
 def _disclosures(statement: Statement) -> Iterator[Markup]:
@@ -247,7 +241,7 @@ def _disclosures(statement: Statement) -> Iterator[Markup]:
                     one.id,
                     one.what,
                     ", ".join(one.attributes) or NOTHING,
-                    _when(told),
+                    when(told),
                     one.reason,
                 )
                 for told, one in found
@@ -258,38 +252,20 @@ def _disclosures(statement: Statement) -> Iterator[Markup]:
         yield element("ul", *(element("li", one) for one in invariants))
 
 
-def _people(statement: Statement) -> Iterator[Markup]:
-    story = statement.story
-    if not story.approvals and not story.annotations:
+def _remarks(statement: Statement) -> Iterator[Markup]:
+    found = statement.story.annotations
+    if not found:
         yield element("p", "There are none.")
-    if story.approvals:
-        yield table(
-            "Approvals and refusals",
-            ("About", "Who", "As", "Says", "When", "Reason"),
-            [_approval_cells(told, one) for told, one in _newest(story.approvals)],
-        )
-        yield from _left_out(len(story.approvals))
-    if story.annotations:
-        yield table(
-            "Remarks",
-            ("About", "Who", "When", "Remark"),
-            [
-                (one.about or "the ledger", told.actor, _when(told), one.text)
-                for told, one in _newest(story.annotations)
-            ],
-        )
-        yield from _left_out(len(story.annotations))
-
-
-def _approval_cells(told: Told, one: ApprovalGiven) -> Sequence[Child]:
-    return (
-        f"{one.subject} {one.id}",
-        told.actor,
-        ", ".join(one.roles) or NOTHING,
-        "agrees" if one.approves else "refuses",
-        _when(told),
-        one.reason,
+        return
+    yield table(
+        "What people noted",
+        ("About", "Who", "When", "Remark"),
+        [
+            (one.about or "the ledger", told.actor, when(told), one.text)
+            for told, one in newest(found)
+        ],
     )
+    yield from left_out(len(found))
 
 
 def _promises() -> Iterator[Markup]:
@@ -307,22 +283,3 @@ def _definitions(*pairs: tuple[str, Child]) -> Markup:
             for term, meaning in pairs
         ),
     )
-
-
-def _newest(items: Sequence[T]) -> list[T]:
-    return list(reversed(items[-SHOWN:]))
-
-
-def _left_out(count: int) -> Iterator[Markup]:
-    if count > SHOWN:
-        words = f"{count - SHOWN} more are in the JSON form of this statement."
-        yield element("p", words, class_="soft")
-
-
-def _when(told: Told) -> str:
-    return f"{_time(told.at)} (entry {told.seq})"
-
-
-def _time(at: str) -> str:
-    """Return a time for people, to the minute, in UTC."""
-    return f"{at[:10]} {at[11:16]} UTC"

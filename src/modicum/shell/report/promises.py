@@ -55,3 +55,11 @@ NOBODY_PROVES_IDENTITY = (
     "Names of people are what they called themselves, and times are those of the"
     " machines that wrote the entries."
 )
+#: What a word of somebody is worth.
+WORDS = (
+    "A word without a signature is by whoever could write to the ledger as that person."
+    " A signature shows that the holder of a key said this, at this place of this log."
+    " Whose key it is, the policy of the day says, which stands in the log as well: so"
+    " compare the key with the one that its owner gives you. A service that signs for"
+    " the people whom it knows has one key for all of them."
+)

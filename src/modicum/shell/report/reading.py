@@ -88,6 +88,7 @@ def report_on(
         on_entry=on_entry,
         again=lambda: source.store.read(0),
     )
+    story.matters.weigh_waiting()
     clock = FixedClock(story.last.at if story.last else "")
     store = up_to(source.store, verified.report.entries)
     workspace = Workspace(store, clock, actor="auditor")

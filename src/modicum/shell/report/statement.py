@@ -13,7 +13,8 @@ from modicum.ledger.deciding.amounts import amounts, filled
 from modicum.policy import CompiledPolicy
 from modicum.release.parts import part_to_plain
 from modicum.shell.proofs.verification import Verified
-from modicum.shell.report.story import Story, Told
+from modicum.shell.report.matter_forms import matter_to_dict, word_to_dict
+from modicum.shell.report.story import Story
 from modicum.workspace.explaining.explain import amount_text, ordered
 
 #: From this share of its limit on, a rule is shown as near.
@@ -110,11 +111,11 @@ class Statement:
 
     def to_dict(self) -> dict[str, object]:
         """Return the documented JSON form (docs/reference/json.md)."""
-        policy = self.policy.policy
+        policy, matters = self.policy.policy, self.story.matters
         return {
             "source": self.source,
             "verified": self.verified.to_dict(),
-            "as_of": _told(self.story.last) if self.story.last else None,
+            "as_of": self.story.last.to_dict() if self.story.last else None,
             "policy": {"name": policy.name, "digest": policy.digest},
             "policies": _policies(self.story),
             "rules": [_rule(rule) for rule in self.rules],
@@ -122,9 +123,10 @@ class Statement:
             "denials": self.story.denials,
             "disclosures": _disclosures(self.story),
             "disclosed_invariants": list(policy.disclosed_invariants),
-            "approvals": _approvals(self.story),
+            "approvals": [word_to_dict(one) for one in matters.words],
+            "matters": [matter_to_dict(one) for one in matters.every],
             "annotations": [
-                {**_told(told), "about": one.about, "text": one.text}
+                {**told.to_dict(), "about": one.about, "text": one.text}
                 for told, one in self.story.annotations
             ],
             "events": dict(sorted(self.story.kinds.items())),
@@ -200,14 +202,10 @@ def _state(loss: RuleLoss, share: Fraction) -> str:
 # --- as JSON -----------------------------------------------------------------
 
 
-def _told(told: Told) -> dict[str, object]:
-    return {"seq": told.seq, "at": told.at, "actor": told.actor}
-
-
 def _policies(story: Story) -> list[dict[str, object]]:
     return [
         {
-            **_told(told),
+            **told.to_dict(),
             "name": one.name,
             "digest": one.digest,
             "reason": one.reason,
@@ -251,7 +249,7 @@ def _releases(story: Story) -> list[dict[str, object]]:
         {
             "release": one.id,
             "status": one.status,
-            **_told(one.came_in),
+            **one.came_in.to_dict(),
             "changed_at": one.changed_at,
             "mechanisms": list(one.mechanisms),
             "attributes": list(one.attributes),
@@ -268,7 +266,7 @@ def _releases(story: Story) -> list[dict[str, object]]:
 def _disclosures(story: Story) -> list[dict[str, object]]:
     return [
         {
-            **_told(told),
+            **told.to_dict(),
             "id": one.id,
             "what": one.what,
             "attributes": list(one.attributes),
@@ -277,19 +275,4 @@ def _disclosures(story: Story) -> list[dict[str, object]]:
             "metadata": dict(sorted(one.metadata.items())),
         }
         for told, one in story.disclosures
-    ]
-
-
-def _approvals(story: Story) -> list[dict[str, object]]:
-    return [
-        {
-            **_told(told),
-            "subject": one.subject,
-            "id": one.id,
-            "content": one.content,
-            "approves": one.approves,
-            "roles": list(one.roles),
-            "reason": one.reason,
-        }
-        for told, one in story.approvals
     ]

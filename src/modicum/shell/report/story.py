@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from modicum.ledger import Event, Record, RecordedRelease, event_of
 from modicum.ledger.log.events import (
     Annotated,
-    ApprovalGiven,
     DisclosureRecorded,
     PastRecorded,
     PolicyActivated,
@@ -20,21 +19,8 @@ from modicum.ledger.log.events import (
     ReleaseVoided,
     event_name,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """An event, and where it stands.
-
-    Attributes:
-        seq: The number of its entry.
-        at: When it happened.
-        actor: Who asked.
-    """
-
-    seq: int
-    at: str
-    actor: str
+from modicum.shell.report.matters import Matters
+from modicum.shell.report.told import Told
 
 
 @dataclass(slots=True)
@@ -75,7 +61,7 @@ class Story:
     Attributes:
         policies: Every activation, oldest first.
         releases: Every release that was allowed or recorded, by id, oldest first.
-        approvals: What people agreed to or refused, oldest first.
+        matters: What people were asked about, and what they said.
         disclosures: What was disclosed outside differential privacy, oldest first.
         annotations: Remarks, oldest first.
         kinds: How many events there are of each kind.
@@ -84,7 +70,7 @@ class Story:
 
     policies: list[tuple[Told, PolicyActivated]] = field(default_factory=list)
     releases: dict[str, ReleaseStory] = field(default_factory=dict)
-    approvals: list[tuple[Told, ApprovalGiven]] = field(default_factory=list)
+    matters: Matters = field(default_factory=Matters)
     disclosures: list[tuple[Told, DisclosureRecorded]] = field(default_factory=list)
     annotations: list[tuple[Told, Annotated]] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
@@ -115,11 +101,10 @@ class Story:
         told = Told(seq, event.at, event.actor)
         self.last = told
         self.kinds[event_name(event.body)] += 1
+        self.matters.tell(told, event.body)
         match event.body:
             case PolicyActivated() as body:
                 self.policies.append((told, body))
-            case ApprovalGiven() as body:
-                self.approvals.append((told, body))
             case DisclosureRecorded() as body:
                 self.disclosures.append((told, body))
             case Annotated() as body:

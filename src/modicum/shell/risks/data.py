@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -15,6 +15,9 @@ from modicum.risk.question import ONLY
 from modicum.shell.engines.opening import must_be_installed
 from modicum.shell.engines.sources import ArrowRows, CsvFile, source_of
 from modicum.shell.engines.sql_engine import SqlEngine
+
+if TYPE_CHECKING:
+    from modicum.shell.engines.duckdb_engine import DuckdbOptions
 
 
 class ControllerData:
@@ -27,6 +30,7 @@ class ControllerData:
         engine: `duckdb` or `spark`.
         typed: Whether the types of a CSV file's columns are found in its rows. Else all
             are texts, and no row is read to open it.
+        options: What DuckDB may use.
 
     Raises:
         UsageError: If there is no such engine, or it is not installed.
@@ -40,6 +44,7 @@ class ControllerData:
         engine: str = "duckdb",
         *,
         typed: bool = True,
+        options: DuckdbOptions | None = None,
     ) -> None:
         must_be_installed(engine)
         tables = data if isinstance(data, Mapping) else {ONLY: data}
@@ -49,7 +54,7 @@ class ControllerData:
             isinstance(source, CsvFile) or _of_pandas(tables[name])
             for name, source in sources.items()
         )
-        self.engine: SqlEngine = _opened(engine, sources)
+        self.engine: SqlEngine = _opened(engine, sources, options)
 
     def close(self) -> None:
         """Close the engine."""
@@ -74,14 +79,16 @@ def _of_pandas(where: object) -> bool:
     return type(where).__module__.partition(".")[0] == "pandas"
 
 
-def _opened(engine: str, sources: Mapping[str, object]) -> SqlEngine:
+def _opened(
+    engine: str, sources: Mapping[str, object], options: DuckdbOptions | None
+) -> SqlEngine:
     if engine == "spark":
         from modicum.shell.engines.spark_engine import SparkEngine
 
         return SparkEngine(sources)
-    from modicum.shell.engines.duckdb_engine import DuckdbEngine
+    from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 
-    return DuckdbEngine(sources)
+    return DuckdbEngine(sources, options or DuckdbOptions())
 
 
 def _source(where: object, name: str, typed: bool) -> object:  # noqa: FBT001

@@ -72,7 +72,7 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
 
     Args:
         data: The query's table: a path (`.csv`, `.duckdb::table`, else Parquet), or a
-            frame, relation or Arrow table; or several, by name.
+            frame, relation or Arrow table; or several, by name; or all of it opened.
         query: SQL: one SELECT with aggregates.
         unit: The column that tells whose a row is; None if each row is a person.
         mechanism: The noise: `laplace` or `gaussian`.
@@ -97,7 +97,7 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
     """
     candidates = checked(epsilons)
     given = NoiseGiven(mechanism, sensitivity, delta, dimensions, calibration)
-    with ControllerData(data, engine) as opened:
+    with _opened(data, engine) as opened:
         columns = opened.engine.columns()
         question = read_question(query, columns, unit)
         public = public_bounds(bounds, rows_max, question)
@@ -120,6 +120,11 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
         form=form,
         groups=tuple(one.name for one in parted),
     )
+
+
+def _opened(data: object, engine: str) -> ControllerData:
+    """Return the data, opened; it is closed by whoever looks at it."""
+    return data if isinstance(data, ControllerData) else ControllerData(data, engine)
 
 
 def count(where: str = "") -> str:

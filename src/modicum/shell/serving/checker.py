@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from typing import TypeVar
 
+from modicum.core.errors import Code, InputError
 from modicum.ledger import Standing
 from modicum.policy import CompiledPolicy
 from modicum.shell.serving.feed import FollowingStore
@@ -11,6 +14,11 @@ from modicum.workspace import Clock, Decision
 from modicum.workspace.bringing_in import Submission
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.ports import SnapshotStore
+
+T = TypeVar("T")
+
+#: What is said of something that the ledger does not know, or not yet.
+_NOT_THERE = frozenset({Code.RELEASE_UNKNOWN, Code.PLAN_UNKNOWN, Code.NOT_FOUND})
 
 
 class Checker:
@@ -57,8 +65,26 @@ class Checker:
         Raises:
             InputError: If the ledger knows no such release.
         """
+        return self.look(lambda view: view.standing(release), compiled)
+
+    def look(self, looking: Callable[[LedgerView], T], compiled: CompiledPolicy) -> T:
+        """Return what somebody finds who looks at the ledger.
+
+        Args:
+            looking: Looks; it keeps nothing of the view. Where it does not find what
+                it looks for, it looks once more, at the log as it is.
+            compiled: The policy that decides.
+        """
         with self._guard:
-            return self._following(compiled).standing(release)
+            view = self._following(compiled)
+            try:
+                return looking(view)
+            except InputError as mistake:
+                if mistake.code not in _NOT_THERE:
+                    raise
+            # It may have come in by another process a moment ago.
+            self._store.look_afresh()
+            return looking(view)
 
     def must_exist(self) -> None:
         """Refuse to go on if there is no ledger.

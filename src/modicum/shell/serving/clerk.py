@@ -17,7 +17,8 @@ from modicum.policy import CompiledPolicy
 from modicum.release import ReleaseDraft
 from modicum.shell.serving.desk import Desk
 from modicum.shell.serving.familiar import Familiar, Plain
-from modicum.shell.serving.waiting_line import Waiting, Work, not_read
+from modicum.shell.serving.once import Work
+from modicum.shell.serving.waiting_line import Waiting, not_read
 from modicum.shell.wiring import printable_actor
 from modicum.workspace import Clock
 from modicum.workspace.answers import Description

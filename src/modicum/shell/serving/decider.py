@@ -25,7 +25,10 @@ from modicum.shell.serving.checker import Checker
 from modicum.shell.serving.clerk import Clerk, How
 from modicum.shell.serving.desk import Desk
 from modicum.shell.serving.feed import Feed, FeedingStore, FollowingStore
+from modicum.shell.serving.once import Once
+from modicum.shell.serving.read_log import ReadLog
 from modicum.shell.serving.waiting_line import Waiting
+from modicum.shell.storage.still_store import StillStore
 from modicum.shell.wiring import printable_actor
 from modicum.workspace import Clock, Decision
 from modicum.workspace.answers import Description
@@ -34,6 +37,7 @@ from modicum.workspace.bringing_in import RESERVATION_SECONDS, prepared
 from modicum.workspace.governing.governing import Governance
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.live_ledger import LiveLedger
+from modicum.workspace.planning.verbs import Rounds
 from modicum.workspace.ports import Store
 from modicum.workspace.steps import giving_up, step
 
@@ -90,9 +94,15 @@ class Decider:
         limits = limits or Limits()
         feed = Feed()
         self._store = store
+        self._clock = clock
         actor = printable_actor(actor)
         self._batch_max = min(limits.batch, limits.queue)
-        self._checker = Checker(FollowingStore(store, feed), clock, store)
+        following = FollowingStore(store, feed)
+        self._checker = Checker(following, clock, store)
+        # What takes long to look at holds up no check: it has a book of its own.
+        self._onlooker = Checker(following, clock, store)
+        # Nor does what takes longest hold up who only looks something up.
+        self._scholar = Checker(following, clock, store)
         ledger = LiveLedger(
             FeedingStore(store, feed),
             clock,
@@ -129,6 +139,7 @@ class Decider:
         reserve_seconds: int = RESERVATION_SECONDS,
         actor: str = "",
         timeout: float | None = None,
+        once: Once | None = None,
     ) -> Decision:
         """Decide a release and, if it is allowed, reserve its loss.
 
@@ -141,17 +152,22 @@ class Decider:
             actor: Who asks; by default the decider's own.
             timeout: How many seconds to wait; None for as long as it takes. A
                 request that was not begun by then is dropped.
+            once: What makes it a request that is done once; it is `Replayed` if it was
+                done before. By default it may be done again.
 
         Raises:
-            InputError: If the release is malformed; nothing is written.
+            InputError: If the release is malformed, or the key of `once` was used for
+                another request; nothing is written.
             ConflictError: If the id stands with other contents, or was given up.
             StaleError: If the ledger's active policy is not the one given.
             ApprovalError: If people must agree first; nothing is written.
             UnavailableError: If too many wait, the ledger cannot be reached, or the
                 time is over; the same release may be submitted again.
+            Replayed: If it was done before under the key of `once`.
         """
         how = How(post=post, reserve_seconds=reserve_seconds)
         waiting = self._clerk.asked(release, actor, **how)
+        waiting.once = once
         began = time.monotonic()
         try:
             return cast(Decision, self._desk.ask(waiting, timeout))
@@ -160,6 +176,7 @@ class Decider:
                 raise
         # Who wrote it reads it, too: a mistake is found where it was made.
         waiting = self._clerk.submission(release, actor, **how)
+        waiting.once = once
         if timeout is not None:
             timeout = max(0.0, began + timeout - time.monotonic())
         return cast(Decision, self._desk.ask(waiting, timeout))
@@ -171,6 +188,7 @@ class Decider:
         post: bool = False,
         reserve_seconds: int = RESERVATION_SECONDS,
         actor: str = "",
+        once: Once | None = None,
     ) -> Future[Decision]:
         """Return a promise of what `submit` returns or raises.
 
@@ -183,6 +201,7 @@ class Decider:
             post: As for `submit`.
             reserve_seconds: As for `submit`.
             actor: As for `submit`.
+            once: As for `submit`.
 
         Raises:
             InputError: If the release is malformed; nothing is written.
@@ -191,6 +210,7 @@ class Decider:
         waiting = self._clerk.submission(
             release, actor, post=post, reserve_seconds=reserve_seconds
         )
+        waiting.once = once
         return self._desk.join(waiting)
 
     def submit_batch(
@@ -234,7 +254,12 @@ class Decider:
         return answers
 
     def record_past(
-        self, release: Description, *, actor: str = "", timeout: float | None = None
+        self,
+        release: Description,
+        *,
+        actor: str = "",
+        timeout: float | None = None,
+        once: Once | None = None,
     ) -> Decision:
         """Count a release that happened before. See `Workspace.record_past`.
 
@@ -242,6 +267,7 @@ class Decider:
             release: The release; what is not known is assumed to be the worst.
             actor: As for `submit`.
             timeout: As for `submit`.
+            once: As for `submit`.
 
         Raises:
             InputError: If the release is malformed; nothing is written.
@@ -250,52 +276,62 @@ class Decider:
             UnavailableError: As for `submit`.
         """
         waiting = self._clerk.past(release, actor)
+        waiting.once = once
         return cast(Decision, self._desk.ask(waiting, timeout))
 
     # --- the life of a release ---
 
-    def start(self, release: str, *, actor: str = "") -> Standing:
+    def start(
+        self, release: str, *, actor: str = "", once: Once | None = None
+    ) -> Standing:
         """Note that rows are about to be read. See `Workspace.start`.
 
         Args:
             release: The id.
             actor: As for `submit`.
+            once: As for `submit`.
 
         Raises:
             InputError: If the ledger knows no such release.
             ConflictError: If it is not reserved, or its reservation ran out.
             UnavailableError: As for `submit`.
         """
-        return self._step(ReleaseStarted(release), actor)
+        return self._step(ReleaseStarted(release), actor, once)
 
-    def post(self, release: str, *, actor: str = "") -> Standing:
+    def post(
+        self, release: str, *, actor: str = "", once: Once | None = None
+    ) -> Standing:
         """Note that a started release is out. See `Workspace.post`.
 
         Args:
             release: The id.
             actor: As for `submit`.
+            once: As for `submit`.
 
         Raises:
             InputError: If the ledger knows no such release.
             ConflictError: If it is not started.
             UnavailableError: As for `submit`.
         """
-        return self._step(ReleasePosted(release), actor)
+        return self._step(ReleasePosted(release), actor, once)
 
-    def void(self, release: str, *, reason: str, actor: str = "") -> Standing:
+    def void(
+        self, release: str, *, reason: str, actor: str = "", once: Once | None = None
+    ) -> Standing:
         """Give up a reservation that was not started. See `Workspace.void`.
 
         Args:
             release: The id.
             reason: Why, for the record; 1 to 2000 characters.
             actor: As for `submit`.
+            once: As for `submit`.
 
         Raises:
             InputError: If the ledger knows no such release, or no reason is given.
             ConflictError: If it is not reserved any more.
             UnavailableError: As for `submit`.
         """
-        return self._step(giving_up(release, reason), actor)
+        return self._step(giving_up(release, reason), actor, once)
 
     # --- the ledger ---
 
@@ -310,33 +346,111 @@ class Decider:
         """
         return self._checker.standing(release, self._clerk.compiled())
 
+    def look(self, looking: Callable[[LedgerView], T]) -> T:
+        """Return what somebody finds who looks at the ledger. Writes nothing.
+
+        One looks at a time; neither the writer nor a check waits for it.
+
+        Args:
+            looking: Looks; it keeps nothing of the view, and takes no turn.
+        """
+        return self._onlooker.look(looking, self._clerk.compiled())
+
+    def study(self, looking: Callable[[LedgerView], T]) -> T:
+        """Return what somebody finds who studies the ledger. Writes nothing.
+
+        One studies at a time; neither the writer nor a check nor a look waits for it.
+        Its book is made when it is first asked.
+
+        Args:
+            looking: As for `look`; it may read the whole log, and try releases.
+        """
+        return self._scholar.look(looking, self._clerk.compiled())
+
+    def glance(self, looking: Callable[[LedgerView], T]) -> T:
+        """Return what somebody finds at a glance: it holds up checks for its time.
+
+        Args:
+            looking: As for `look`; it reads a record or two, and is quick.
+        """
+        return self._checker.look(looking, self._clerk.compiled())
+
+    def governed(self, looking: Callable[[Governance], T], *, quick: bool = False) -> T:
+        """Return what somebody finds who looks at approvals. Writes nothing.
+
+        Args:
+            looking: As for `look`.
+            quick: Whether it is found at a glance.
+        """
+        look = self.glance if quick else self.look
+        return look(lambda view: looking(self._office(view)))
+
+    def studied(self, looking: Callable[[Governance], T]) -> T:
+        """Return what somebody finds who studies what governs the ledger.
+
+        Args:
+            looking: As for `study`.
+        """
+        return self.study(lambda view: looking(self._office(view)))
+
     def policy(self) -> CompiledPolicy:
         """Return the policy that is decided by, as far as the writer has read."""
         return self._clerk.compiled()
 
-    def governance(self, actor: str = "") -> Governance:
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for the writer."""
+        return self._desk.waiting
+
+    def governance(self, actor: str = "", *, once: Once | None = None) -> Governance:
         """Return what somebody may do who governs the ledger; for one thread.
 
         Args:
             actor: Who; by default the decider's own.
+            once: As for `submit`, for the one verb that is used.
         """
         name = self._clerk.signed(actor)
-        return Governance(_Governed(self, self._checker.view(None), name), name)
+        view = self._checker.view(None)
+        return Governance(_Governed(self, view, name, once), name)
 
-    def turn(self, work: Callable[[Entry], T], *, actor: str = "") -> T:
+    def rounds(self, actor: str = "", *, once: Once | None = None) -> Rounds:
+        """Return what somebody may do who plans rounds; for one thread.
+
+        Args:
+            actor: Who; by default the decider's own.
+            once: As for `submit`, for the one verb that is used.
+        """
+        name = self._clerk.signed(actor)
+        view = self._checker.view(None)
+        return Rounds(_Governed(self, view, name, once), self._clock, name)
+
+    def log(self) -> StillStore:
+        """Return the log, to be read beside all others: nothing is written by it."""
+        return ReadLog(self._store)
+
+    def turn(
+        self,
+        work: Callable[[Entry], T],
+        *,
+        actor: str = "",
+        once: Once | None = None,
+    ) -> T:
         """Return what some work in a turn returns; its events are durable.
 
         Args:
             work: Adds events; it decides nothing about releases.
             actor: As for `submit`.
+            once: As for `submit`.
 
         Raises:
             UsageError: If there is no ledger.
             UnavailableError: As for `submit`.
+            Replayed: As for `submit`.
         """
         self._desk.open_only()
         self._checker.must_exist()
-        return cast(T, self._desk.ask(Waiting(work, self._clerk.signed(actor)), None))
+        waiting = Waiting(work, self._clerk.signed(actor), once=once)
+        return cast(T, self._desk.ask(waiting, None))
 
     # --- the end ---
 
@@ -364,10 +478,17 @@ class Decider:
 
     # --- inside ---
 
+    def _office(self, view: LedgerView) -> Governance:
+        """Return the office of nobody, to look at what waits there."""
+        return Governance(_Governed(self, view, "", None), "unknown")
+
     def _step(
-        self, body: ReleaseStarted | ReleasePosted | ReleaseVoided, actor: str
+        self,
+        body: ReleaseStarted | ReleasePosted | ReleaseVoided,
+        actor: str,
+        once: Once | None,
     ) -> Standing:
-        return self.turn(partial(step, body), actor=actor)
+        return self.turn(partial(step, body), actor=actor, once=once)
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,9 +498,11 @@ class _Governed:
     decider: Decider
     view: LedgerView
     actor: str
+    once: Once | None
 
-    def turn(self, work: Callable[[Entry], T]) -> T:
-        return self.decider.turn(work, actor=self.actor)
+    def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
+        # A decider always follows what is charged.
+        return self.decider.turn(work, actor=self.actor, once=self.once)
 
-    def look(self) -> tuple[Book, Reader, str]:
-        return self.view.look()
+    def look(self, *, deciding: bool = False) -> tuple[Book, Reader, str]:
+        return self.view.look(deciding=deciding)

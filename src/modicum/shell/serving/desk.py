@@ -49,6 +49,11 @@ class Desk:
         return self._writer.policy
 
     @property
+    def waiting(self) -> int:
+        """How many stand in line."""
+        return len(self._line)
+
+    @property
     def is_ours(self) -> bool:
         """Whether this process may use it: it was not forked since."""
         return os.getpid() == self._process

@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 
 from modicum.ledger import Record
-from modicum.workspace.ports import EventStore, Patient, Turn
+from modicum.workspace.ports import EventStore, KeptAnswer, Patient, Turn
 
 #: At least so many of the latest records are kept in memory.
 RECORDS_KEPT = 5_000
@@ -66,6 +73,10 @@ class Feed:
     def note_look(self) -> None:
         """Note that all records were taken in that the log holds now."""
         self._looked_at = self._clock()
+
+    def forget_look(self) -> None:
+        """Let whoever follows look at the log next, however fresh this is."""
+        self._looked_at = float("-inf")
 
     def is_fresh(self, seconds: float) -> bool:
         """Return whether the log was looked at within so many seconds."""
@@ -179,6 +190,12 @@ class _NotingTurn:
         self._turn.append(records)
         self.added += records
 
+    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+        return self._turn.answered(keys)
+
+    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+        self._turn.keep(answers, forget_before=forget_before)
+
 
 class FollowingStore:
     """A reader's store: what the writer fed, and else what the log says.
@@ -219,6 +236,10 @@ class FollowingStore:
     def record(self, seq: int) -> Record | None:
         """Return the record with a number, or None if there is none."""
         return next(iter(self.read(seq - 1, 1)), None)
+
+    def look_afresh(self) -> None:
+        """Look at the log next, for what others added a moment ago."""
+        self._feed.forget_look()
 
     def turn(self) -> AbstractContextManager[Turn]:
         """Wait for the store's turn; what it brings is not fed."""

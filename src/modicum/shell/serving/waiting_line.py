@@ -7,15 +7,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 from modicum.core.errors import Code, InvariantError, Problem, UnavailableError
 from modicum.policy import CompiledPolicy
+from modicum.shell.serving.once import Once, Work
 from modicum.shell.serving.promise import Promise, Reply
 from modicum.workspace.book import Entry
-
-#: What somebody asks for, to be done in a turn; it may return a mistake.
-Work: TypeAlias = Callable[[Entry], Any]
 
 
 @dataclass(slots=True)
@@ -28,6 +26,7 @@ class Waiting:
         again: Returns the same work under another policy, for whoever means the
             active one; None for whoever means one policy.
         unread: Returns the work, where the writer is to read what is asked for.
+        once: What makes it one that is done once; None if it may be done again.
         answer: The answer, once it is durable.
     """
 
@@ -35,6 +34,7 @@ class Waiting:
     actor: str
     again: Callable[[CompiledPolicy], Work] | None = None
     unread: Callable[[], Work] | None = None
+    once: Once | None = None
     answer: Reply[Any] | Promise[Any] = field(default_factory=Reply)
 
     def read(self) -> None:

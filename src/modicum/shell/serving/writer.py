@@ -18,10 +18,10 @@ from modicum.core.errors import (
     VerificationError,
 )
 from modicum.policy import CompiledPolicy
+from modicum.shell.serving.once import Answered, Work
 from modicum.shell.serving.waiting_line import (
     Waiting,
     WaitingLine,
-    Work,
     closed,
     made,
     unknown,
@@ -142,13 +142,16 @@ class Writer:
 
         What is added to the entry meanwhile is signed by whoever asked for it.
         """
+        answered = Answered(entry)
+        answered.look_up((one.once, one.actor) for one in batch)
         for one in batch:  # It grows at its end.
             entry.actor = one.actor
-            yield one.work
+            yield answered.once(one.work, one.once, one.actor)
             if one is batch[-1] and len(self._line) and len(batch) < size_max:
                 more = _begun(self._line.take(size_max - len(batch), 0))
                 batch += more  # First of all: whatever happens, they hear of it.
                 _read(more)
+                answered.look_up((one.once, one.actor) for one in more)
 
     def _isolate(self, batch: Sequence[Waiting], error: Exception) -> None:
         """Do each by itself after a mistake that anybody may have caused."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -17,15 +17,19 @@ import psycopg
 from psycopg import Connection, errors
 from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
+from psycopg.sql import SQL, Composed, Identifier, Placeholder
 
 from modicum.core.errors import ModicumError
 from modicum.ledger import Record
+from modicum.shell.storage.beside import Statement
 from modicum.shell.storage.fair_lock import FairLock
 from modicum.shell.storage.meanwhile import Chore, Meanwhile
 from modicum.shell.storage.paging import Page, begun, paged, refuse_ended
+from modicum.shell.storage.postgres_answers import AnswerStatements
 from modicum.shell.storage.postgres_errors import broken, is_outside, out_of_turn, told
-from modicum.shell.storage.postgres_tables import Statements
+from modicum.shell.storage.postgres_tables import SCHEMA_VERSION, Statements
 from modicum.shell.storage.postgres_url import Address, parse_address
+from modicum.workspace.ports import KeptAnswer, TableVersions
 
 T = TypeVar("T")
 
@@ -49,6 +53,7 @@ class PostgresStore:
         self._address = parse_address(url)
         self._wait_seconds = wait_seconds
         self._statements = Statements(self._address, wait_seconds)
+        self._answers = AnswerStatements(self._address)
         self._turn_lock = FairLock()
         self._writer = _Line(self._address)
         self._read_lock = threading.Lock()
@@ -109,6 +114,16 @@ class PostgresStore:
         """Return every checkpoint, in the order in which they were added."""
         return self._ask(self._statements.checkpoints, missing=[])
 
+    def table_versions(self) -> TableVersions:
+        """Return the version of the tables, and that which a turn makes them.
+
+        Raises:
+            VerificationError: If the tables are of a later version, or not a ledger's.
+            UnavailableError: If the server cannot be reached.
+        """
+        stored = self._ask(self._statements.version, missing=0)
+        return TableVersions(stored, SCHEMA_VERSION)
+
     def _ask(
         self, query: Callable[[Connection[Any]], T], *, missing: T | None = None
     ) -> T:
@@ -133,7 +148,7 @@ class PostgresStore:
             VerificationError: If the tables are damaged or not a ledger's.
         """
         with self._transaction() as (connection, last):
-            turn = PostgresTurn(self._statements, connection, last)
+            turn = PostgresTurn(self._statements, self._answers, connection, last)
             self._is_shared = last != self._last_known
             try:
                 yield turn
@@ -212,6 +227,29 @@ class PostgresStore:
         if answer != "COMMIT":
             raise broken(self._address, f"it answers COMMIT with {answer}")
 
+    # --- what is beside the log ---
+
+    def rows_beside(self, statement: Statement) -> list[tuple[Any, ...]]:
+        """Return what a query finds beside the log; see `BesideStore`."""
+
+        def query(connection: Connection[Any]) -> list[tuple[Any, ...]]:
+            return connection.execute(*self._spoken(statement)).fetchall()
+
+        return self._ask(query, missing=[])
+
+    def change_beside(self, statements: Sequence[Statement]) -> list[int]:
+        """Run statements beside the log in one turn; see `BesideStore`."""
+        with self._transaction() as (connection, _):
+            return [
+                connection.execute(*self._spoken(one)).rowcount for one in statements
+            ]
+
+    def _spoken(self, statement: Statement) -> tuple[Composed, Mapping[str, Any]]:
+        """Return a statement as PostgreSQL takes it."""
+        names = {name: Placeholder(name) for name in statement.values}
+        schema = Identifier(self._address.schema)
+        return SQL(statement.text).format(s=schema, **names), statement.values
+
     # --- the cache ---
 
     def load_snapshot(self) -> bytes | None:
@@ -235,6 +273,7 @@ class PostgresTurn:
 
     Args:
         statements: The statements on the ledger.
+        answers: Those on the answers that it keeps.
         connection: A connection in that transaction.
         last: The number of the last record.
 
@@ -244,10 +283,15 @@ class PostgresTurn:
     """
 
     def __init__(
-        self, statements: Statements, connection: Connection[Any], last: int
+        self,
+        statements: Statements,
+        answers: AnswerStatements,
+        connection: Connection[Any],
+        last: int,
     ) -> None:
         self.ended = False
         self._statements = statements
+        self._answers = answers
         self._connection = connection
         self.last = last
 
@@ -273,6 +317,42 @@ class PostgresTurn:
         refuse_ended(ended=self.ended)
         self._statements.append(self._connection, self.last, records)
         self.last += len(records)
+
+    def checkpoints(self) -> list[bytes]:
+        """Return every checkpoint, those of this turn too, in order.
+
+        Raises:
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        return self._statements.checkpoints(self._connection)
+
+    def add_checkpoint(self, data: bytes) -> None:
+        """Store a checkpoint with the turn; storing it again changes nothing.
+
+        Raises:
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        self._statements.add_checkpoint(self._connection, data)
+
+    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+        """Return the answers that are kept for some keys, by key.
+
+        Raises:
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        return self._answers.kept_for(self._connection, keys)
+
+    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+        """Keep answers, and forget some of those that were given before a time.
+
+        Raises:
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        self._answers.keep(self._connection, answers, forget_before)
 
 
 class _Line:

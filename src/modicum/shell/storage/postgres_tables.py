@@ -1,4 +1,4 @@
-"""The tables of a ledger in PostgreSQL: numbered steps, and the statements on them.
+"""The statements on the tables of a ledger in PostgreSQL (see `postgres_steps`).
 
 Each ledger has a schema of its own. Every name is written with its schema and every
 setting is made for one transaction, so that nothing depends on the session.
@@ -16,49 +16,14 @@ from modicum.core.errors import Code, Problem, VerificationError
 from modicum.ledger import Record
 from modicum.shell.storage.paging import PAGE_BYTES, Page, refuse_gap
 from modicum.shell.storage.postgres_errors import broken, forgetful
+from modicum.shell.storage.postgres_steps import STEPS
 from modicum.shell.storage.postgres_url import Address
 
 #: A client that holds the turn and says nothing for so long has lost it.
 IDLE_SECONDS = 120
 
-#: Steps are never changed once released.
-_STEPS: Sequence[LiteralString] = (
-    """
-    CREATE TABLE {s}.events (
-        seq bigint PRIMARY KEY CHECK (seq > 0),
-        payload bytea NOT NULL,
-        hash text NOT NULL
-    );
-    CREATE TABLE {s}.head (
-        one boolean PRIMARY KEY DEFAULT true CHECK (one),
-        seq bigint NOT NULL,
-        hash text NOT NULL
-    );
-    INSERT INTO {s}.head (seq, hash) VALUES (0, '');
-    CREATE TABLE {s}.checkpoints (
-        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-        data bytea NOT NULL
-    );
-    CREATE UNIQUE INDEX checkpoints_once ON {s}.checkpoints (sha256(data));
-    CREATE TABLE {s}.snapshot (
-        one boolean PRIMARY KEY DEFAULT true CHECK (one),
-        data bytea NOT NULL
-    );
-    CREATE FUNCTION {s}.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN
-        RAISE EXCEPTION 'the table % of a ledger is append-only', TG_TABLE_NAME;
-    END
-    $$;
-    CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {s}.events
-        FOR EACH STATEMENT EXECUTE FUNCTION {s}.refuse_change();
-    CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {s}.checkpoints
-        FOR EACH STATEMENT EXECUTE FUNCTION {s}.refuse_change();
-    ALTER TABLE {s}.events ENABLE ALWAYS TRIGGER append_only;
-    ALTER TABLE {s}.checkpoints ENABLE ALWAYS TRIGGER append_only;
-    """,
-)
 #: Version of the tables; the events carry a version of their own.
-SCHEMA_VERSION = len(_STEPS)
+SCHEMA_VERSION = len(STEPS)
 
 _BEGIN: LiteralString = """
     BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
@@ -170,7 +135,7 @@ class Statements:
         done = self._ask(connection, "SELECT max(version) FROM {s}.migrations") or 0
         refuse_version(self._address.name, done)
         for version in range(done + 1, SCHEMA_VERSION + 1):
-            self._run(connection, _STEPS[version - 1])
+            self._run(connection, STEPS[version - 1])
             connection.execute(
                 self._of("INSERT INTO {s}.migrations (version) VALUES (%s)"),
                 (version,),
@@ -182,6 +147,12 @@ class Statements:
         return bool(
             self._ask(connection, "SELECT to_regclass({name} || '.head') IS NOT NULL")
         )
+
+    def version(self, connection: Connection[Any]) -> int:
+        """Return the version of the tables."""
+        found = self._ask(connection, "SELECT max(version) FROM {s}.migrations")
+        refuse_version(self._address.name, found)
+        return int(found)
 
     def page(self, connection: Connection[Any], after: int, count: int) -> Page:
         """Return the next records after a number."""

@@ -83,6 +83,9 @@ class SqliteTroubles:
             raise self.busy() from error
         except sqlite3.Error as error:
             raise self._of_sqlite(error, writing=writing) from error
+        except UnicodeDecodeError as error:
+            # So it is told that names of tables are no text: by Python, not by SQLite.
+            raise self._damaged("its tables have no names") from error
         except OSError as error:
             raise (
                 self.unwritable(error) if writing else self.unreadable(error)
@@ -106,10 +109,13 @@ class SqliteTroubles:
                 )
         if name.startswith(_OUTSIDE):
             return self.unwritable(error, "write" if writing else "read")
+        return self._damaged(str(error))
+
+    def _damaged(self, why: str) -> VerificationError:
         return VerificationError(
             Problem(
                 Code.LEDGER_BROKEN,
-                f"the file {self._path} is damaged ({error})",
+                f"the file {self._path} is damaged ({why})",
                 help="restore a backup and compare its head",
             )
         )

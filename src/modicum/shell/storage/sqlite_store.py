@@ -9,13 +9,16 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from modicum.ledger import Record
+from modicum.shell.storage import sqlite_answers
 from modicum.shell.storage import sqlite_tables as tables
+from modicum.shell.storage.beside import Statement
 from modicum.shell.storage.meanwhile import Chore
 from modicum.shell.storage.paging import Page, begun, paged, refuse_ended
 from modicum.shell.storage.sqlite_access import (
@@ -26,6 +29,7 @@ from modicum.shell.storage.sqlite_access import (
     sync_folder,
 )
 from modicum.shell.storage.sqlite_errors import SqliteTroubles
+from modicum.workspace.ports import KeptAnswer, TableVersions
 
 #: How long to wait for the turn before giving up.
 WAIT_SECONDS = 30.0
@@ -116,6 +120,20 @@ class SqliteStore:
         with self._troubles.told(writing=False), self._access.asking() as ask:
             return ask(query)
 
+    def table_versions(self) -> TableVersions:
+        """Return the version of the tables, and that which a turn makes them.
+
+        Raises:
+            VerificationError: If the file is damaged or not a ledger.
+            UnavailableError: If the lock cannot be had in time.
+        """
+
+        def query(connection: sqlite3.Connection) -> int:
+            return tables.version_of(connection, str(self._path))
+
+        with self._troubles.told(writing=False), self._access.asking() as ask:
+            return TableVersions(ask(query), tables.SCHEMA_VERSION)
+
     def _stream(self, after: int, limit: int | None) -> Iterator[Record]:
         def query(after: int, count: int, connection: sqlite3.Connection) -> Page:
             if not tables.version_of(connection, str(self._path)):
@@ -163,6 +181,24 @@ class SqliteStore:
         with self._troubles.told(writing=True), self._access.writing() as connection:
             tables.insert_checkpoint(connection, data)
 
+    # --- what is beside the log ---
+
+    def rows_beside(self, statement: Statement) -> list[tuple[Any, ...]]:
+        """Return what a query finds beside the log; see `BesideStore`."""
+
+        def query(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+            if not tables.has_beside(connection, str(self._path)):
+                return []
+            return connection.execute(*_spoken(statement)).fetchall()
+
+        with self._troubles.told(writing=False), self._access.asking() as ask:
+            return ask(query)
+
+    def change_beside(self, statements: Sequence[Statement]) -> list[int]:
+        """Run statements beside the log in one turn; see `BesideStore`."""
+        with self._troubles.told(writing=True), self._access.writing() as connection:
+            return [connection.execute(*_spoken(one)).rowcount for one in statements]
+
     # --- the cache ---
 
     def load_snapshot(self) -> bytes | None:
@@ -193,6 +229,12 @@ class SqliteStore:
             os.fsync(file.fileno())
             draft.replace(self._snapshot)
         sync_folder(self._snapshot.parent)
+
+
+def _spoken(statement: Statement) -> tuple[str, Mapping[str, Any]]:
+    """Return a statement as SQLite takes it."""
+    names = {name: f":{name}" for name in statement.values}
+    return statement.text.format(s="main", **names), statement.values
 
 
 class SqliteTurn:
@@ -240,6 +282,42 @@ class SqliteTurn:
         tables.insert(self._connection, records, self._length)
         self._last = records[-1]
         self._length = self._last.seq
+
+    def checkpoints(self) -> list[bytes]:
+        """Return every checkpoint, those of this turn too, in order.
+
+        Raises:
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        return tables.checkpoints_of(self._connection, tables.SCHEMA_VERSION)
+
+    def add_checkpoint(self, data: bytes) -> None:
+        """Store a checkpoint with the turn; storing it again changes nothing.
+
+        Raises:
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        tables.insert_checkpoint(self._connection, data)
+
+    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+        """Return the answers that are kept for some keys, by key.
+
+        Raises:
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        return sqlite_answers.kept_for(self._connection, keys)
+
+    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+        """Keep answers, and forget some of those that were given before a time.
+
+        Raises:
+            InvariantError: If the turn is over.
+        """
+        refuse_ended(ended=self.ended)
+        sqlite_answers.keep(self._connection, answers, forget_before)
 
     def confirm(self) -> None:
         """Read back what was appended last, before it is acknowledged.

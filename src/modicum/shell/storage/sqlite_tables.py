@@ -1,8 +1,9 @@
 """The tables of a ledger in SQLite: their versions, and the statements that use them.
 
 Table versions are steps that are never changed once released. Version 1 had the log
-only. A file of an older version is read as it is, and brought up to date in the
-transaction of the next turn.
+only; version 2 added checkpoints, version 3 what a service keeps beside the log. A file
+of an older version is read as it is, and brought up to date in the transaction of the
+next turn. What is beside the log may be changed and deleted from; the rest may not.
 """
 
 from __future__ import annotations
@@ -36,18 +37,63 @@ _STEPS: Sequence[Sequence[str]] = (
         ) STRICT
         """,
     ),
-)
-#: What is in a file of each version, besides statistics of SQLite: type, name, table.
-_CONTENTS = (
-    frozenset({("table", "events", "events")}),
-    frozenset(
-        {
-            ("table", "events", "events"),
-            ("table", "checkpoints", "checkpoints"),
-            ("index", "sqlite_autoindex_checkpoints_1", "checkpoints"),
-        }
+    (
+        """
+        CREATE TABLE answers (
+            key TEXT NOT NULL PRIMARY KEY,
+            digest TEXT NOT NULL,
+            answer BLOB NOT NULL,
+            at TEXT NOT NULL
+        ) STRICT
+        """,
+        "CREATE INDEX answers_by_time ON answers (at)",
+        """
+        CREATE TABLE tokens (
+            id TEXT NOT NULL PRIMARY KEY,
+            digest TEXT NOT NULL UNIQUE,
+            name TEXT NOT NULL,
+            actor TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            grants TEXT NOT NULL,
+            created_by TEXT NOT NULL,
+            created_at TEXT NOT NULL,
+            expires_at TEXT NOT NULL,
+            revoked_at TEXT NOT NULL
+        ) STRICT
+        """,
+        """
+        CREATE TABLE sessions (
+            digest TEXT NOT NULL PRIMARY KEY,
+            identity TEXT NOT NULL,
+            csrf TEXT NOT NULL,
+            created_at TEXT NOT NULL,
+            expires_at TEXT NOT NULL
+        ) STRICT
+        """,
+        "CREATE INDEX sessions_by_end ON sessions (expires_at)",
     ),
 )
+#: What each version adds to a file, besides statistics of SQLite: type, name, table.
+_ADDED = (
+    {("table", "events", "events")},
+    {
+        ("table", "checkpoints", "checkpoints"),
+        ("index", "sqlite_autoindex_checkpoints_1", "checkpoints"),
+    },
+    {
+        ("table", "answers", "answers"),
+        ("index", "sqlite_autoindex_answers_1", "answers"),
+        ("index", "answers_by_time", "answers"),
+        ("table", "tokens", "tokens"),
+        ("index", "sqlite_autoindex_tokens_1", "tokens"),
+        ("index", "sqlite_autoindex_tokens_2", "tokens"),
+        ("table", "sessions", "sessions"),
+        ("index", "sqlite_autoindex_sessions_1", "sessions"),
+        ("index", "sessions_by_end", "sessions"),
+    },
+)
+#: What is in a file of each version: all that was added up to it.
+_CONTENTS = [set().union(*_ADDED[:count]) for count in range(1, len(_ADDED) + 1)]
 #: Version of the tables; the events carry a version of their own.
 SCHEMA_VERSION = len(_STEPS)
 
@@ -88,6 +134,15 @@ def version_of(connection: sqlite3.Connection, name: str) -> int:
     return version
 
 
+def has_beside(connection: sqlite3.Connection, name: str) -> bool:
+    """Return whether a ledger has the tables beside the log; older ones do not.
+
+    Raises:
+        VerificationError: As `version_of` does.
+    """
+    return version_of(connection, name) >= 3
+
+
 def stored_version(connection: sqlite3.Connection) -> int:
     """Return the table version that a file says it has; 0 if it says none."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
@@ -99,7 +154,7 @@ def _refuse_additions(connection: sqlite3.Connection, name: str, version: int) -
         "SELECT type, name, tbl_name FROM sqlite_master"
         " WHERE name NOT LIKE 'sqlite_stat%'"
     )
-    if frozenset(found) != _CONTENTS[version - 1]:
+    if set(found) != _CONTENTS[version - 1]:
         raise _broken(name, "it has other tables, views or triggers than a ledger has")
 
 
@@ -116,7 +171,7 @@ def refuse_other_tables(connection: sqlite3.Connection, name: str) -> None:
         for statement in step
         if "CREATE" in statement
     }
-    found = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'table'")
+    found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
     if not made.issubset({_words(sql) for (sql,) in found}):
         raise _broken(name, "its tables are not made as modicum makes them")
 

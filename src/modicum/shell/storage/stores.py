@@ -7,7 +7,7 @@ from pathlib import Path
 
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.shell.storage.sqlite_store import WAIT_SECONDS, SqliteStore
-from modicum.workspace.ports import Store
+from modicum.workspace.ports import MaintainedStore
 
 #: The second slash may be gone: a URL that was taken for a path has lost it.
 _POSTGRES = re.compile(r"\s*(postgresql|postgres)://?", re.IGNORECASE)
@@ -21,7 +21,7 @@ _NO_PATH = re.compile(
 
 def open_store(
     ledger: str | Path, *, wait_seconds: float = WAIT_SECONDS, keep_open: bool = False
-) -> Store:
+) -> MaintainedStore:
     """Return the store of a ledger; nothing is read or made yet.
 
     Args:

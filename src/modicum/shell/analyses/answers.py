@@ -1,0 +1,99 @@
+"""What the process of an analysis tells: lines of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+import msgspec
+
+from modicum.core import errors
+from modicum.core.errors import ModicumError, Problem
+
+#: A longer line is neither written nor read.
+LINE_MAX: Final = 1 << 24
+
+_KINDS: Final[Mapping[str, type[ModicumError]]] = {
+    one.__name__: one
+    for one in (
+        errors.InputError,
+        errors.UsageError,
+        errors.UnavailableError,
+        errors.InvariantError,
+    )
+}
+
+
+class Progress(msgspec.Struct, tag="progress"):
+    """So large a part is done.
+
+    Attributes:
+        part: From 0 to 1.
+    """
+
+    part: float
+
+
+class Found(msgspec.Struct, tag="found"):
+    """It is done.
+
+    Attributes:
+        document: The documented JSON form of what was found.
+    """
+
+    document: msgspec.Raw
+
+
+class Failed(msgspec.Struct, tag="failed"):
+    """It failed.
+
+    Attributes:
+        kind: What kind of mistake it was.
+        problems: What was wrong.
+    """
+
+    kind: str
+    problems: tuple[Problem, ...]
+
+    def error(self) -> ModicumError:
+        """Return the mistake."""
+        return _KINDS.get(self.kind, ModicumError)(*self.problems)
+
+
+Line: TypeAlias = Progress | Found | Failed
+
+_encoder = msgspec.json.Encoder()
+_decoder: Final = msgspec.json.Decoder(Progress | Found | Failed)
+
+
+def failed(error: ModicumError, problems: tuple[Problem, ...]) -> Failed:
+    """Return what is told of a mistake.
+
+    Args:
+        error: The mistake.
+        problems: Its problems, in the words of whoever asked.
+    """
+    kinds = (one.__name__ for one in type(error).__mro__)
+    return Failed(next((one for one in kinds if one in _KINDS), ""), problems)
+
+
+def written(line: Line) -> bytes:
+    """Return a line as it is written.
+
+    Args:
+        line: What it says.
+    """
+    return _encoder.encode(line) + b"\n"
+
+
+def read(text: bytes) -> Line | None:
+    """Return what a line says; None if it is none of these.
+
+    Args:
+        text: The line.
+    """
+    try:
+        line: Line = _decoder.decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return line

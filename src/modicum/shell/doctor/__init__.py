@@ -1,0 +1,1 @@
+"""What `modicum doctor` looks at: the machine, the store, and what the log says."""

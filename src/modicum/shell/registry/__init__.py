@@ -1,0 +1,1 @@
+"""The registry: tokens and sessions, beside the log."""

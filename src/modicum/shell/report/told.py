@@ -1,0 +1,24 @@
+"""Where something stands in a log, and who it is by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event, and where it stands.
+
+    Attributes:
+        seq: The number of its entry.
+        at: When it happened.
+        actor: Who asked.
+    """
+
+    seq: int
+    at: str
+    actor: str
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it as plain JSON."""
+        return {"seq": self.seq, "at": self.at, "actor": self.actor}
