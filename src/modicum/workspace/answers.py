@@ -28,6 +28,7 @@ from modicum.ledger import (
 from modicum.ledger.deciding.approvals import hearings_of_release
 from modicum.ledger.deciding.balances import facts_of
 from modicum.ledger.state.life import id_taken
+from modicum.ledger.state.waiting import requested_by_another
 from modicum.policy import CompiledPolicy, Policy
 from modicum.policy.predicates import holds, words
 from modicum.release import ReleaseDraft, read_and_price
@@ -215,6 +216,25 @@ def refuse_other(
                 help="submit it under a new id; if it happened, record it under one",
             )
         )
+
+
+def refuse_requested(
+    book: Book, one: RecordedRelease, by: str, mark: Mark | None
+) -> None:
+    """Refuse a release whose id somebody else asks for, with other contents.
+
+    Args:
+        book: The book, read up to the head; the id does not stand in it.
+        one: The release.
+        by: Who brings it in.
+        mark: Where its id stands, for messages.
+
+    Raises:
+        ConflictError: If somebody else asks for another release under this id.
+    """
+    known = book.state.waiting.held_by_another(one.id, one.content, by)
+    if known is not None:
+        raise requested_by_another(known, mark)
 
 
 def repeated_answer(

@@ -14,6 +14,7 @@ from modicum.ledger.log.events import ReleaseDenied
 from modicum.workspace.answers import Description, price_release
 from modicum.workspace.book import Book, Reader
 from modicum.workspace.governing.governance import active_policy
+from modicum.workspace.governing.requesting import requested_in
 from modicum.workspace.governing.topics import Spoken, about_known_release, spoken
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.release_story import story_of
@@ -70,15 +71,17 @@ def asked_people(release: Description, view: LedgerView) -> AskedPeople:
 
 
 def asked_people_of(release: str, view: LedgerView) -> AskedPeople:
-    """Return who is asked about a release that people spoke about. Writes nothing.
+    """Return who is asked about a release that is requested, or was spoken about.
+
+    Writes nothing.
 
     Args:
         release: Its id.
         view: The ledger.
 
     Raises:
-        InputError: If it does not stand and nobody spoke about it, or they spoke about
-            several that have this id.
+        InputError: If it does not stand, is not requested, and nobody spoke about it,
+            or they spoke about several that have this id.
         UsageError: If there is no ledger with a policy.
     """
     book, read, now = view.look()
@@ -86,6 +89,10 @@ def asked_people_of(release: str, view: LedgerView) -> AskedPeople:
     standing = book.standing_at(release, now)
     if standing is not None:
         return AskedPeople(release, standing.content, (), said, standing)
+    known = book.state.waiting.requests.get(release)
+    if known is not None and known.policy == active_policy(book).policy.digest:
+        asked = requested_in(known, read).release
+        return AskedPeople(release, known.content, _hearings(asked, book), said)
     content = about_known_release(release, read(0)).content
     described = _described(release, content, read)
     if described is not None:
@@ -102,7 +109,8 @@ def _hearings_at_most(content: str, book: Book) -> tuple[Hearing, ...]:
     """Return where every approval of the policy would stand that could be asked for."""
     policy = active_policy(book).policy
     said = book.state.approvals.get(("release", content), ())
-    return hearings(policy.approvals, said, policy.roles or {}, ())
+    asking = book.state.waiting.requesters.get(content, ())
+    return hearings(policy.approvals, said, policy, asking)
 
 
 def _described(release: str, content: str, read: Reader) -> RecordedRelease | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import date
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -37,16 +38,21 @@ from modicum.ledger.log.events import (
     Body,
     PastRecorded,
     PolicyActivated,
+    ReleaseDenied,
     ReleaseExpired,
     ReleaseReserved,
     day_of,
 )
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
-from modicum.workspace.ports import Turn
+from modicum.workspace.denials import Denials
+from modicum.workspace.ports import KeptAnswer, Turn
 
 #: So many of the releases that came in last are kept as they are.
 LATEST_MAX = 1000
+
+#: An answer is kept for so many whole days at least.
+ANSWER_DAYS = 7
 
 #: Returns the records of a log after a number.
 Reader: TypeAlias = Callable[[int], Iterable[Record]]
@@ -66,6 +72,7 @@ class Book:
         self._awaits_policy = False
         self._latest: OrderedDict[str, RecordedRelease] = OrderedDict()
         self._active: CompiledPolicy | None = None
+        self._denials = Denials(from_start=snapshot is None)
 
     # --- following the log ---
 
@@ -133,6 +140,7 @@ class Book:
 
     def _follow(self, event: Event, change: LossChange | None) -> None:
         self._resumable = None  # It is of an earlier entry now.
+        self._denials.follow(self.state.seq, event)
         if change is not None:
             self._remember(change.release)
         if change is not None and self._followed is not None:
@@ -260,6 +268,15 @@ class Book:
             raise ChainBreakError(standing.seq, "it is not what was read before")
         return body.release
 
+    def denied_before(self, denial: Event, read: Reader) -> int | None:
+        """Return the entry that tells of a denial already; None if none does.
+
+        Args:
+            denial: The denial, as it would be added at the head.
+            read: Reads the log; asked at most once.
+        """
+        return self._denials.same(denial, self.state.seq, read)
+
     def _remember(self, release: RecordedRelease) -> None:
         """Keep a release for a while: who tries again mostly does so soon."""
         self._latest[release.id] = release
@@ -292,6 +309,7 @@ class Entry:
         self.withdrawn = False
         self._turn = turn
         self._records: list[Record] = []
+        self._kept: list[KeptAnswer] = []
 
     @property
     def added(self) -> int:
@@ -316,6 +334,18 @@ class Entry:
         self.book.apply(event, record)
         self._records.append(record)
 
+    def deny(self, body: ReleaseDenied) -> int | None:
+        """Add a denial, unless the log tells of it already.
+
+        Returns:
+            The number of the entry that does; None if it was added.
+        """
+        denial = Event(self.now, self.actor, body)
+        before = self.book.denied_before(denial, self.read)
+        if before is None:
+            self.add(body)
+        return before
+
     def read(self, after: int) -> Iterator[Record]:
         """Yield the records after a number, with those that were added just now."""
         yield from self._turn.read(after)
@@ -325,6 +355,14 @@ class Entry:
         """Return the record with a number; None if there is none."""
         own = [one for one in self._records if one.seq == seq]
         return own[0] if own else next(iter(self._turn.read(seq - 1)), None)
+
+    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+        """Return the answers that were kept for some keys in earlier turns, by key."""
+        return self._turn.answered(keys)
+
+    def keep(self, answer: KeptAnswer) -> None:
+        """Keep an answer with what is added: both are stored, or neither."""
+        self._kept.append(answer)
 
     def followed(self, compiled: CompiledPolicy) -> Followed:
         """Return what each rule of a policy has been charged; do not change it."""
@@ -349,6 +387,7 @@ class Entry:
         """
         if self.book.state.seq == len(self._records) == 1:
             self._records.clear()
+            self._kept.clear()
             self.withdrawn = True
 
     def expire_due(self) -> None:
@@ -360,6 +399,9 @@ class Entry:
         """Hand everything that was added to the store."""
         if self._records:
             self._turn.append(self._records)
+        if self._kept:
+            first = date.fromordinal(self.day - ANSWER_DAYS)
+            self._turn.keep(self._kept, forget_before=first.isoformat())
 
 
 def stale(given: CompiledPolicy, state: State) -> StaleError:

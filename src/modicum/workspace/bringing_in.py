@@ -29,6 +29,7 @@ from modicum.workspace.answers import (
     place_of,
     price_release,
     refuse_other,
+    refuse_requested,
     repeated_answer,
 )
 from modicum.workspace.book import Entry
@@ -218,6 +219,7 @@ class BringingIn:
         followed = entry.followed(one.compiled)
         known = entry.book.state.releases.get(one.release.id)
         if known is None:
+            refuse_requested(entry.book, one.release, entry.actor, one.mark)
             return work(entry, followed.balances, one)
         refuse_other(known, one.release, one.mark)
         charged = followed.told(entry.book.release_of(known, entry.record), known.seq)
@@ -231,8 +233,9 @@ class BringingIn:
         answer = partial(answer_to, self._asking(entry), compiled, release, verdict)
         if not verdict.allowed:
             denied = answer("denied")
-            entry.add(ReleaseDenied(release, digest, verdict.blocking))
-            return denied
+            denied = _not_counted(denied) if one.post else denied
+            before = entry.deny(ReleaseDenied(release, digest, verdict.blocking))
+            return denied if before is None else _denied_before(denied, before)
         heard = hearings_of_release(
             release, compiled.policy, entry.book.state, entry.actor
         )
@@ -258,6 +261,18 @@ class BringingIn:
 
     def _asking(self, entry: Entry) -> Asking:
         return Asking(self.ledger, entry.book, entry.actor)
+
+
+def _not_counted(decision: Decision) -> Decision:
+    """Return a denial that says what is missing if the release is out all the same."""
+    notice = "it is not counted: if it is out, record it with  release record-past"
+    return replace(decision, notices=(*decision.notices, notice))
+
+
+def _denied_before(decision: Decision, seq: int) -> Decision:
+    """Return a denial that the log tells of already, and where."""
+    notice = f"denied before, with entry {seq}; nothing changed, and none was added"
+    return replace(decision, notices=(*decision.notices, notice))
 
 
 def _carried_out(entry: Entry, decision: Decision) -> Decision:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -11,7 +12,11 @@ from modicum.core.errors import Code, ModicumError, Problem, UsageError
 from modicum.ledger import RuleLoss, Verdict
 from modicum.policy.model import Approval
 from modicum.workspace.explaining import explain
-from modicum.workspace.explaining.fits import Again, Explanation, Fit, Option
+from modicum.workspace.explaining.fits import Again, Explanation, Fit, Options
+from modicum.workspace.explaining.words import RuleLines, Words
+
+#: Which rules a decision tells of.
+LossesTold: TypeAlias = Literal["all", "denying", "none"]
 
 
 def approval_text(approval: Approval) -> str:
@@ -97,19 +102,36 @@ class Decision(msgspec.Struct, frozen=True):
             deep: Whether to tell of a denial also who filled the cells, and what
                 would pass; the log is read for that, as far as it is now.
         """
-        found = self._explanation() if deep else None
-        told = {one.rule: one.lines for one in found.cells} if found else {}
+        found = self.explanation() if deep else None
+        return self.words.text(found.words if found else None)
+
+    @property
+    def words(self) -> Words:
+        """The decision in words, without what the log tells besides."""
         notes = (f"  note: {notice}" for notice in self._remarks)
-        reasons = () if self.retry else explain.reasons(self.verdict, told)
-        closest = (f"  {line}" for line in found.closest) if found else ()
+        reasons = () if self.retry else self._reasons()
         asked = () if self.retry else map(approval_text, self.approvals)
         needs = (f"  needs {one}" for one in asked)
-        return "\n".join((self.headline, *reasons, *closest, *needs, *notes))
+        return Words(self.headline, reasons, (*needs, *notes))
+
+    def _reasons(self) -> tuple[RuleLines, ...]:
+        return tuple(explain.reasons(self.verdict))
+
+    def _losses_told(self, losses: LossesTold) -> list[dict[str, object]] | None:
+        if losses == "none":
+            return None
+        return [
+            explain.loss_to_dict(one)
+            for one in self.verdict.losses
+            if losses == "all" or not one.allowed
+        ]
 
     def largest_fit(self, vary: str = "noise", mechanism: str | None = None) -> Fit:
         """Return the closest variant that would pass now, or why there is none.
 
-        Numbers have four significant digits, rounded such that the variant passes.
+        Numbers have four significant digits, rounded such that the variant passes. A
+        search that would take too much work ends early: `ended_early` tells, and it is
+        the closest that was found until then, if any.
 
         Args:
             vary: `noise` (`sigma` or `scale` alone), `epsilon`, `rho` or `mu` of
@@ -126,8 +148,12 @@ class Decision(msgspec.Struct, frozen=True):
         """
         return self._again().largest_fit(vary, mechanism)
 
-    def options(self) -> tuple[Option, ...]:
+    def options(self) -> Options:
         """Return the single changes after which it would pass now, each decided.
+
+        Returns:
+            A tuple; its `ended_early` tells whether the search took too much work, so
+            that some changes were not tried.
 
         Raises:
             UsageError: If the release was decided in a batch.
@@ -145,7 +171,12 @@ class Decision(msgspec.Struct, frozen=True):
             )
         return self.again
 
-    def _explanation(self) -> Explanation | None:
+    def explanation(self) -> Explanation | None:
+        """Return what the log tells about a denial now: who filled the cells.
+
+        Returns:
+            None if it is allowed, or the ledger cannot be read now.
+        """
         if self.allowed or self.again is None:
             return None
         try:
@@ -165,13 +196,18 @@ class Decision(msgspec.Struct, frozen=True):
             ),
         )
 
-    def to_dict(self, *, deep: bool = False) -> dict[str, object]:
+    def to_dict(
+        self, *, deep: bool = False, losses: LossesTold = "all"
+    ) -> dict[str, object]:
         """Return the documented JSON form (docs/reference/json.md).
 
         Args:
             deep: As for `explain`; else `explanation` is None.
+            losses: Which rules are told of: `all`, those that are `denying`, or
+                `none`. To say a loss in epsilon takes some hundredths of a second for
+                each rule, and deciding takes none of it.
         """
-        found = self._explanation() if deep else None
+        found = self.explanation() if deep else None
         return {
             "decision": "allow" if self.allowed else "deny",
             "release": self.release,
@@ -179,7 +215,7 @@ class Decision(msgspec.Struct, frozen=True):
             "retry": self.retry,
             "blocking": list(self.blocking),
             "over_limit": list(self.over_limit),
-            "losses": [explain.loss_to_dict(loss) for loss in self.verdict.losses],
+            "losses": self._losses_told(losses),
             "uncovered": list(self.verdict.uncovered),
             "rounded": list(self.verdict.rounded),
             "policy": {

@@ -21,7 +21,7 @@ from modicum.ledger import (
 from modicum.ledger.deciding.decide import over_history
 from modicum.ledger.log.events import day_of
 from modicum.ledger.state.life import unknown_release
-from modicum.policy import CompiledPolicy
+from modicum.policy import CompiledPolicy, Rule
 from modicum.workspace.alternatives.asked import Asked
 from modicum.workspace.alternatives.trials import Look
 from modicum.workspace.answers import (
@@ -29,6 +29,7 @@ from modicum.workspace.answers import (
     Description,
     first_answer,
     refuse_other,
+    refuse_requested,
     repeated_answer,
 )
 from modicum.workspace.book import Book, Reader
@@ -137,6 +138,14 @@ class LedgerView:
 
     # --- the ledger ---
 
+    def record(self, seq: int) -> Record | None:
+        """Return the record with a number, or None if there is none. Writes nothing.
+
+        Args:
+            seq: The number.
+        """
+        return self._store.record(seq)
+
     def state(self) -> State:
         """Return the state at the head of the log. Writes nothing.
 
@@ -188,6 +197,18 @@ class LedgerView:
         """
         return self._meant_policy(self._live.read())
 
+    def policy_text_at(self, seq: int) -> str:
+        """Return the text of the policy that held at an entry. Writes nothing.
+
+        Args:
+            seq: The number of the entry.
+
+        Returns:
+            The text; empty if none held yet.
+        """
+        held = [one.text for one in self.state().policies if one.seq <= seq]
+        return held[-1] if held else ""
+
     def standings(self) -> list[RuleLoss]:
         """Return where every rule of the policy stands. Writes nothing.
 
@@ -201,6 +222,20 @@ class LedgerView:
                 over_history(followed.balances, rule, Total())
                 for rule in compiled.rules
             ]
+
+    def loss_of(self, rule: Rule) -> RuleLoss:
+        """Return what one rule was charged, as `standings` does. Writes nothing.
+
+        Args:
+            rule: A rule over history.
+
+        Raises:
+            UsageError: If there is neither a policy nor a ledger with one.
+        """
+        book = self._live.read(deciding=True)
+        compiled = self._meant_policy(book)
+        with book.followed_at(compiled, self._store.read, self._live.now) as followed:
+            return over_history(followed.balances, rule, Total())
 
     def spenders(
         self,
@@ -294,6 +329,7 @@ class LedgerView:
         asking = Asking(self._store.name, book, actor)
         with book.followed_at(one.compiled, self._store.read, now) as followed:
             if known is None:
+                refuse_requested(book, one.release, actor, one.mark)
                 day = day_of(now)
                 return first_answer(asking, followed.balances, one.release, day)
             refuse_other(known, one.release, one.mark)

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from modicum.ledger import Record
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """What was answered to a request, kept for whoever sends the same one again.
+
+    Attributes:
+        key: What tells the request from all others.
+        digest: The SHA-256 of what was asked for, in hexadecimal.
+        answer: The answer, as bytes.
+        at: When it was given, in UTC, as events write it.
+    """
+
+    key: str
+    digest: str
+    answer: bytes = field(repr=False)
+    at: str
 
 
 class Turn(Protocol):
@@ -24,6 +42,24 @@ class Turn(Protocol):
 
         Raises:
             VerificationError: If their numbers do not follow those stored before.
+        """
+        ...
+
+    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+        """Return the answers that are kept for some keys, by key.
+
+        Args:
+            keys: The keys; those that no answer is kept for are left out.
+        """
+        ...
+
+    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+        """Keep answers with the records of this turn: all of it is stored, or none.
+
+        Args:
+            answers: Their keys are new.
+            forget_before: Some of the answers that were given before this time are
+                forgotten, the oldest first.
         """
         ...
 
@@ -115,8 +151,44 @@ class CheckpointStore(Protocol):
         ...
 
 
+class TableVersions(NamedTuple):
+    """How the tables of a ledger are made.
+
+    Attributes:
+        stored: The version that they have; 0 if there are none.
+        current: The version that the next turn makes them.
+    """
+
+    stored: int
+    current: int
+
+
+class StoreTurn(Turn, Protocol):
+    """A turn that may also add what is kept beside the log."""
+
+    def checkpoints(self) -> list[bytes]:
+        """Return every checkpoint, those of this turn too, in order."""
+        ...
+
+    def add_checkpoint(self, data: bytes) -> None:
+        """Store a checkpoint with the turn; storing it again changes nothing."""
+        ...
+
+
 class Store(EventStore, SnapshotStore, CheckpointStore, Protocol):
-    """A log with what is kept beside it; every store of the shell is one."""
+    """A log with what is kept beside it."""
+
+
+class MaintainedStore(Store, Protocol):
+    """A store that can be filled from a copy, and brought up to date."""
+
+    def turn(self) -> AbstractContextManager[StoreTurn]:
+        """Wait for the exclusive turn, as an `EventStore` does."""
+        ...
+
+    def table_versions(self) -> TableVersions:
+        """Return the version of the tables, and that which a turn makes them."""
+        ...
 
 
 class Clock(Protocol):

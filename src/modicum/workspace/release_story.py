@@ -20,6 +20,7 @@ from modicum.ledger.log.events import (
     ReleaseStarted,
     ReleaseVoided,
 )
+from modicum.ledger.log.request_events import ReleaseRequested, RequestWithdrawn
 from modicum.ledger.state.life import unknown_release
 from modicum.workspace.book import Book
 
@@ -63,9 +64,15 @@ def release_named(body: Body) -> str:
         body: The event.
     """
     match body:
-        case ReleaseReserved() | ReleaseDenied() | PastRecorded():
+        case ReleaseReserved() | ReleaseDenied() | PastRecorded() | ReleaseRequested():
             return body.release.id
-        case ReleaseStarted() | ReleasePosted() | ReleaseVoided() | ReleaseExpired():
+        case (
+            ReleaseStarted()
+            | ReleasePosted()
+            | ReleaseVoided()
+            | ReleaseExpired()
+            | RequestWithdrawn()
+        ):
             return body.release
         case ApprovalGiven(subject="release"):
             return body.id

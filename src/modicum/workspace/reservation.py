@@ -78,9 +78,8 @@ class Reservation:
         Raises:
             InputError: If it had no such unit.
         """
-        policies = self._ledger.state().policies
-        held = [policy for policy in policies if policy.seq <= self._seq]
-        known = units_of(held[-1].text) if held else None
+        text = self._ledger.policy_text_at(self._seq)
+        known = units_of(text) if text else None
         if known is None or name not in known:
             raise fail(
                 Code.UNKNOWN_UNIT,

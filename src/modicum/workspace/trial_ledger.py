@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice, takewhile
 
 from modicum.ledger import Record
 from modicum.workspace.book import Reader
 from modicum.workspace.earlier import EarlierClock
+from modicum.workspace.ports import KeptAnswer
 from modicum.workspace.workspace import Workspace
 
 
@@ -82,6 +83,23 @@ class TrialStore:
             records: Those that follow the last one.
         """
         self._added.extend(records)
+
+    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+        """Return nothing: nobody waits for an answer of a trial.
+
+        Args:
+            keys: Whatever they are.
+        """
+        del keys
+        return {}
+
+    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+        """Keep nothing.
+
+        Args:
+            answers: Whatever they are.
+            forget_before: Whenever it is.
+        """
 
     def close(self) -> None:
         """Do nothing: nothing was opened."""

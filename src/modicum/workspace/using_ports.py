@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from modicum.ledger import RecordedRelease, Standing, State
+from modicum.ledger import RecordedRelease, Standing
 from modicum.workspace.in_use import InUse
 from modicum.workspace.querying.ports import Engines
 from modicum.workspace.reserved import Reserved
@@ -30,8 +30,8 @@ class Ledger(Protocol):
         """Return what a release is and costs, as the ledger keeps it."""
         ...
 
-    def state(self) -> State:
-        """Return the state at the head of the log."""
+    def policy_text_at(self, seq: int) -> str:
+        """Return the text of the policy that held at an entry; empty for none."""
         ...
 
     def start(self, release: str) -> Standing:

@@ -71,7 +71,10 @@ def test_a_release_is_reserved_once_enough_people_agree(tmp_path: Path) -> None:
     with pytest.raises(ApprovalError) as caught:
         of(tmp_path, "ann").submit(PUBLIC)
     assert "missing 1 more of pavel" in caught.value.render()
-    # Who spoke about it made its contents known: the id says enough now.
+    # That somebody spoke about it does not tell what it is: only a request does.
+    with pytest.raises(InputError, match="nobody asks for"):
+        of(tmp_path, "pavel").governance.approve("r-1", reason="agreed")
+    of(tmp_path, "ann").governance.request(PUBLIC, reason="the report")
     of(tmp_path, "pavel").governance.approve("r-1", reason="agreed")
     assert of(tmp_path, "ann").submit(PUBLIC).status == "reserved"
     (reserved,) = [one for one in bodies(tmp_path) if isinstance(one, ReleaseReserved)]
@@ -92,7 +95,7 @@ def test_who_asks_does_not_approve(tmp_path: Path) -> None:
     with pytest.raises(ApprovalError, match="cannot approve"):
         of(tmp_path, "olga").governance.approve(named, reason="mine")
     of(tmp_path, "olga").governance.reject(named, reason="not like this")
-    of(tmp_path, "olga").governance.approve("r-2", reason="taken back")
+    of(tmp_path, "olga").governance.approve(named, reason="taken back")
     of(tmp_path, "pavel").governance.approve(named, reason="agreed")
     with pytest.raises(ApprovalError):  # Nor does whom the release names.
         of(tmp_path, "ann").submit(named)
@@ -123,7 +126,7 @@ def test_other_contents_are_not_approved(tmp_path: Path) -> None:
     other = counts("r-1", rho="0.002", audience="public")
     of(tmp_path, "olga").governance.approve(other, reason="also this")
     with pytest.raises(InputError) as caught:
-        of(tmp_path, "pavel").governance.approve("r-1", reason="which?")
+        of(tmp_path, "pavel").governance.reject("r-1", reason="which?")
     assert caught.value.code is Code.RELEASE_CONFLICT
 
 
@@ -157,13 +160,14 @@ def test_what_was_said_can_be_read(tmp_path: Path) -> None:
 
 def test_the_same_word_again_adds_nothing(tmp_path: Path) -> None:
     of(tmp_path, "admin", APPROVED).init()
+    of(tmp_path, "ann").governance.request(PUBLIC, reason="the report")
     office = of(tmp_path, "olga").governance
     first = office.approve(PUBLIC, reason="fine")
     again = office.approve("r-1", reason=" fine ")
     assert (first.repeated, again.repeated) == (False, True)
-    assert (again.seq, again.hearings) == (2, ())
+    assert (again.seq, again.hearings) == (3, first.hearings)
     assert office.approve(PUBLIC, reason="fine").hearings == first.hearings
-    assert len(bodies(tmp_path)) == 2
+    assert len(bodies(tmp_path)) == 3
     # Another reason, another person, another content and a change of mind are new.
     assert not office.approve(PUBLIC, reason="finer").repeated
     assert not of(tmp_path, "pavel").governance.approve("r-1", reason="finer").repeated
@@ -171,7 +175,7 @@ def test_the_same_word_again_adds_nothing(tmp_path: Path) -> None:
     assert not office.approve(other, reason="finer").repeated
     for verb in (office.reject, office.approve):
         assert not verb(PUBLIC, reason="finer").repeated
-    assert len(bodies(tmp_path)) == 7
+    assert len(bodies(tmp_path)) == 8
 
 
 # --- one person with two names ----------------------------------------------------
@@ -195,8 +199,8 @@ def test_who_has_two_names_agrees_once(tmp_path: Path) -> None:
     with pytest.raises(ApprovalError, match="cannot approve") as caught:
         of(tmp_path, "Mia").governance.approve(PUBLIC, reason="fine")
     assert "differs in capitals only" in caught.value.render()
-    # By the id alone it cannot be told what is asked for: the word is kept.
-    of(tmp_path, "Mia").governance.approve("r-1", reason="fine")
+    with pytest.raises(InputError, match="nobody asks for"):
+        of(tmp_path, "Mia").governance.approve("r-1", reason="fine")
     with pytest.raises(ApprovalError, match="needs approval"):
         of(tmp_path, "ann").submit(PUBLIC)
     with pytest.raises(ApprovalError, match="needs approval"):
@@ -205,7 +209,7 @@ def test_who_has_two_names_agrees_once(tmp_path: Path) -> None:
     of(tmp_path, "mia").governance.approve_policy(new, reason="fine")
     with pytest.raises(ApprovalError, match="needs approval"):
         of(tmp_path, "admin").governance.activate(new, reason="simpler")
-    assert of(tmp_path, "reader").verify().entries == 4
+    assert of(tmp_path, "reader").verify().entries == 3
 
 
 @pytest.mark.spec("POL-11")

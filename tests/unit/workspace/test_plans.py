@@ -407,6 +407,29 @@ def test_a_forged_plan_reserves_nothing_twice(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.spec("LED-21")
+def test_a_plan_takes_no_id_that_somebody_else_asks_for(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    ann, olga = (
+        Workspace(ws._store, ws._clock, policy=None, actor=name)
+        for name in ("ann", "olga")
+    )
+    wanted = described("b", "0.1", team="b", requester="ann")
+    ann.governance.request(wanted, reason="for the report")
+    (other,) = requests(described("b", "0.05"))
+    plan = ws.rounds.plan([other])
+    assert plan.why_not("b") == ("somebody else asks for another release of this id",)
+    eager = asked_anew(plan, "b", outcome=Outcome.ACCEPTED, text=other.text(), why=())
+    with pytest.raises(ConflictError, match="somebody else asks") as refused:
+        ws.rounds.commit(forged(plan, accepted=("b",), asked=eager))
+    assert code(refused) is Code.PLAN_REFUSED
+    # Who asks may plan another one; and everybody what is asked for.
+    assert ann.rounds.plan([other]).accepted == ("b",)
+    olga.governance.approve(wanted, reason="fine")
+    ws.rounds.commit(ws.rounds.plan(requests(wanted)))
+    assert ws.governance.requests() == ()
+
+
 @pytest.mark.spec("PLAN-13")
 def test_what_ran_out_meanwhile_only_makes_room(tmp_path: Path) -> None:
     clock = FixedClock(small.NOON)

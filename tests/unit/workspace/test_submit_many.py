@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from modicum.core.errors import (
 from modicum.ledger import Balances, Record, RecordedRelease
 from modicum.shell.clock import FixedClock, add_seconds
 from modicum.workspace import Decision, Submission, Workspace, book, prepared
+from modicum.workspace.ports import KeptAnswer
 
 SMALL = compiled()
 MINUTE = 60
@@ -64,6 +65,12 @@ class Shelf:
 
     def append(self, records: Sequence[Record]) -> None:
         self._pending = list(records)
+
+    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+        return {}
+
+    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+        raise AssertionError
 
     @contextmanager
     def turn(self) -> Iterator[Shelf]:

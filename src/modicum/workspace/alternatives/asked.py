@@ -14,7 +14,7 @@ from modicum.workspace.alternatives.trials import Look, Trials
 from modicum.workspace.answers import Description
 from modicum.workspace.explaining.charged_cells import Cell, denying_cell, spent_in_each
 from modicum.workspace.explaining.contributions import decisive, shares
-from modicum.workspace.explaining.fits import Explanation, Fit, FullCell, Option
+from modicum.workspace.explaining.fits import Explanation, Fit, FullCell, Options
 from modicum.workspace.explaining.fitting import largest_rho
 
 #: Of so many rules that deny, it is told who filled them.
@@ -55,10 +55,11 @@ class Asked:
                 return trials.nothing(vary, why)
             return largest_fit(trials, vary, mechanism)
 
-    def options(self) -> tuple[Option, ...]:
+    def options(self) -> Options:
         """Return the changes after which it passes at the present head."""
         with self.look() as look:
-            return () if self._stands(look) else options(Trials(look, self.release))
+            trials = Trials(look, self.release)
+            return Options() if self._stands(look) else options(trials)
 
     def explanation(self) -> Explanation | None:
         """Return what the log tells about the denial; None if it passes now."""

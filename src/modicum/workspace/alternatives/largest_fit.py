@@ -63,7 +63,8 @@ def largest_fit(trials: Trials, vary: str, mechanism: str | None = None) -> Fit:
 
     The variant with the least noise, the largest declared cost, or the largest part
     of the data. Numbers have four significant digits, and are rounded such that the
-    variant itself passes.
+    variant itself passes. If the search takes too much work, it is the closest that
+    was found until then, and says so.
 
     Args:
         trials: The release, and the ledger it is tried on.
@@ -185,6 +186,8 @@ class _Ladder:
         )
 
     def _passes(self, step: int) -> bool:
+        if not self._trials.goes_on():  # Neither is it known that it is denied.
+            return False
         verdict = self._trials.say(self._variant(self._at(step)))
         self._verdicts[step] = verdict
         return verdict is not None and verdict.allowed
@@ -217,11 +220,15 @@ class _Ladder:
 
     def _closer(self, step: int) -> Iterator[str]:
         """Yield why the next variant, which costs more, does not pass."""
+        if step - 1 not in self._verdicts:  # The search ended before.
+            return
         less = "less" if self._more else "more"
         for line in full_rules(self._verdicts[step - 1]):
             yield f"with {less} of it, {line}"
 
     def _nothing(self) -> Fit:
+        if self._trials.ended_early:
+            return self._trials.nothing(self._vary)
         amount = "much" if self._more else "little"
         verdict = self._verdicts[max(self._verdicts)]
         lines = (f"however {amount} of it, {line}" for line in full_rules(verdict))

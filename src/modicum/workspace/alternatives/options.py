@@ -15,7 +15,7 @@ from modicum.release.parts import LAST_DAY
 from modicum.release.period_words import days_of
 from modicum.workspace.alternatives.largest_fit import largest_fit
 from modicum.workspace.alternatives.trials import Trials
-from modicum.workspace.explaining.fits import Option
+from modicum.workspace.explaining.fits import Option, Options
 from modicum.workspace.explaining.written import Written, name_of, with_mechanisms
 
 #: The changes of numbers and parts that are tried, in order, each with its title.
@@ -34,7 +34,7 @@ _DECLARED = ("epsilon", "rho", "mu")
 _TRIED_MAX = 50
 
 
-def options(trials: Trials) -> tuple[Option, ...]:
+def options(trials: Trials) -> Options:
     """Return changes of a release after which every rule lets it pass, in order.
 
     First those that keep what is asked and make it noisier, then those that read
@@ -44,17 +44,19 @@ def options(trials: Trials) -> tuple[Option, ...]:
         trials: The release, and the ledger it is tried on.
 
     Returns:
-        Nothing if the release passes as it is, or no single change helps.
+        Nothing if the release passes as it is, or no single change helps. Of a release
+        of many mechanisms, those that were found until the search took too much work.
     """
     if trials.verdict.allowed:
-        return ()
-    return (
+        return Options()
+    found = [
         *_fitting(trials),
         *_without_an_attribute(trials),
         *_with_another_label(trials),
         *_without_a_mechanism(trials),
         *_waiting(trials),
-    )
+    ]
+    return Options(found, ended_early=trials.ended_early)
 
 
 def _fitting(trials: Trials) -> Iterator[Option]:

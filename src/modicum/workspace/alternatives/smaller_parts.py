@@ -94,6 +94,8 @@ def larger_part(trials: Trials, vary: str, chosen: frozenset[int]) -> Fit:
     reason = axes.helpless()
     if reason:
         return trials.nothing(vary, reason)
+    if not trials.goes_on():  # To divide what it reads is work, too.
+        return trials.nothing(vary)
     return _Narrowing(trials, vary, chosen, axes).fit()
 
 
@@ -118,8 +120,9 @@ class _Narrowing:
         groups = self._to_settle()
         while groups:
             groups += reversed(self._settled(groups.pop()))
+        # It was allowed when the last of it was kept.
         variant = self._variant(self._kept) if self._kept else None
-        if variant is None or not self._trials.allows(variant):
+        if variant is None:
             why = ("no part of it passes", *self._why())
             return self._trials.nothing(self._vary, *why)
         return self._trials.fit(self._vary, variant, self._changes(), self._why())
@@ -154,7 +157,8 @@ class _Narrowing:
 
     @property
     def _is_over(self) -> bool:
-        return self._trials.tried - self._first >= self._tries_max
+        tried = self._trials.tried - self._first
+        return tried >= self._tries_max or not self._trials.goes_on()
 
     def _meets(self, box: Box) -> bool:
         return any(self._axes.meets(place, box) for place in self._chosen)
@@ -208,7 +212,7 @@ class _Narrowing:
 
     def _why(self) -> Iterator[str]:
         yield from (f"with all of it, {line}" for line in self._denied())
-        if self._undivided:
+        if self._undivided and not self._trials.ended_early:
             yield (
                 f"looked at {self._tries_max} variants and stopped: parts that were not"
                 " divided by then are left out whole"

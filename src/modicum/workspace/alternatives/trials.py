@@ -10,8 +10,13 @@ from modicum.core.errors import InputError
 from modicum.ledger import Balances, RecordedRelease, Standing, Verdict, decide
 from modicum.ledger.deciding.balances import Brought
 from modicum.workspace.answers import Description, price_release
-from modicum.workspace.explaining.fits import Fit
+from modicum.workspace.explaining.fits import ENDED_EARLY, Fit
 from modicum.workspace.explaining.written import Written, written
+
+#: So many mechanisms are priced and decided in one search, over all variants. A release
+#: of twenty has five hundred variants; time is no measure, as it would not be the same
+#: for the same question twice.
+WORK_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +51,16 @@ class Trials:
         look: The ledger.
         base: The release in plain values.
         tried: How many variants were decided.
+        ended_early: Whether a variant was not looked at, as the search took too much
+            work already. What was not looked at may pass.
     """
 
     def __init__(self, look: Look, release: Description) -> None:
         self.look = look
         self.base = written(release)
         self.tried = 0
+        self.ended_early = False
+        self._work = 0
 
     @cached_property
     def recorded(self) -> RecordedRelease:
@@ -67,12 +76,24 @@ class Trials:
         """What the rules say to the release itself."""
         return decide(self.look.balances, self.recorded, self.look.day)
 
+    def goes_on(self) -> bool:
+        """Return whether one more variant is looked at; if not, it ends early."""
+        if self._work < WORK_MAX:
+            return True
+        self.ended_early = True
+        return False
+
     def priced(self, variant: Written) -> RecordedRelease | None:
         """Return a variant, priced; None if it cannot be read or priced.
+
+        None, too, once the search took too much work: see `ended_early`.
 
         Args:
             variant: The variant.
         """
+        if not self.goes_on():
+            return None
+        self._work += len(variant["mechanisms"])
         try:
             return price_release(variant, self.look.balances.compiled)
         except InputError:
@@ -80,6 +101,8 @@ class Trials:
 
     def say(self, variant: Written, day: int | None = None) -> Verdict | None:
         """Return what the rules say to a variant; None if it cannot be read or priced.
+
+        None, too, once the search took too much work: see `ended_early`.
 
         Args:
             variant: The variant.
@@ -107,23 +130,28 @@ class Trials:
     ) -> Fit:
         """Return a variant that was allowed.
 
+        If the search ended early, it says so: a closer one may pass, too.
+
         Args:
             vary: What was varied.
             variant: The variant.
             changes: How it differs, line by line.
             why: Why no closer one passes, line by line.
         """
-        at = self.look.seq, self.look.head
-        return Fit(vary, variant, tuple(changes), tuple(why), *at)
+        at, ended = (self.look.seq, self.look.head), self.ended_early
+        said = (*why, ENDED_EARLY) if ended else tuple(why)
+        return Fit(vary, variant, tuple(changes), said, *at, ended)
 
     def nothing(self, vary: str, *why: str) -> Fit:
-        """Return that no variant passes.
+        """Return that no variant passes; or that the search ended early without one.
 
         Args:
             vary: What was varied.
-            why: The reasons, line by line.
+            why: The reasons, line by line. They are left out if the search ended
+                early: then nobody knows.
         """
-        return Fit(vary, None, (), why, self.look.seq, self.look.head)
+        at, ended = (self.look.seq, self.look.head), self.ended_early
+        return Fit(vary, None, (), (ENDED_EARLY,) if ended else why, *at, ended)
 
 
 def full_rules(verdict: Verdict | None, most: int = 3) -> Iterator[str]:

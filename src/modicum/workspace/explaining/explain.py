@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 
@@ -21,27 +21,24 @@ from modicum.ledger.deciding.amounts import (
 )
 from modicum.policy.rules import Stage
 from modicum.workspace.explaining.locked_words import locked_remedy, locked_text
+from modicum.workspace.explaining.words import RuleLines
 
 #: Where lines about a rule begin.
 _INDENT = " " * 9
 
 
-def reasons(
-    verdict: Verdict, told: Mapping[str, Sequence[str]] | None = None
-) -> Iterator[str]:
-    """Yield what each rule says, line by line, those that deny first.
+def reasons(verdict: Verdict) -> Iterator[RuleLines]:
+    """Yield what each rule says, those that deny first.
 
     Args:
         verdict: What they say.
-        told: By rule, what else is known about its denial.
     """
     losses = sorted(verdict.losses, key=lambda loss: loss.allowed)
     width = max((len(loss.rule.id) for loss in losses), default=0)
     for loss in losses:
-        yield from _rule_lines(loss, width)
-        yield from (f"{_INDENT}{line}" for line in (told or {}).get(loss.rule.id, ()))
+        yield RuleLines(loss.rule.id, tuple(_rule_lines(loss, width)))
     if not losses:
-        yield "  no rule of the policy is about this release"
+        yield RuleLines("", ("  no rule of the policy is about this release",))
 
 
 def _rule_lines(loss: RuleLoss, width: int) -> Iterator[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
 
 from modicum.workspace.explaining.contributions import (
     Contributor,
@@ -12,15 +12,22 @@ from modicum.workspace.explaining.contributions import (
     contributors_to_list,
 )
 from modicum.workspace.explaining.explain import json_number, room_text
+from modicum.workspace.explaining.words import Added, RuleLines
 from modicum.workspace.explaining.written import release_text
 
 #: So many of the releases that filled a cell are told.
 TOLD_MAX = 5
+#: What a search says that ended before it had looked at everything.
+ENDED_EARLY = (
+    "the search ended early, as there are many mechanisms: what was not tried may pass"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
     """The closest variant of a release that every rule lets pass, or why there is none.
+
+    If the search ended early, it is the closest that was found until then.
 
     Attributes:
         vary: What was varied.
@@ -30,6 +37,8 @@ class Fit:
         why: Why no closer one passes, line by line.
         seq: The number of the ledger entry that it was found on.
         head: The hash of that entry.
+        ended_early: Whether the search ended before everything was tried, as a release
+            of many mechanisms takes too long: a closer variant may pass, or any.
     """
 
     vary: str
@@ -38,6 +47,7 @@ class Fit:
     why: tuple[str, ...]
     seq: int
     head: str
+    ended_early: bool = False
 
     @property
     def found(self) -> bool:
@@ -51,7 +61,8 @@ class Fit:
 
     def explain(self) -> str:
         """Return what was found in plain text."""
-        what = "fits" if self.found else "nothing fits"
+        none = "nothing found" if self.ended_early else "nothing fits"
+        what = "fits" if self.found else none
         head = f"{what}, varying {self.vary} (at entry {self.seq})"
         lines = (*self.changes, *self.why)
         return "\n".join((head, *(f"  {line}" for line in lines)))
@@ -64,6 +75,7 @@ class Fit:
             "release": self.text or None,
             "changes": list(self.changes),
             "why": list(self.why),
+            "ended_early": self.ended_early,
             "ledger": {"seq": self.seq, "head": self.head},
         }
 
@@ -104,6 +116,25 @@ class Option:
             "only_if": self.only_if or None,
             "not_before": self.not_before or None,
         }
+
+
+class Options(tuple[Option, ...]):
+    """Changes of a denied release after which it passes, in order.
+
+    Attributes:
+        ended_early: Whether the search ended before everything was tried, as a release
+            of many mechanisms takes too long: further changes may help.
+    """
+
+    ended_early: bool
+
+    def __new__(
+        cls, found: Iterable[Option] = (), *, ended_early: bool = False
+    ) -> Self:
+        """Return options as a tuple that tells whether it is all of them."""
+        options = super().__new__(cls, found)
+        options.ended_early = ended_early
+        return options
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +198,39 @@ class Explanation:
     def closest(self) -> tuple[str, ...]:
         """What would pass instead, in words."""
         found = self.fit.changes if self.fit.found else self.fit.why
-        return tuple(f"what would pass: {line}" for line in found[:TOLD_MAX])
+        lines = tuple(f"what would pass: {line}" for line in found[:TOLD_MAX])
+        ended = self.fit.found and self.fit.ended_early
+        return (*lines, ENDED_EARLY) if ended else lines
+
+    @property
+    def words(self) -> Added:
+        """All of it in words, to stand among those of the decision."""
+        rules = (RuleLines(one.rule, one.lines) for one in self.cells)
+        return Added(tuple(rules), self.closest)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The ids of the releases that it speaks of, besides the one that was asked."""
+        return frozenset(one.release for cell in self.cells for one in cell.spenders)
+
+    def hiding(self, releases: Container[str], name: str) -> Explanation:
+        """Return it without the ids of some releases.
+
+        Args:
+            releases: Their ids.
+            name: What stands in the place of each.
+        """
+        cells = tuple(
+            replace(
+                cell,
+                spenders=tuple(
+                    replace(one, release=name) if one.release in releases else one
+                    for one in cell.spenders
+                ),
+            )
+            for cell in self.cells
+        )
+        return replace(self, cells=cells)
 
     def to_dict(self) -> dict[str, object]:
         """Return the documented JSON form (docs/reference/json.md)."""
@@ -184,7 +247,7 @@ class Again(Protocol):
         """Return the closest variant that passes."""
         ...
 
-    def options(self) -> tuple[Option, ...]:
+    def options(self) -> Options:
         """Return the changes after which it passes."""
         ...
 

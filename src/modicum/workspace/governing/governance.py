@@ -1,131 +1,41 @@
-"""People have a say: they approve releases and policies, or refuse them."""
+"""People have a say: who is asked, and who is missing, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
 
 from modicum.core.document import from_python
 from modicum.core.errors import (
     ApprovalError,
     Code,
-    ConflictError,
     InputError,
     Problem,
     UsageError,
 )
 from modicum.core.reading import place, text
-from modicum.ledger import State, event_of
-from modicum.ledger.deciding.approvals import Hearing, roles_of
-from modicum.ledger.log.events import ApprovalGiven
+from modicum.ledger.deciding.approvals import Hearing
 from modicum.policy import CompiledPolicy, Policy
 from modicum.policy.declarations.people import meant_by
 from modicum.policy.model import Approval
-from modicum.workspace.book import Book, Entry
+from modicum.workspace.book import Book
 from modicum.workspace.decision import approval_text
-from modicum.workspace.governing.topics import Topic
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What somebody said, and where the approvals stand after it.
-
-    Attributes:
-        topic: What they spoke about.
-        by: Who.
-        approves: Whether they agree.
-        roles: The roles in which they spoke.
-        hearings: Where each approval stands, as far as it is known.
-        seq: The number of the entry.
-        repeated: Whether it is what they said last, so that nothing was added.
-    """
-
-    topic: Topic
-    by: str
-    approves: bool
-    roles: tuple[str, ...]
-    hearings: tuple[Hearing, ...]
-    seq: int
-    repeated: bool = False
-
-
-def say(entry: Entry, topic: Topic, *, approves: bool, reason: str) -> Said:
-    """Record what somebody says, unless it is what they said last.
+def refused(message: str, *notes: str) -> ApprovalError:
+    """Return the error of somebody who may not say what they say.
 
     Args:
-        entry: The turn; its actor speaks.
-        topic: What they speak about.
-        approves: Whether they agree; if not, it is blocked until they do.
-        reason: Why, for the record; 1 to 2000 characters.
-
-    Raises:
-        ApprovalError: If nobody is asked, or their word would not count.
-        ConflictError: If the release stands already.
-        InputError: If no reason is given.
-        UsageError: If the ledger has no policy.
+        message: What they may not.
+        notes: Why.
     """
-    state = entry.book.state
-    why = reason_text(reason, "approving or rejecting")
-    policy = active_policy(entry.book).policy
-    if topic.subject == "release":
-        _refuse_standing(topic, state)
-    roles = _roles(entry.actor, topic, policy, state, approves=approves)
-    body = ApprovalGiven(topic.subject, topic.id, topic.content, approves, roles, why)
-    before = _said_before(entry, body)
-    if before is None:
-        entry.add(body)
-    heard = topic.hearings_in(state)
-    seq = state.seq if before is None else before
-    return Said(topic, entry.actor, approves, roles, heard, seq, before is not None)
-
-
-def _said_before(entry: Entry, body: ApprovalGiven) -> int | None:
-    """Return the entry of somebody's last word if it is the same; else None.
-
-    What was said of a policy before the active one came was about another change.
-    """
-    state = entry.book.state
-    said = state.approvals.get((body.subject, body.content), ())
-    last = next((one for one in reversed(said) if one.by == entry.actor), None)
-    since = state.policy.seq if state.policy and body.subject == "policy" else 0
-    if last is None or last.seq <= since:
-        return None
-    (record,) = islice(entry.read(last.seq - 1), 1)
-    return last.seq if event_of(record, last.seq).body == body else None
-
-
-def _refuse_standing(topic: Topic, state: State) -> None:
-    known = state.releases.get(topic.id)
-    if known is not None:
-        raise ConflictError(
-            Problem(
-                Code.RELEASE_STATE,
-                f"{topic.called} is {known.status.value} already: there is nothing to"
-                " approve",
-            )
+    return ApprovalError(
+        Problem(
+            Code.NEEDS_APPROVAL,
+            message,
+            notes=notes,
+            help="`approvals`, `activation` and `roles` of the policy say who is asked",
         )
-
-
-def _roles(
-    person: str, topic: Topic, policy: Policy, state: State, *, approves: bool
-) -> tuple[str, ...]:
-    """Return the roles in which somebody speaks; refuse a word that cannot count."""
-    roles = roles_of(person, policy)
-    heard = topic.hearings(state) if topic.hearings else None
-    if heard == ():
-        raise _refused(f"{topic.called} needs no approval under the active policy")
-    asked = None if heard is None else {r for one in heard for r in one.approval.roles}
-    if not roles or (asked is not None and asked.isdisjoint(roles)):
-        wanted = " or ".join(sorted(asked)) if asked else "any role"
-        raise _refused(
-            f"`{person}` cannot speak about {topic.called}",
-            f"the active policy does not give them {wanted}",
-            *written_otherwise(person, policy),
-        )
-    if approves and heard is not None:
-        _refuse_worthless(person, topic, heard)
-    return roles
+    )
 
 
 def written_otherwise(person: str, policy: Policy) -> Iterator[str]:
@@ -140,30 +50,6 @@ def written_otherwise(person: str, policy: Policy) -> Iterator[str]:
     ):
         if name != person and meant_by(name) == meant_by(person):
             yield f"it names `{name}`; the name is to be given as it stands there"
-
-
-def _refuse_worthless(person: str, topic: Topic, heard: Sequence[Hearing]) -> None:
-    """Refuse an agreement that would not count."""
-    if any(person in (*one.agreed, *one.left, *one.refused) for one in heard):
-        return
-    asks = any(person in one.asking for one in heard)
-    raise _refused(
-        f"`{person}` cannot approve {topic.called}",
-        "who asks for it does not approve it"
-        if asks
-        else "they agreed already under a name that differs in capitals only",
-    )
-
-
-def _refused(message: str, *notes: str) -> ApprovalError:
-    return ApprovalError(
-        Problem(
-            Code.NEEDS_APPROVAL,
-            message,
-            notes=notes,
-            help="`approvals`, `activation` and `roles` of the policy say who is asked",
-        )
-    )
 
 
 def active_policy(book: Book) -> CompiledPolicy:

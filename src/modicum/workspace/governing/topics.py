@@ -28,6 +28,8 @@ class Topic:
         called: What people call it.
         hearings: Returns where each approval that it needs stands; None if its
             contents are known by their digest only.
+        release: What it is, priced under the active policy; None if that is not
+            known, or it is a policy.
     """
 
     subject: Literal["release", "policy"]
@@ -35,6 +37,7 @@ class Topic:
     content: str
     called: str
     hearings: Callable[[State], tuple[Hearing, ...]] | None = None
+    release: RecordedRelease | None = None
 
     def hearings_in(self, state: State) -> tuple[Hearing, ...]:
         """Return where each approval stands; none where the contents are not known."""
@@ -54,6 +57,7 @@ def about_release(release: RecordedRelease, policy: Policy) -> Topic:
         release.content,
         f"release `{release.id}`",
         lambda state: hearings_of_release(release, policy, state),
+        release,
     )
 
 
@@ -102,6 +106,7 @@ class Spoken:
         approves: Whether they agreed.
         roles: The roles in which they spoke.
         reason: Why.
+        key: The public key that signed it, in hexadecimal; empty if nobody signed.
     """
 
     seq: int
@@ -111,6 +116,7 @@ class Spoken:
     approves: bool
     roles: tuple[str, ...]
     reason: str
+    key: str = ""
 
 
 def spoken(identifier: str, records: Iterable[Record]) -> tuple[Spoken, ...]:
@@ -138,6 +144,7 @@ def _spoken(identifier: str, records: Iterable[Record]) -> Iterator[Spoken]:
                 body.approves,
                 body.roles,
                 body.reason,
+                body.key,
             )
 
 

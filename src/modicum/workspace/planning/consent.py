@@ -23,6 +23,8 @@ def in_the_way(
     """
     known = state.releases.get(release.id)
     if known is None:
+        if state.waiting.held_by_another(release.id, release.content, actor):
+            yield "somebody else asks for another release of this id"
         yield from _missing_consent(release, policy, state, actor)
     else:
         other = "" if known.content == release.content else " as another one"

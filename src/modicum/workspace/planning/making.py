@@ -9,9 +9,8 @@ from math import lcm
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger import Balances, RecordedRelease, State
-from modicum.planner.allocating.engines import EngineOf
 from modicum.planner.allocating.optimal import BestEachRound
-from modicum.planner.allocating.with_numpy import NumpyEngine
+from modicum.planner.on_ledger.heeding import Means
 from modicum.planner.on_ledger.planned import ON_LEDGER, Planned, plan_round
 from modicum.workspace.planning.consent import in_the_way
 from modicum.workspace.planning.plan import Asked, Outcome, Plan
@@ -47,7 +46,7 @@ def make_plan(
     situation: Situation,
     requests: Sequence[Request],
     solver: str = SOLVER,
-    engine_of: EngineOf = NumpyEngine,
+    means: Means | None = None,
 ) -> Plan:
     """Return a plan for the requests of a round.
 
@@ -55,13 +54,12 @@ def make_plan(
         situation: What it is made on.
         requests: The requests; their order breaks ties.
         solver: A key of `ON_LEDGER`.
-        engine_of: Makes the engine of the solver; all give the same plan.
+        means: By what it is planned, and who is told how far it is.
 
     Raises:
         InputError: If there is no such solver, or there are too many requests.
     """
-    if solver not in ON_LEDGER:
-        raise _unknown(solver)
+    refuse_unknown_solver(solver)
     barred = {
         number: why
         for number, one in enumerate(requests)
@@ -75,7 +73,7 @@ def make_plan(
         _weights([requests[number].utility for number in tried]),
         allocate,
         situation.day,
-        engine_of,
+        means or Means(),
     )
     said = {number: (Outcome.LEFT_OUT, why) for number, why in barred.items()}
     said |= zip(tried, _outcomes(planned, len(tried)), strict=True)
@@ -137,8 +135,18 @@ def _weights(worth: Sequence[Fraction]) -> list[int]:
     return [one * scale.numerator // scale.denominator for one in worth]
 
 
-def _unknown(solver: str) -> InputError:
-    return InputError(
+def refuse_unknown_solver(solver: str) -> None:
+    """Refuse a solver that there is not.
+
+    Args:
+        solver: What is to choose.
+
+    Raises:
+        InputError: If rounds on a ledger have no such solver.
+    """
+    if solver in ON_LEDGER:
+        return
+    raise InputError(
         Problem(
             Code.UNKNOWN_CHOICE,
             f"there is no solver `{solver[:60]}` for rounds on a ledger",

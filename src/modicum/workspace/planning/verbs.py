@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Protocol, TypeVar
 
@@ -10,6 +10,7 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger.log.events import PlanCommitted, day_of
 from modicum.planner.allocating.engines import EngineOf
 from modicum.planner.allocating.with_numpy import NumpyEngine
+from modicum.planner.on_ledger.heeding import Means, OnStep, nobody
 from modicum.workspace.book import Book, Entry, Reader
 from modicum.workspace.bringing_in import RESERVATION_SECONDS
 from modicum.workspace.governing.governance import active_policy
@@ -107,16 +108,7 @@ class Rounds:
             InputError: If the ledger knows no such plan.
             UsageError: If there is no ledger.
         """
-        for one in self.committed():
-            if one.id == identifier:
-                return one
-        raise InputError(
-            Problem(
-                Code.PLAN_UNKNOWN,
-                f"the ledger knows no plan `{identifier[:200]}`",
-                help="list them with  modicum plan show",
-            )
-        )
+        return plan_named(identifier, self.committed())
 
     def plan(
         self,
@@ -124,6 +116,7 @@ class Rounds:
         *,
         solver: str = SOLVER,
         engine_of: EngineOf = NumpyEngine,
+        on_step: OnStep = nobody,
     ) -> Plan:
         """Return a plan for the requests of the round that is open. Writes nothing.
 
@@ -133,6 +126,8 @@ class Rounds:
             solver: What chooses: `fcfs`, `dpf`, `dpf-weighted`, `dpf-remaining`,
                 `dpf-weighted-remaining`, `dpk`, `guided` or `ilp`.
             engine_of: Makes the engine of the solver; all give the same plan.
+            on_step: Is told how far it is, from 0 to 1, between steps; what it raises
+                ends it. One step of `ilp` may take as long as its solver may.
 
         Raises:
             InputError: If there is no such solver, or there are too many requests.
@@ -145,7 +140,7 @@ class Rounds:
             situation = Situation(
                 opened.id, followed.balances, book.state, day_of(now), self._actor
             )
-            return make_plan(situation, requests, solver, engine_of)
+            return make_plan(situation, requests, solver, Means(engine_of, on_step))
 
     def commit(
         self, plan: Plan, *, reserve_seconds: int = RESERVATION_SECONDS
@@ -187,3 +182,25 @@ class Rounds:
         compiled = active_policy(book)
         with book.followed_at(compiled, read, now) as followed:
             return remainders(followed.balances, book.state.planning, day_of(now))
+
+
+def plan_named(identifier: str, plans: Iterable[PlanCommitted]) -> PlanCommitted:
+    """Return a plan that was committed.
+
+    Args:
+        identifier: Its id.
+        plans: The plans that were.
+
+    Raises:
+        InputError: If it is none of them.
+    """
+    for one in plans:
+        if one.id == identifier:
+            return one
+    raise InputError(
+        Problem(
+            Code.PLAN_UNKNOWN,
+            f"the ledger knows no plan `{identifier[:200]}`",
+            help="list them with  modicum plan show",
+        )
+    )

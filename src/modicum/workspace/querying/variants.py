@@ -20,7 +20,7 @@ from modicum.workspace.alternatives.asked import Asked
 from modicum.workspace.alternatives.digits import RUNGS, number_on, rung_below
 from modicum.workspace.alternatives.trials import Trials, full_rules
 from modicum.workspace.decision import Decision
-from modicum.workspace.explaining.fits import Explanation, Fit, Option
+from modicum.workspace.explaining.fits import Explanation, Fit, Option, Options
 from modicum.workspace.explaining.fitting import least
 from modicum.workspace.explaining.written import Written, with_number, written
 
@@ -82,37 +82,48 @@ class AskedQuery:
                 vary, "the mechanisms of a query follow from what it asks for"
             )
 
-    def options(self) -> tuple[Option, ...]:
+    def options(self) -> Options:
         """Return the changes of the query file after which it would pass now."""
-        return tuple(self._options())
+        fit, of_release = self._with_loss(), self.asked.options()
+        with self.asked.look() as look:
+            trials = Trials(look, self.query.described)
+            found = [*_as_option(fit), *self._with_other_headings(trials, of_release)]
+        ended = (fit, of_release, trials)
+        return Options(found, ended_early=any(one.ended_early for one in ended))
 
     def explanation(self) -> Explanation | None:
         """Return what the log tells about the denial; None if it passes now."""
         found = self.asked.explanation()
         if found is None:
             return None
-        fits = (self.largest_fit(vary, None) for vary in ("loss", *_PARTS))
+        return replace(found, fit=self._closest())
+
+    # --- inside ---
+
+    def _closest(self) -> Fit:
+        """Return the first variant that passes; else why the first kind does not."""
+        ended = None
+        for vary in ("loss", *_PARTS):
+            fit = self.largest_fit(vary, None)
+            if fit.found:
+                return fit
+            ended = fit if fit.ended_early else ended
         with self.asked.look() as look:
             nothing = Trials(look, self.query.described).nothing(
                 "one thing", "no change of one kind is enough"
             )
-        return replace(found, fit=next((one for one in fits if one.found), nothing))
+        return ended or nothing
 
-    # --- inside ---
-
-    def _options(self) -> Iterator[Option]:
-        fit = self._with_loss()
-        if fit.release is not None:
-            why = (*fit.changes, *fit.why)
-            yield Option("loss", "ask for a smaller loss", fit.release, why)
-        others = [one for one in self.asked.options() if one.kind in _HEADINGS]
-        with self.asked.look() as look:
-            trials = Trials(look, self.query.described)
-            for one in others:
-                variant = self._as_query(one.release)
-                later = one.kind == "wait"  # It was decided on that day.
-                if variant is not None and (later or self._allows(trials, variant)):
-                    yield replace(one, release=variant)
+    def _with_other_headings(
+        self, trials: Trials, of_release: Options
+    ) -> Iterator[Option]:
+        for one in of_release:
+            if one.kind not in _HEADINGS:
+                continue
+            variant = self._as_query(one.release)
+            later = one.kind == "wait"  # It was decided on that day.
+            if variant is not None and (later or self._allows(trials, variant)):
+                yield replace(one, release=variant)
 
     def _with_loss(self) -> Fit:
         """Return the query with the largest loss that passes, in four digits."""
@@ -190,3 +201,10 @@ class AskedQuery:
         except InputError:
             return False
         return trials.allows(written(found.described))
+
+
+def _as_option(fit: Fit) -> Iterator[Option]:
+    """Yield a query with a smaller loss as an option, if there is one."""
+    if fit.release is not None:
+        why = (*fit.changes, *fit.why)
+        yield Option("loss", "ask for a smaller loss", fit.release, why)

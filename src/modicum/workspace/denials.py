@@ -1,0 +1,100 @@
+"""Denials that say nothing new: the same again, while nothing changed, adds no entry.
+
+Whoever submits a denied release again and again would fill the log otherwise. It is
+decided anew each time; only what the log tells already is not told once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from modicum.ledger import Event, Record, event_of
+from modicum.ledger.log.events import (
+    Annotated,
+    ApprovalGiven,
+    ReleaseDenied,
+    ReleasePosted,
+    ReleaseStarted,
+    day_of,
+)
+from modicum.ledger.log.request_events import (
+    PolicyProposed,
+    ReleaseRequested,
+    RequestWithdrawn,
+)
+
+#: A denial is looked for among so many of the last entries.
+LOOKED_BACK: Final = 1_000
+#: What changes neither what is charged nor what is admitted.
+_HARMLESS: Final = (
+    ReleaseStarted,
+    ReleasePosted,
+    ApprovalGiven,
+    ReleaseRequested,
+    RequestWithdrawn,
+    PolicyProposed,
+    Annotated,
+)
+
+
+class Denials:
+    """The denials at the end of a log, after the last entry that could change them.
+
+    They follow from the log alone: whoever reads it, from its beginning or from a
+    snapshot, finds the same.
+
+    Args:
+        from_start: Whether all entries will be followed, from the first one on.
+    """
+
+    def __init__(self, *, from_start: bool) -> None:
+        self._is_complete = from_start
+        self._known: dict[str, tuple[int, Event]] = {}
+
+    def follow(self, seq: int, event: Event) -> None:
+        """Take an entry into account.
+
+        Args:
+            seq: Its number.
+            event: What it says.
+        """
+        if isinstance(event.body, ReleaseDenied):
+            self._known.pop(event.body.release.id, None)
+            self._known[event.body.release.id] = seq, event
+        elif not isinstance(event.body, _HARMLESS):
+            self._known.clear()
+            self._is_complete = True
+        while self._known:
+            name, (oldest, _) = next(iter(self._known.items()))
+            if oldest > seq - LOOKED_BACK:
+                break
+            del self._known[name]
+
+    def same(
+        self, denial: Event, head: int, read: Callable[[int], Iterable[Record]]
+    ) -> int | None:
+        """Return the entry that tells of the same denial; None if none does.
+
+        It is by the same actor, of the same day, of the same release at the same
+        price, by the same rules of the same policy; and the last one of its id.
+
+        Args:
+            denial: The denial, as it would be added.
+            head: The number of the last entry.
+            read: Reads the log; asked only once after a start from a snapshot.
+        """
+        assert isinstance(denial.body, ReleaseDenied)
+        if not self._is_complete:
+            self._look_back(head, read)
+        seq, known = self._known.get(denial.body.release.id, (0, None))
+        if known is None or known.actor != denial.actor or known.body != denial.body:
+            return None
+        return seq if day_of(known.at) == day_of(denial.at) else None
+
+    def _look_back(self, head: int, read: Callable[[int], Iterable[Record]]) -> None:
+        """Read the end of the log, which was not followed so far."""
+        self._known.clear()
+        for record in read(max(head - LOOKED_BACK, 0)):
+            self.follow(record.seq, event_of(record, record.seq))
+        self._is_complete = True

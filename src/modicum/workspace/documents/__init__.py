@@ -1,0 +1,1 @@
+"""What commands and the service answer, as plain JSON (docs/reference/json.md)."""
