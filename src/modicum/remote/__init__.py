@@ -1,0 +1,1 @@
+"""A ledger that a server keeps, through the verbs of a workspace."""

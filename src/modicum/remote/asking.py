@@ -1,0 +1,63 @@
+"""Who asks a server, and how everything about a ledger is asked of it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from modicum.core.errors import Code, InputError
+from modicum.remote.connection import Connection, Request
+from modicum.remote.mistakes import not_understood
+from modicum.remote.told import plain_as
+
+
+class _Me(msgspec.Struct):
+    name: str
+
+
+class Asking:
+    """A ledger that a server keeps, as one identity asks about it.
+
+    Args:
+        connection: The server.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._connection.url}>"
+
+    @property
+    def connection(self) -> Connection:
+        """The server."""
+        return self._connection
+
+    @cached_property
+    def actor(self) -> str:
+        """Who asks, as the server knows them."""
+        return plain_as(_Me, self._get("/me")).name
+
+    def found(self, request: Request) -> dict[str, Any] | None:
+        """Return what a server tells; None if there is no such thing.
+
+        Args:
+            request: What is asked.
+
+        Raises:
+            ModicumError: As the server says otherwise.
+        """
+        try:
+            told = self._connection.ask(request)
+        except InputError as error:
+            if error.code is not Code.NOT_FOUND:
+                raise
+            return None
+        if not isinstance(told, dict):
+            raise not_understood("it tells of nothing")
+        return told
+
+    def _get(self, path: str, **query: str | int | bool | None) -> Any:
+        return self._connection.ask(Request("GET", path, query))

@@ -1,0 +1,108 @@
+"""Decisions as a server tells them: in numbers for people, and in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from modicum.ledger import Verdict
+from modicum.remote.again import AskedRemotely
+from modicum.remote.connection import Connection
+from modicum.remote.decision_forms import Loss, ToldDecision, ToldWords
+from modicum.remote.mistakes import not_understood
+from modicum.remote.told import read_as
+from modicum.remote.written import Sent
+from modicum.workspace.decision import Decision, LossesTold
+from modicum.workspace.explaining.words import RuleLines
+
+
+class SaidVerdict(Verdict):
+    """What rules say, as a server tells it."""
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        blocking = read_as(tuple[str, ...], told.get("over_limit"))
+        self.uncovered = read_as(tuple[str, ...], told.get("uncovered"))
+        self.allowed = not blocking
+        self.__dict__["blocking"] = blocking
+        self.__dict__["rounded"] = read_as(tuple[str, ...], told.get("rounded"))
+        self.__dict__["losses"] = read_as(tuple[Loss, ...], told.get("losses"))
+
+
+class RemoteDecision(Decision, frozen=True):
+    """The answer of a server to a release.
+
+    `losses` has, by rule id, a `Loss`: amounts for people, where a workspace has sums.
+
+    Attributes:
+        told: What the server told.
+        said: The reasons in words.
+    """
+
+    told: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    said: tuple[RuleLines, ...] = ()
+
+    @property
+    def losses(self) -> Mapping[str, Loss]:  # type: ignore[override]
+        """What each matching rule says, by rule id, in amounts for people."""
+        found: tuple[Any, ...] = self.verdict.losses
+        return {loss.rule: loss for loss in found}
+
+    def _reasons(self) -> tuple[RuleLines, ...]:
+        return self.said
+
+    def _losses_told(self, losses: LossesTold) -> list[dict[str, object]] | None:
+        if losses == "none":
+            return None
+        every = self.told["losses"]
+        return [one for one in every if losses == "all" or not one["allowed"]]
+
+    @property
+    def _remarks(self) -> tuple[str, ...]:
+        return self.notices  # With what is said of rounded cells.
+
+
+def decision_of(told: Any, connection: Connection, sent: Sent | None) -> RemoteDecision:
+    """Return the decision that a server told.
+
+    Args:
+        told: What it told.
+        connection: The server.
+        sent: The release, as it was sent; None if it cannot be looked at again.
+
+    Raises:
+        UnavailableError: If it is not of that form, or contradicts itself.
+    """
+    found = read_as(ToldDecision, told)
+    decision = RemoteDecision(
+        release=found.release,
+        verdict=SaidVerdict(told),
+        status=found.status,
+        policy_name=found.policy.name,
+        policy_digest=found.policy.digest,
+        policy_active=found.policy.active,
+        seq=found.ledger.seq,
+        head=found.ledger.head,
+        expires_at=found.expires_at or "",
+        retry=found.retry,
+        notices=found.notices,
+        approvals=tuple(one.approval for one in found.approvals),
+        again=None if sent is None else AskedRemotely(connection, sent),
+        told=told,
+        said=found.words.reasons if found.words else (),
+    )
+    # It is allowed only if all that is told agrees on that.
+    if (
+        (found.decision == "allow") != decision.allowed
+        or found.blocking != decision.blocking
+        or not _agree(found.words, decision)
+    ):
+        raise not_understood("its decision contradicts itself").alone()
+    return decision
+
+
+def _agree(told: ToldWords | None, decision: Decision) -> bool:
+    """Return whether what is told in words is what a workspace would say."""
+    own = decision.words
+    return told is None or (told.headline, told.rest) == (own.headline, own.rest)

@@ -1,0 +1,79 @@
+"""The form in which a server tells decisions (docs/reference/json.md)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from modicum.remote.hearings import ToldApproval
+from modicum.remote.rules import Head
+from modicum.workspace.explaining.words import Added, RuleLines
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """What a rule says to a release (docs/reference/json.md), on the filter's scale.
+
+    Attributes:
+        rule: The id of the rule.
+        unit: Its privacy unit.
+        stage: `release` or `history`.
+        cell: The cell in words; None if the rule has one cell only.
+        cells_denying: How many cells deny.
+        allowed: Whether it lets the release pass.
+        unlocked: What part of its budget is unlocked, from 0 to 1.
+        measure: What is compared.
+        before: What was charged before.
+        alone: What the release adds.
+        together: Both; infinite if no bound is proven.
+        limit: What is admitted.
+        budget: The budget in words.
+        when: When the rule holds.
+    """
+
+    rule: str
+    unit: str
+    stage: str
+    cell: str | None
+    cells_denying: int
+    allowed: bool
+    unlocked: float
+    measure: str
+    before: float
+    alone: float
+    together: float
+    limit: float
+    budget: str
+    when: str
+
+
+class DecidedBy(msgspec.Struct):
+    """The policy that it was decided by."""
+
+    name: str
+    digest: str
+    active: bool
+
+
+class ToldWords(msgspec.Struct):
+    """A decision in words, and what was found out about a denial."""
+
+    headline: str
+    reasons: tuple[RuleLines, ...]
+    rest: tuple[str, ...]
+    added: Added | None = None
+
+
+class ToldDecision(msgspec.Struct):
+    """A decision."""
+
+    decision: str
+    release: str
+    status: str
+    retry: bool
+    blocking: tuple[str, ...]
+    policy: DecidedBy
+    ledger: Head
+    expires_at: str | None
+    approvals: tuple[ToldApproval, ...]
+    notices: tuple[str, ...]
+    #: None of a step that let a release in: then there are no reasons to tell.
+    words: ToldWords | None

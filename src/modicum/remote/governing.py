@@ -1,0 +1,73 @@
+"""The verbs of those who govern a ledger that a server keeps."""
+
+from __future__ import annotations
+
+import msgspec
+
+from modicum.ledger.log.events import DisclosureRecorded
+from modicum.remote.connection import Request
+from modicum.remote.policy_office import RemotePolicyOffice
+from modicum.remote.release_office import RemoteReleaseOffice
+from modicum.remote.told import plain_as
+from modicum.remote.written import sent
+from modicum.workspace.governing.remarks import Disclosure, read_disclosure
+
+
+class _Added(msgspec.Struct):
+    entry: int
+
+
+class RemoteGovernance(RemoteReleaseOffice, RemotePolicyOffice):
+    """What people do who govern a ledger; each verb is an entry of its log.
+
+    Args:
+        view: The ledger.
+    """
+
+    def annotate(self, remark: str, *, about: str = "") -> int:
+        """Add a remark to the log; it changes nothing.
+
+        Args:
+            remark: The remark, 1 to 2000 characters.
+            about: The id of a release or a disclosure; empty for the ledger as a whole.
+
+        Returns:
+            The number of the entry.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            InputError: If there is no remark, or the ledger knows no such release or
+                disclosure.
+            UnavailableError: If the server gives no answer. Said again, it stands
+                twice.
+        """
+        form = {"remark": remark, "about": about}
+        request = Request(
+            "POST", "/ledger/remarks", sent=sent(form), step="added the remark"
+        )
+        return plain_as(_Added, self._connection.ask(request)).entry
+
+    def disclose(self, disclosure: Disclosure) -> tuple[DisclosureRecorded, int]:
+        """Record that something was disclosed outside differential privacy.
+
+        Args:
+            disclosure: What was disclosed, in the words of the active policy.
+
+        Returns:
+            What was recorded, and the number of the entry.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ConflictError: If its id was used before.
+            InputError: With every mistake in it.
+            UnavailableError: If the server gives no answer. Recorded again under the
+                same id, it is refused if it stands.
+        """
+        body = read_disclosure(disclosure, self._view.policy().policy.vocabulary)
+        request = Request(
+            "POST",
+            "/ledger/disclosures",
+            sent=sent(disclosure),
+            step="recorded the disclosure",
+        )
+        return body, plain_as(_Added, self._connection.ask(request)).entry

@@ -1,0 +1,312 @@
+"""Policies that people are asked about over HTTP: proposed, approved, activated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from modicum.ledger.deciding.approvals import Hearing
+from modicum.ledger.state.waiting import Proposal
+from modicum.policy import CompiledPolicy
+from modicum.policy.compile import compile_text
+from modicum.remote.connection import Request
+from modicum.remote.hearings import hearings_of, spoken_of
+from modicum.remote.mistakes import not_understood
+from modicum.remote.office import RemoteOffice
+from modicum.remote.policies import policy_sent
+from modicum.remote.speaking import Key, Speech, say, signer_of
+from modicum.remote.told import plain_as
+from modicum.remote.weighing import activation_of, weighed_of
+from modicum.workspace.governing.activation import (
+    Activation,
+    Weighed,
+    refuse_replaced,
+)
+from modicum.workspace.governing.proposing import (
+    PendingPolicy,
+    Proposed,
+    proposal_named,
+)
+from modicum.workspace.governing.saying import Said
+from modicum.workspace.governing.topics import Spoken, Topic
+
+
+class _ToldProposal(msgspec.Struct):
+    digest: str
+    name: str
+    by: str
+    at: str
+    entry: int
+
+    @property
+    def proposal(self) -> Proposal:
+        return Proposal(
+            digest=self.digest, name=self.name, by=self.by, at=self.at, seq=self.entry
+        )
+
+
+class _ToldPending(_ToldProposal):
+    reason: str
+    text: str
+    approvals: list[dict[str, object]]
+
+
+class RemotePolicyOffice(RemoteOffice):
+    """Asking for another policy, agreeing to it, and activating it.
+
+    People speak about what is proposed: the server knows nothing else to speak about.
+    """
+
+    # --- asking ---
+
+    def propose_policy(self, successor: CompiledPolicy, *, reason: str) -> Proposed:
+        """Ask that a policy takes the place of the active one, if that asks people.
+
+        Its text stands in the ledger, so that people can read there what they agree
+        to, and name it by its digest. The same policy again changes nothing. Once
+        another policy is activated, nothing is proposed any more.
+
+        Args:
+            successor: The policy.
+            reason: Why, for the record; 1 to 2000 characters.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ApprovalError: If nobody must agree to it.
+            ConflictError: If it is active already.
+            InputError: If the policy has mistakes, or there is no reason.
+            UnavailableError: If the server gives no answer. Propose the same again.
+        """
+        successor.refuse_mistakes()
+        request = Request(
+            "POST",
+            "/policies",
+            {"reason": reason},
+            policy_sent(successor),
+            step="proposed the policy",
+        )
+        told = self._connection.ask(request)
+        return Proposed(
+            plain_as(_ToldProposal, told).proposal,
+            hearings_of(told.get("approvals")),
+            told.get("repeated") is True,
+        )
+
+    def proposals(self) -> tuple[PendingPolicy, ...]:
+        """Return the policies that are proposed and wait. Writes nothing.
+
+        Raises:
+            AccessError: If whoever asks may not.
+        """
+        told = self._connection.ask(Request("GET", "/policies/proposals"))
+        return tuple(
+            PendingPolicy(
+                one.proposal, one.text, one.reason, hearings_of(one.approvals)
+            )
+            for one in plain_as(list[_ToldPending], told.get("proposals"))
+        )
+
+    def proposed(self, digest: str) -> CompiledPolicy:
+        """Return a policy that is proposed. Writes nothing.
+
+        Args:
+            digest: Its digest, or at least the first 12 characters.
+
+        Raises:
+            InputError: If no such policy is proposed.
+            UnavailableError: If the server tells of another policy.
+        """
+        waiting = {one.proposal.digest: one for one in self.proposals()}
+        named = proposal_named(digest, (one.proposal for one in waiting.values()))
+        found = waiting[named.digest]
+        compiled = compile_text(found.text.encode(), f"{named.name} (proposed)")
+        if compiled.policy.digest != named.digest:
+            raise not_understood("its proposal has another digest than it says")
+        return compiled
+
+    # --- agreeing ---
+
+    def approve_policy(
+        self,
+        successor: CompiledPolicy | str,
+        *,
+        reason: str,
+        head: str | None = None,
+        key: Key | None = None,
+    ) -> Said:
+        """Agree that a policy takes the place of the active one.
+
+        What history exceeds is looked at once more, and told; whoever activates the
+        policy chooses what of it to accept.
+
+        Args:
+            successor: The policy, which is proposed; or its digest, or at least the
+                first 12 characters.
+            reason: Why, for the record; 1 to 2000 characters.
+            head: The hash of the last entry that one has looked at, or at least its
+                first 12 characters; None for whichever is last.
+            key: What signs it, here: a key, or its file; None for nobody.
+
+        Returns:
+            What was said; what it means to activate the policy is found just after.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ApprovalError: If nobody is asked, their word would not count, or it is not
+                signed as the policy asks.
+            InputError: If there is no reason, or no such policy is proposed.
+            StaleError: If something came in since `head`; review again.
+            UnavailableError: If the server gives no answer. Say the same again.
+        """
+        signer = signer_of(key)
+        compiled = self._meant(successor)
+        speech = _speech(compiled, approves=True, reason=reason)
+        said = say(self._view, replace(speech, head=head, signer=signer))
+        return replace(said, weighed=self.weigh(compiled))
+
+    def reject_policy(
+        self,
+        successor: CompiledPolicy | str,
+        *,
+        reason: str,
+        key: Key | None = None,
+    ) -> Said:
+        """Refuse that a policy takes the place of the active one.
+
+        Args:
+            successor: As for `approve_policy`.
+            reason: As for `approve_policy`.
+            key: As for `approve_policy`; a refusal counts without, too.
+
+        Raises:
+            AccessError: As for `approve_policy`.
+            ApprovalError: As for `approve_policy`.
+            InputError: As for `approve_policy`.
+        """
+        signer = signer_of(key)
+        speech = _speech(self._meant(successor), approves=False, reason=reason)
+        return say(self._view, replace(speech, signer=signer))
+
+    def policy_hearings(self, successor: CompiledPolicy) -> tuple[Hearing, ...]:
+        """Return where the approval stands that another policy needs. Writes nothing.
+
+        Of what is not proposed, only the log tells that.
+
+        Args:
+            successor: The policy; if it is active already, nobody is asked.
+
+        Raises:
+            AccessError: If it is not proposed, and whoever asks may not read the
+                ledger.
+        """
+        told = self._waiting(successor)
+        if told is None:
+            return self._by_log.policy_hearings(successor)
+        return hearings_of(told.get("approvals"))
+
+    def counting_words(self, successor: CompiledPolicy) -> tuple[Spoken, ...]:
+        """Return what people said to a policy since the active one came, oldest first.
+
+        What was said before that was about another change, and does not count. Of what
+        is not proposed, only the log tells that.
+
+        Args:
+            successor: The policy.
+
+        Raises:
+            AccessError: If it is not proposed, and whoever asks may not read the
+                ledger.
+        """
+        told = self._waiting(successor)
+        if told is None:
+            return self._by_log.counting_words(successor)
+        since = self._view.active_since
+        return tuple(one for one in spoken_of(told.get("spoken")) if one.seq > since)
+
+    # --- activating ---
+
+    def weigh(
+        self,
+        successor: CompiledPolicy,
+        *,
+        accept: Sequence[str] = (),
+        replaces: str | None = None,
+    ) -> Weighed:
+        """Return what it means to activate a policy now. Writes nothing.
+
+        Args:
+            successor: The policy.
+            accept: As for `activate`.
+            replaces: As for `activate`.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            InputError: If a rule that is accepted is not one that history exceeds.
+            StaleError: If another policy is active than the one to be replaced.
+        """
+        active = self._view.policy()
+        refuse_replaced(active, replaces)
+        query = {"accept": list(accept)}
+        request = Request("POST", "/policies:weigh", query, policy_sent(successor))
+        return weighed_of(self._connection.ask(request), active, successor)
+
+    def activate(
+        self,
+        successor: CompiledPolicy,
+        *,
+        reason: str,
+        accept: Sequence[str] = (),
+        replaces: str | None = None,
+    ) -> Activation:
+        """Put a policy in the place of the active one; if it holds already, do nothing.
+
+        Args:
+            successor: The policy that is to hold.
+            reason: Why, for the record; 1 to 2000 characters.
+            accept: Rules that history exceeds and that may stay exceeded: their ids,
+                or their scopes.
+            replaces: The digest of the policy that the caller believes to be active;
+                None for whichever is.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ApprovalError: If people must agree first.
+            InputError: If the policy has mistakes, history exceeds rules that are not
+                accepted, or no reason is given.
+            StaleError: If another policy is active than the one to be replaced.
+            UnavailableError: If the server gives no answer. Activate the same again.
+        """
+        successor.refuse_mistakes()
+        active = self._view.policy()
+        refuse_replaced(active, replaces)
+        request = Request(
+            "POST",
+            "/policies:activate",
+            {"reason": reason, "accept": list(accept)},
+            policy_sent(successor),
+            step="activated the policy",
+            if_match=active.policy.digest,
+        )
+        told = self._connection.ask(request)
+        weighed = weighed_of(told, active, successor)
+        return activation_of(told, weighed, self._view.head())
+
+    # --- inside ---
+
+    def _waiting(self, policy: CompiledPolicy) -> dict[str, Any] | None:
+        """Return what a server tells of a proposal; None if there is none."""
+        path = f"/policies/{policy.policy.digest}/approvals"
+        return self._view.found(Request("GET", path))
+
+    def _meant(self, successor: CompiledPolicy | str) -> CompiledPolicy:
+        return self.proposed(successor) if isinstance(successor, str) else successor
+
+
+def _speech(compiled: CompiledPolicy, *, approves: bool, reason: str) -> Speech:
+    own = compiled.policy
+    called = f"policy `{own.name}` ({own.digest[:12]})"
+    topic = Topic("policy", own.digest, own.digest, called)
+    return Speech(f"/policies/{own.digest}/approvals", topic, approves, reason)

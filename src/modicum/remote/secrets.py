@@ -1,0 +1,176 @@
+"""What is secret about a connection, and where it may go."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import ssl
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from modicum.core.errors import Code, Problem, UsageError
+
+#: What is asked of a server stands under this.
+PREFIX: Final = "/api/v1"
+#: A longer token is none.
+TOKEN_CHARACTERS_MAX: Final = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token; nothing shows it.
+
+    Attributes:
+        value: The token.
+    """
+
+    value: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what could not stand in a header.
+
+        Raises:
+            UsageError: If it is empty, too long, or holds other characters.
+        """
+        visible = self.value.isascii() and self.value.isprintable()
+        if (
+            not 0 < len(self.value) <= TOKEN_CHARACTERS_MAX
+            or not visible
+            or " " in self.value
+        ):
+            raise refused("the token is empty, too long, or holds other characters")
+
+
+def token_of(token: str | None, token_file: str | Path | None) -> Token:
+    """Return the token that is given, or that a file holds.
+
+    Args:
+        token: The token.
+        token_file: A file that holds it, on one line.
+
+    Raises:
+        UsageError: If none or both are given, the file cannot be read, or it holds no
+            token; or the file is one's own, and others may read it.
+    """
+    if token is not None and token_file is not None:
+        raise refused("a token and a file with one are given", "give one of them")
+    if token is not None:
+        return Token(token)
+    if token_file is None:
+        raise refused(
+            "no token is given, and a server answers nobody without one",
+            "give  token_file=… , or set MODICUM_TOKEN_FILE or MODICUM_TOKEN; whoever"
+            " keeps the server makes one with  modicum token create",
+        )
+    try:
+        with Path(token_file).open("rb") as file:
+            _refuse_open(token_file, os.fstat(file.fileno()))
+            held = file.read(TOKEN_CHARACTERS_MAX + 3)
+    except OSError as error:
+        why = f"the token file `{token_file}` cannot be read ({error.strerror})"
+        raise refused(why) from None
+    # What is no text is refused as a token; the file's content is told to nobody.
+    return Token(held.decode("latin-1").rstrip("\r\n"))
+
+
+def address_of(url: str) -> str:
+    """Return the address of a server, if it may be asked there.
+
+    Args:
+        url: Its URL; that of what it answers, which ends in `/api/v1`, does too.
+
+    Raises:
+        UsageError: If it is no such URL, holds a secret, or is not protected.
+    """
+    try:
+        found = urlsplit(url)
+        host, _ = found.hostname or "", found.port
+    except ValueError:
+        raise _no_address() from None
+    if found.username is not None or found.password is not None:
+        raise refused(
+            "the address of a server holds no name and no password", "give a token"
+        )
+    plain = found.scheme == "http"
+    if (
+        found.scheme not in {"http", "https"}
+        or not host
+        or found.query
+        or found.fragment
+        or not url.isprintable()
+    ):
+        raise _no_address()
+    if plain and not _is_here(host):
+        raise refused(
+            f"plain http to `{host}` would show tokens and releases to others",
+            "use https://; plain http is for this machine alone",
+        )
+    before, asked, more = f"{found.path.rstrip('/')}/".partition(f"{PREFIX}/")
+    address = f"{found.scheme}://{found.netloc}{before.rstrip('/')}"
+    if asked and more:
+        raise refused(
+            "the address of a server goes on with what is asked of it",
+            f"name the server alone:  {address}",
+        )
+    return address
+
+
+def trusted(ca_file: str | Path | None) -> ssl.SSLContext:
+    """Return what checks the certificate of a server.
+
+    Args:
+        ca_file: Certificates that are trusted, in PEM; None for those of the system.
+
+    Raises:
+        UsageError: If they cannot be read.
+    """
+    try:
+        return ssl.create_default_context(cafile=None if ca_file is None else ca_file)
+    except OSError:  # An SSLError is one.
+        raise refused(f"`{ca_file}` holds no certificates that can be read") from None
+
+
+def _refuse_open(file: str | Path, found: os.stat_result) -> None:
+    """Refuse a file that is one's own, and open to others.
+
+    What another user owns is theirs to protect, as with the secrets that are mounted
+    into a container: who reads them cannot change their mode. So does ssh.
+    """
+    mode = stat.S_IMODE(found.st_mode)
+    own = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+    if own and mode & 0o077:
+        raise refused(
+            f"the token file `{file}` is open to others than its owner (mode"
+            f" {mode:04o})",
+            f"chmod 600 {file} , and get another token if others may have it; a secret"
+            " of a container is mounted with mode 0400",
+        )
+
+
+def _is_here(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _no_address() -> UsageError:
+    return refused(
+        "the address of a server is no URL that can be used",
+        "name one such as  https://modicum.example",
+    )
+
+
+def refused(message: str, help_: str = "") -> UsageError:
+    """Return the mistake of an address, a token or certificates.
+
+    Args:
+        message: What is wrong.
+        help_: What to do.
+    """
+    return UsageError(Problem(Code.BAD_ADDRESS, message, help=help_))

@@ -1,0 +1,191 @@
+"""Agreeing and refusing over HTTP: what was looked at is named, and signed here.
+
+A signature is made of what this program knows itself: the contents, the roles by the
+active policy's own text, the reason and the head. The server's word for it is not
+taken, and the key stays here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from modicum.core.errors import Code, Problem, StaleError
+from modicum.ledger.deciding.approvals import Hearing, roles_of
+from modicum.ledger.log.approval_statement import Signer, signed
+from modicum.ledger.log.events import ApprovalGiven
+from modicum.remote.connection import Request
+from modicum.remote.hearings import hearings_of
+from modicum.remote.mistakes import not_understood
+from modicum.remote.told import plain_as
+from modicum.remote.view import RemoteView
+from modicum.remote.written import sent
+from modicum.shell.proofs.keys import load_key
+from modicum.workspace.governing.governance import reason_text
+from modicum.workspace.governing.saying import Said
+from modicum.workspace.governing.topics import Topic
+
+#: What signs, or the file of a key.
+Key: TypeAlias = "Signer | str | Path"
+
+#: So often something is signed again, as entries come in while it is sent.
+_SIGNED_MAX: Final = 5
+#: So much of a hash must at least be given.
+_HASH_SHOWN: Final = 12
+
+
+class _ToldSaid(msgspec.Struct):
+    subject: Literal["release", "policy"]
+    id: str
+    content: str
+    by: str
+    approves: bool
+    roles: tuple[str, ...]
+    key: str | None
+    entry: int
+    repeated: bool
+    approvals: list[dict[str, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """What somebody says about something that waits.
+
+    Attributes:
+        path: Where it is said.
+        topic: What they speak about, as they have looked at it.
+        approves: Whether they agree.
+        reason: Why, for the record.
+        head: The hash of the last entry that they have looked at, or its beginning;
+            None for whichever is last.
+        signer: What signs it; None for nobody.
+    """
+
+    path: str
+    topic: Topic
+    approves: bool
+    reason: str
+    head: str | None = None
+    signer: Signer | None = field(default=None, repr=False)
+
+
+def signer_of(key: Key | None) -> Signer | None:
+    """Return what signs.
+
+    Args:
+        key: It, or the file of a key that is not encrypted.
+
+    Raises:
+        InputError: If the file holds no such key.
+        UsageError: If others than its owner may read the file.
+    """
+    return load_key(key) if isinstance(key, str | Path) else key
+
+
+def say(view: RemoteView, speech: Speech) -> Said:
+    """Say something, and return where the approvals stand after it.
+
+    Args:
+        view: The ledger.
+        speech: What is said.
+
+    Raises:
+        AccessError: If whoever asks may not.
+        ApprovalError: If nobody asks them, their word would not count, or it is not
+            signed as the policy asks.
+        ConflictError: If the release stands already, or would be denied now.
+        InputError: If it waits no more, or there is no reason.
+        StaleError: If something came in since they looked; review again.
+        UnavailableError: If the server gives no answer. Say the same again.
+    """
+    # A signature holds at one head. Who named none signs at the next one, if entries
+    # came in between.
+    left = _SIGNED_MAX if speech.signer is not None and speech.head is None else 1
+    while True:
+        left -= 1
+        try:
+            return _said(speech, view.connection.ask(_request(view, speech)))
+        except StaleError:
+            if not left:
+                raise
+
+
+def _request(view: RemoteView, speech: Speech) -> Request:
+    form: dict[str, object] = {"approves": speech.approves, "reason": speech.reason}
+    if speech.signer is not None:
+        form |= _signature(view, speech, speech.signer)
+    elif speech.head is not None:
+        form["head"] = speech.head.strip().lower()
+    verb = "approved" if speech.approves else "rejected"
+    return Request(
+        "POST",
+        speech.path,
+        sent=sent(form),
+        step=f"{verb} {speech.topic.called}",
+        if_match=speech.topic.content,
+    )
+
+
+def _signature(view: RemoteView, speech: Speech, signer: Signer) -> dict[str, object]:
+    topic, policy = speech.topic, view.policy().policy
+    body = ApprovalGiven(
+        topic.subject,
+        topic.id,
+        topic.content,
+        speech.approves,
+        roles_of(view.actor, policy),
+        reason_text(speech.reason, "approving or rejecting"),
+        head=_whole(speech.head, view.head().head),
+    )
+    own = signed(body, by=view.actor, policy=policy.digest, signer=signer)
+    return {"head": own.head, "key": own.key, "signature": own.signature}
+
+
+def _whole(given: str | None, last: str) -> str:
+    """Return the whole hash of the entry that was looked at.
+
+    Raises:
+        StaleError: If that is not the last one by now.
+    """
+    if given is None:
+        return last
+    wanted = given.strip().lower()
+    if len(wanted) == len(last):
+        return wanted  # The server says whether it is still the last one that counts.
+    if len(wanted) >= _HASH_SHOWN and last.startswith(wanted):
+        return last
+    raise StaleError(
+        Problem(
+            Code.REVIEW_AGAIN,
+            f"the ledger moved on since entry {wanted[:64]} was reviewed: its last"
+            f" entry is {last[:_HASH_SHOWN]}",
+            notes=("nothing was written",),
+            help="review again, and give the head that you have looked at",
+        )
+    )
+
+
+def _said(speech: Speech, told: object) -> Said:
+    one = plain_as(_ToldSaid, told)
+    topic = speech.topic
+    if (one.subject, one.id, one.content, one.approves) != (
+        topic.subject,
+        topic.id,
+        topic.content,
+        speech.approves,
+    ):
+        raise not_understood("it tells of something else than was said").alone()
+    heard: tuple[Hearing, ...] = hearings_of(one.approvals)
+    return Said(
+        topic,
+        one.by,
+        one.approves,
+        one.roles,
+        heard,
+        one.entry,
+        one.repeated,
+        one.key or "",
+    )

@@ -1,0 +1,88 @@
+"""Why a server was not reached, where asking it again does not help."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from typing import Final
+
+from modicum.core.errors import Code, Problem, UnavailableError, printable
+
+#: What OpenSSL says of a certificate that is for another name, or another address.
+_OTHER_NAME: Final = frozenset({62, 64})
+#: What it says of one that is not valid yet, or no more.
+_OTHER_TIME: Final = frozenset({9, 10})
+#: What it says of somebody who does not speak TLS, or only other versions of it. Of a
+#: connection that merely broke, it says other things.
+_NO_TLS: Final = frozenset(
+    {
+        "HTTP_REQUEST",
+        "PACKET_LENGTH_TOO_LONG",
+        "RECORD_LAYER_FAILURE",
+        "TLSV1_ALERT_PROTOCOL_VERSION",
+        "UNSUPPORTED_PROTOCOL",
+        "WRONG_VERSION_NUMBER",
+    }
+)
+#: What the system says of a name that nobody has. It says another thing while it
+#: cannot look names up.
+_UNKNOWN: Final = frozenset(
+    getattr(socket, name)
+    for name in ("EAI_NONAME", "EAI_NODATA")
+    if hasattr(socket, name)
+)
+
+
+def for_good(lost: BaseException, url: str) -> UnavailableError | None:
+    """Return the mistake of a server that is never reached; None if it may be yet.
+
+    Args:
+        lost: Why there was no connection. What the system said of it is its cause.
+        url: The address of the server.
+    """
+    cause = _cause(lost)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return _not_trusted(cause, url)
+    reason = getattr(cause, "reason", None)  # Of an SSLError, but not of every one.
+    if isinstance(cause, ssl.SSLError) and reason in _NO_TLS:
+        return _mistake(
+            f"what answers at {url} does not speak TLS as this version does",
+            "look at the port: https:// needs one that speaks TLS",
+            reason,
+        )
+    if isinstance(cause, socket.gaierror) and cause.errno in _UNKNOWN:
+        return _mistake(
+            f"nobody knows the host of {url}",
+            "look at the address for a slip; some names are known in one network only",
+        )
+    return None
+
+
+def _cause(lost: BaseException) -> OSError | None:
+    """Return what the system said; what led to it lies further back."""
+    found: BaseException | None = lost
+    while found is not None and not isinstance(found, OSError):
+        found = found.__cause__ or found.__context__
+    return found
+
+
+def _not_trusted(cause: ssl.SSLCertVerificationError, url: str) -> UnavailableError:
+    if cause.verify_code in _OTHER_NAME:
+        what, remedy = "is for another name", "connect by the name that it is for"
+    elif cause.verify_code in _OTHER_TIME:
+        what = "is not valid at this time"
+        remedy = "ask whoever runs the server for another one; look at your own clock"
+    else:
+        what = "is not trusted"
+        remedy = (
+            "if your organization signs its own, name its certificates:  ca_file=…"
+            "  (PEM); ask whoever runs the server for them"
+        )
+    message = f"the certificate that {url} shows {what}"
+    return _mistake(message, remedy, cause.verify_message or "")
+
+
+def _mistake(message: str, remedy: str, said: str = "") -> UnavailableError:
+    own = (f"the check said: {printable(said[:200])}",) if said else ()
+    notes = (*own, "nothing was done by this")
+    return UnavailableError(Problem(Code.NO_ANSWER, message, notes=notes, help=remedy))

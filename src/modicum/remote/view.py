@@ -1,0 +1,86 @@
+"""A ledger that a server keeps, as one may look at it: nothing here writes a byte."""
+
+from __future__ import annotations
+
+from modicum.ledger import RecordedRelease, Standing
+from modicum.remote.connection import Request
+from modicum.remote.decision import RemoteDecision, decision_of
+from modicum.remote.elsewhere import not_from_here
+from modicum.remote.log_view import LogView
+from modicum.remote.mistakes import not_understood
+from modicum.remote.policy_view import PolicyView
+from modicum.remote.releases import recorded_release, release_path, standing_of
+from modicum.remote.submissions import RemoteSubmission
+from modicum.remote.written import Sent, sent
+from modicum.workspace.answers import Description
+from modicum.workspace.bringing_in import Submission
+
+
+class RemoteView(PolicyView, LogView):
+    """One ledger that a server keeps, to be asked. Who asks is what the token says.
+
+    Args:
+        connection: The server.
+    """
+
+    def check(self, release: Description) -> RemoteDecision:
+        """Return what `submit` would answer now. Writes nothing.
+
+        Args:
+            release: The release.
+
+        Raises:
+            InputError: If the release is malformed.
+            ConflictError: If the id stands with other contents, or was given up.
+            AccessError: If whoever asks may not.
+            UnavailableError: If the server gives no answer.
+        """
+        return self._check(sent(release))
+
+    def check_prepared(self, one: Submission, *, actor: str = "") -> RemoteDecision:
+        """Return what `submit` would answer to a release that was prepared.
+
+        Args:
+            one: The release, as `prepare` of this workspace returns it.
+            actor: Nobody else than who asks.
+
+        Raises:
+            ConflictError: If the id stands with other contents, or was given up.
+            UsageError: If it was prepared elsewhere, or somebody else is named.
+        """
+        if actor not in {"", self.actor}:
+            raise not_from_here(
+                "the answer to somebody else",
+                "connect with their token: who asks is what the token says",
+            )
+        return self._check(RemoteSubmission.of(one).sent)
+
+    def standing(self, release: str) -> Standing:
+        """Return where a release stands now. Writes nothing.
+
+        Args:
+            release: The id.
+
+        Raises:
+            InputError: If the ledger knows no such release, as far as one may know.
+        """
+        return standing_of(self._get(release_path(release)))
+
+    def release_of(self, standing: Standing) -> RecordedRelease:
+        """Return what a release is and costs, as the ledger keeps it. Writes nothing.
+
+        Args:
+            standing: Where it stands in this ledger.
+
+        Raises:
+            UnavailableError: If the server tells of another release.
+        """
+        told = self._get(release_path(standing.id), recorded=True)
+        found = recorded_release(told.get("recorded"))
+        if (found.id, found.content) != (standing.id, standing.content):
+            raise not_understood("it tells of another release")
+        return found
+
+    def _check(self, content: Sent) -> RemoteDecision:
+        request = Request("POST", "/releases:check", {"words": True}, content)
+        return decision_of(self._connection.ask(request), self._connection, content)

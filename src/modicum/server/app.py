@@ -1,0 +1,186 @@
+"""The application: routes, and mistakes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.telemetry import TelemetryConfig
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Lifespan
+
+from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
+from modicum.server.answers import json_response
+from modicum.server.description import PREFIX, description_of
+from modicum.server.identity.guard import Guard
+from modicum.server.limited_bodies import BODY_BYTES, LimitedBodies
+from modicum.server.limits import LimitedCrowd
+from modicum.server.once import replayed_response
+from modicum.server.parameters import malformed
+from modicum.server.parts import Parts, parts_of
+from modicum.server.problems import (
+    problem_response,
+    problems_response,
+    status_of,
+)
+from modicum.server.routes import (
+    audits,
+    error_codes,
+    health,
+    jobs,
+    ledgers,
+    metrics,
+    myself,
+    policies,
+    policy_work,
+    proposals,
+    releases,
+    requests,
+    risk,
+    rounds,
+    signed_words,
+    tokens,
+)
+from modicum.server.strangers import LimitedStrangers
+from modicum.server.telemetry.observing import Observed, note_code
+from modicum.shell.serving.once import Replayed
+
+_CODES: Final = {
+    404: Code.NOT_FOUND,
+    405: Code.NOT_ACCEPTED,
+    406: Code.NOT_ACCEPTED,
+    415: Code.NOT_ACCEPTED,
+}
+
+_METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
+
+#: FastAPI's own traces and logs tell paths, queries and messages: they stay off,
+#: whatever the environment says.
+_NO_TELEMETRY: Final[TelemetryConfig] = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+
+
+def build(
+    parts: Parts,
+    living: Lifespan[FastAPI] | None = None,
+    body_bytes: int = BODY_BYTES,
+) -> FastAPI:
+    """Return the application.
+
+    Args:
+        parts: What the server is made of.
+        living: What begins and ends with it.
+        body_bytes: The largest body of a request.
+    """
+    app = FastAPI(
+        title="modicum",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=living,
+        telemetry=_NO_TELEMETRY,
+    )
+    app.state.parts = parts
+    # Not within a router of their own: FastAPI would make what it nests twice.
+    for routes in (
+        signed_words,  # First, since an address of a release holds anything.
+        *(releases, requests, proposals, policies, ledgers, tokens, myself),
+        *(policy_work, rounds, audits, risk, jobs),
+    ):
+        app.include_router(routes.router, prefix=PREFIX)
+    app.include_router(health.router)
+    app.include_router(metrics.router)
+    app.include_router(error_codes.router)
+    app.add_api_route(f"{PREFIX}/openapi.json", _openapi, include_in_schema=False)
+    app.add_exception_handler(ModicumError, _mistake)
+    app.add_exception_handler(Replayed, _replayed)
+    app.add_exception_handler(RequestValidationError, _malformed)
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_middleware(LimitedBodies, most=body_bytes)
+    app.add_middleware(LimitedCrowd)
+    app.add_middleware(LimitedStrangers, rates=parts.strangers)
+    if parts.entrance is not None:
+        for router in parts.entrance.routers:
+            app.include_router(router)
+        app.add_middleware(Guard, gate=parts.entrance.gate, refuse=problem_response)
+    app.add_middleware(Observed, watch=parts.watch)
+    return app
+
+
+def _trace(request: Request) -> str:
+    return getattr(request.state, "trace", "")
+
+
+# --- mistakes -----------------------------------------------------------------------
+
+
+async def _mistake(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ModicumError)
+    note_code(request, error.code)
+    if status_of(error) >= 500 and not isinstance(error, UnavailableError):
+        parts_of(request).watch.log.failed(_trace(request), error, error.code.value)
+    return problem_response(error, trace=_trace(request))
+
+
+async def _replayed(_: Request, found: Exception) -> Response:
+    assert isinstance(found, Replayed)
+    return replayed_response(found)
+
+
+async def _malformed(request: Request, error: Exception) -> Response:
+    """Answer a request whose parameters have the wrong form."""
+    assert isinstance(error, RequestValidationError)
+    note_code(request, Code.BAD_REQUEST)
+    problems = tuple(map(malformed, error.errors()))
+    return problems_response(400, problems, trace=_trace(request))
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """Answer a request that no route takes."""
+    assert isinstance(error, HTTPException)
+    code = _CODES.get(error.status_code, Code.BAD_REQUEST)
+    note_code(request, code)
+    said = {
+        404: "there is nothing at this address",
+        405: f"{request.method[:20]} is not taken here",
+        408: "the request did not come to its end",
+    }.get(error.status_code, "the request is not taken")
+    problem = Problem(code, said, help="see /api/v1/openapi.json")
+    headers = _allow(request) if error.status_code == 405 else error.headers
+    return problems_response(
+        error.status_code, (problem,), trace=_trace(request), headers=headers
+    )
+
+
+def _allow(request: Request) -> dict[str, str]:
+    """Return the header that tells which methods an address takes.
+
+    Several routes may have it; the one that refused knows of its own methods alone.
+    """
+    taken = [
+        method
+        for method in _METHODS
+        if any(
+            route.matches({**request.scope, "method": method})[0] == Match.FULL
+            for route in request.app.routes
+        )
+    ]
+    return {"Allow": ", ".join(taken)}
+
+
+# --- the description ----------------------------------------------------------------
+
+
+async def _openapi(request: Request) -> Response:
+    """Return the OpenAPI description; anybody may read it."""
+    return json_response(description_of(request.app))

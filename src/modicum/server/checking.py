@@ -1,0 +1,68 @@
+"""Looking at settings as a server does that begins, without serving anybody."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from modicum.server.equipment import equipment
+from modicum.server.identity.entrance import Door, entrance
+from modicum.server.settings import Settings
+from modicum.server.settings_binding import bound_address
+from modicum.shell.clock import SystemClock
+from modicum.shell.registry.registry import open_registry
+from modicum.shell.serving.opening import open_decider
+from modicum.shell.storage.stores import open_store
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a server finds that begins by settings which hold.
+
+    Attributes:
+        door: Where and for whom it answers; the port is 0 if any free one will do.
+        ledger: What people call the ledger; no password stands in it.
+        entries: How many entries its log has.
+        policy: The name of the active policy.
+        digest: The digest of that policy.
+        key: The id of the key that signs; None if nothing is signed.
+    """
+
+    door: Door
+    ledger: str
+    entries: int
+    policy: str
+    digest: str
+    key: str | None
+
+
+def checked(settings: Settings, user: str) -> Checked:
+    """Return what a server would find; nothing is written, and no provider is asked.
+
+    Whether the port is free is not looked at: a server may run there that is to begin
+    anew with these settings.
+
+    Args:
+        settings: What the server is told.
+        user: What the only user of a server without sign-in is called.
+
+    Raises:
+        InputError: If a secret cannot be read.
+        UsageError: If nobody could be told from others at the address; if others may
+            read a secret; or there is no ledger with a policy.
+        UnavailableError: If the ledger cannot be read now.
+        VerificationError: If its log contradicts itself.
+    """
+    door = Door(bound_address(settings), settings.listen.port, user)
+    own = equipment(settings)
+    with open_decider(settings.ledger, actor="unknown") as decider:
+        policy = decider.policy().policy
+        entries = decider.glance(lambda view: view.state().seq)
+    store = open_store(settings.ledger, keep_open=True)
+    try:
+        coming_in = entrance(settings, open_registry(store), SystemClock(), door)
+        asyncio.run(coming_in.aclose())
+    finally:
+        store.close()
+    key = None if own.signing_key is None else own.signing_key.id
+    return Checked(door, store.name, entries, policy.name, policy.digest, key)

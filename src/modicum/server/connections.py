@@ -1,0 +1,242 @@
+"""Connections: how long each may keep the server waiting, and how many there are."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from secrets import token_hex
+from typing import Any, Final, cast
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from modicum.core.errors import Code, Problem
+from modicum.server.problems import problems_response
+
+#: So many connections a process has at most.
+CONNECTIONS: Final = 4_000
+#: So many bytes are read from a connection at once; what comes with it waits as long as
+#: nobody asks for it.
+READ_BYTES: Final = 2**14
+#: So many bytes the head of a request may have, give or take one reading.
+HEAD_BYTES: Final = 2**15
+#: So many files a process keeps for other things than connections.
+_OTHER_FILES: Final = 128
+#: And so many connections it has, however few files it may open.
+_CONNECTIONS_LEAST: Final = 64
+
+_UNREADABLE: Final = Problem(
+    Code.BAD_REQUEST,
+    f"this is no HTTP/1.1, or its head has more than {HEAD_BYTES // 1024} KiB",
+    help="send less in the address and in headers",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """For how many seconds a client may keep the server waiting.
+
+    Attributes:
+        idle: Until it begins a request, the first or another one.
+        head: From the first byte of a request to the end of its head.
+        rest: For the rest of a request that was answered before it was whole, and for
+            the last bytes of a connection that is about to close.
+        taking: Until it takes some of an answer.
+    """
+
+    idle: float = 30.0
+    head: float = 10.0
+    rest: float = 10.0
+    taking: float = 60.0
+
+
+class Phase(Enum):
+    """What a connection waits for its client to do."""
+
+    IDLE = "idle"
+    HEAD = "head"
+    REST = "rest"
+    TAKING = "taking"
+
+
+class Connections:
+    """The connections of a process.
+
+    Args:
+        most: So many there may be. One more takes the place of the one that has kept
+            the server waiting longest: whoever asks at once is served.
+        waits: How long each may keep it waiting.
+    """
+
+    def __init__(self, most: int = CONNECTIONS, waits: Waits | None = None) -> None:
+        self._most = most
+        self._waits = waits or Waits()
+        self._waiting: dict[PatientProtocol, None] = {}
+        # One for all: it is emptied before another connection is read.
+        self.buffer = bytearray(READ_BYTES)
+
+    def seconds(self, phase: Phase) -> float:
+        """Return how long a connection may be in a phase.
+
+        Args:
+            phase: The phase.
+        """
+        return float(getattr(self._waits, phase.value))
+
+    def waits(self, one: PatientProtocol) -> None:
+        """Note that a connection keeps the server waiting from now on.
+
+        Args:
+            one: The connection.
+        """
+        self._waiting.pop(one, None)
+        self._waiting[one] = None
+
+    def waits_no_more(self, one: PatientProtocol) -> None:
+        """Note that a connection does not keep the server waiting.
+
+        Args:
+            one: The connection.
+        """
+        self._waiting.pop(one, None)
+
+    def make_room(self, count: int) -> None:
+        """Close the connection that waits longest, if there are too many.
+
+        Args:
+            count: How many there are.
+        """
+        if count > self._most and self._waiting:
+            oldest = next(iter(self._waiting))
+            self.waits_no_more(oldest)
+            oldest.transport.abort()
+
+
+class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
+    """HTTP/1.1 with a client that is waited for, but not for ever.
+
+    Uvicorn waits for the first request, for the end of a head, and for an answer to be
+    taken, as long as a client likes. A client that sends a byte now and then gains
+    nothing: each phase has its end from where it began.
+
+    Args:
+        own: All connections of the process.
+        named: What uvicorn tells each of them.
+    """
+
+    def __init__(self, own: Connections, **named: Any) -> None:
+        super().__init__(**named)
+        self._own = own
+        self._phase: Phase | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    # --- what happens to a connection ---
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._enter(Phase.IDLE)
+        self._own.make_room(len(self.connections))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing more."""
+        self._enter(None)
+        super().connection_lost(exc)
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        """Return where to read to."""
+        return self._own.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take what was read."""
+        self.data_received(bytes(memoryview(self._own.buffer)[:nbytes]))
+
+    def data_received(self, data: bytes) -> None:
+        """Take what was sent, and no more until the application asks for it."""
+        super().data_received(data)
+        cycle: RequestResponseCycle | None = self.cycle  # None before a request.
+        if cycle is not None and len(cycle.body) >= READ_BYTES:
+            self.flow.pause_reading()
+        self._look(Phase.HEAD)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, or for the rest of this one."""
+        super().on_response_complete()
+        self._look(Phase.IDLE)
+
+    def pause_writing(self) -> None:
+        """Wait until the client takes some of what was sent."""
+        super().pause_writing()
+        self._enter(Phase.TAKING)
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        super().resume_writing()
+        self._look(Phase.IDLE)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what cannot be read; if it was answered already, just end."""
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.abort()
+            return
+        trace = token_hex(16)
+        self.logger.warning("That was request %s.", trace)
+        headers = {"X-Request-Id": trace, "Connection": "close"}
+        answer = problems_response(400, (_UNREADABLE,), trace=trace, headers=headers)
+        said = h11.Response(status_code=400, headers=answer.raw_headers)
+        for event in (said, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    # --- waiting ---
+
+    def _look(self, before_a_request: Phase) -> None:
+        """Look at what is waited for now; who waits for the same goes on waiting."""
+        if self.flow.write_paused:
+            return
+        phase: Phase | None = None
+        if self.transport.is_closing():
+            phase = Phase.REST
+        elif self.conn.their_state is h11.IDLE:
+            phase = before_a_request
+        elif self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY:
+            phase = Phase.REST
+        if phase is not self._phase:
+            self._enter(phase)
+
+    def _enter(self, phase: Phase | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._phase = phase
+        if phase is None:
+            self._own.waits_no_more(self)
+            return
+        self._own.waits(self)
+        seconds = self._own.seconds(phase)
+        # Closed at once: whoever takes nothing would hold on to what is not yet sent.
+        self._timer = self.loop.call_later(seconds, self.transport.abort)
+
+
+def patient(own: Connections) -> Any:
+    """Return what makes the protocol of each connection, as uvicorn's `http`.
+
+    Args:
+        own: All connections of the process.
+    """
+    return cast("Any", partial(PatientProtocol, own))
+
+
+def connections_max(most: int = CONNECTIONS) -> int:
+    """Return how many connections a process can have with the files it may open.
+
+    Args:
+        most: How many it should have.
+    """
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return most
+    return max(_CONNECTIONS_LEAST, min(most, files - _OTHER_FILES))

@@ -1,0 +1,173 @@
+"""The OpenAPI 3.1 description of the application, as its readers want it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from modicum.server.problems import MEDIA_TYPE
+from modicum.server.routes.releases import release_component
+
+Json = dict[str, Any]
+
+#: What an address under the prefix begins with.
+PREFIX: Final = "/api/v1"
+
+_METHODS: Final = frozenset(
+    {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
+)
+#: Headers without which a request is answered 428.
+_REQUIRED: Final = frozenset({"Idempotency-Key", "If-Match"})
+
+_TRACE: Final[Json] = {
+    "description": "the id of the request, to be found in logs",
+    "required": True,
+    "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+}
+_RETRY: Final[Json] = {
+    "description": "after so many seconds it is worth asking again",
+    "required": True,
+    "schema": {"type": "integer", "minimum": 0},
+}
+_CHALLENGE: Final[Json] = {
+    "description": "how to say who asks",
+    "required": True,
+    "schema": {"type": "string"},
+}
+#: The headers of an answer, besides the id of its request, by its status.
+_HEADERS: Final[dict[str, dict[str, Json]]] = {
+    "401": {"WWW-Authenticate": _CHALLENGE},
+    "429": {"Retry-After": _RETRY},
+    "503": {"Retry-After": _RETRY},
+}
+
+
+def description_of(app: FastAPI) -> Json:
+    """Return the OpenAPI 3.1 description of an application.
+
+    Args:
+        app: The application.
+    """
+    known: Json | None = getattr(app.state, "description", None)
+    if known is None:
+        known = app.state.description = _described(app)
+    return known
+
+
+def operations(description: Json) -> Iterator[tuple[str, str, Json]]:
+    """Yield the method, the address, and the description of every operation.
+
+    Args:
+        description: The description of an application.
+    """
+    for path, item in description["paths"].items():
+        for method, operation in item.items():
+            if method in _METHODS:
+                yield method, path, operation
+
+
+def _described(app: FastAPI) -> Json:
+    found = get_openapi(
+        title="modicum",
+        version="1",
+        summary="Privacy budgets for organizations",
+        routes=app.routes,
+    )
+    release = release_component()
+    definitions = release.pop("$defs", {})
+    components = found.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    schemas.update(_renamed(definitions))
+    schemas["Policy"] = {
+        "type": "object",
+        "description": "a policy; its JSON Schema is what `modicum policy schema` says",
+    }
+    components["securitySchemes"] = {
+        "token": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "an API token, or a JWT of the organization's provider",
+        }
+    }
+    found["security"] = [{"token": []}]
+    mistakes: Json = {}
+    for method, path, operation in operations(found):
+        _refine(operation, method, path)
+        _gather(operation["responses"], mistakes)
+    components["responses"] = dict(sorted(mistakes.items()))
+    return found
+
+
+# --- operations ---------------------------------------------------------------------
+
+
+def _refine(operation: Json, method: str, path: str) -> None:
+    """Say what an operation is called, what it does, and which headers come back."""
+    operation["operationId"] = _operation_id(method, path)
+    summary, _, rest = operation.pop("description").partition("\n\n")
+    operation["summary"] = " ".join(summary.split())
+    if rest:
+        operation["description"] = rest
+    for one in operation.get("parameters", ()):
+        _insist(one)
+    operation["responses"] = dict(sorted(operation["responses"].items()))
+    for status, answer in operation["responses"].items():
+        answer["headers"] = {"X-Request-Id": _TRACE, **_HEADERS.get(status, {})}
+
+
+def _insist(parameter: Json) -> None:
+    """Say that a header is required which is missed by a status of its own."""
+    if parameter["name"] in _REQUIRED:
+        form = parameter["schema"].pop("anyOf")[0]
+        parameter["schema"] = {**form, **parameter["schema"]}
+        parameter["required"] = True
+
+
+def _gather(answers: Json, mistakes: Json) -> None:
+    """Let operations share the description of each mistake."""
+    for status, answer in answers.items():
+        if status >= "400":
+            answer["content"] = {MEDIA_TYPE: answer["content"]["application/json"]}
+            mistakes[f"Problem{status}"] = answer
+            answers[status] = {"$ref": f"#/components/responses/Problem{status}"}
+
+
+def _operation_id(method: str, path: str) -> str:
+    """Return a name that goes by the address alone, so that it stays as long."""
+    words = re.findall(r"[a-z]+", path.removeprefix(PREFIX))
+    return "_".join((method, *words))
+
+
+# --- the format of releases ---------------------------------------------------------
+
+
+def _renamed(definitions: Json) -> Json:
+    """Return the definitions of the release format as components."""
+
+    def moved(node: Any) -> Any:
+        if isinstance(node, dict):
+            return {
+                key: _component(value)
+                if key == "$ref" and isinstance(value, str)
+                else moved(value)
+                for key, value in node.items()
+            }
+        return [moved(one) for one in node] if isinstance(node, list) else node
+
+    return {
+        _name_of(name): {k: v for k, v in moved(one).items() if k != "$schema"}
+        for name, one in definitions.items()
+    }
+
+
+def _component(reference: str) -> str:
+    name = reference.rsplit("/", 1)[-1]
+    return f"#/components/schemas/{_name_of(name)}"
+
+
+def _name_of(name: str) -> str:
+    return name[:1].upper() + name[1:]

@@ -1,0 +1,78 @@
+"""What settings give a server besides its ledger: tables, and a key that signs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from modicum.core.errors import Code, InputError, Problem, UsageError
+from modicum.server.settings import Settings
+from modicum.server.settings_tables import TablesOf
+from modicum.shell.analyses.asked import Bounds
+from modicum.shell.proofs.keys import SigningKey, load_key, needs_passphrase
+
+
+@dataclass(frozen=True, slots=True)
+class Equipment:
+    """What a server has besides its ledger.
+
+    Attributes:
+        tables: The tables that can be analyzed, by the name of their data set.
+        bounds: How much one analysis may take.
+        signing_key: What signs checkpoints and receipts; None if nothing does.
+    """
+
+    tables: Mapping[str, TablesOf] = field(default_factory=dict)
+    bounds: Bounds = field(default_factory=Bounds)
+    signing_key: SigningKey | None = field(default=None, repr=False)
+
+
+def equipment(settings: Settings) -> Equipment:
+    """Return what settings give a server; its key is read, now and never again.
+
+    Args:
+        settings: The settings.
+
+    Raises:
+        InputError: If the key cannot be read, or needs a passphrase.
+        UsageError: If others than its owner may read it.
+    """
+    limits = settings.limits
+    return Equipment(
+        settings.tables,
+        Bounds(limits.analysis_rows, limits.analysis_s),
+        _key(settings.signing_key_file),
+    )
+
+
+def not_set_up(what: str, key: str) -> UsageError:
+    """Return the refusal of what the settings do not offer.
+
+    Args:
+        what: What there is none of, in words.
+        key: The key of the settings that would offer it.
+    """
+    return UsageError(
+        Problem(
+            Code.NOT_SET_UP,
+            f"this server has {what}",
+            help=f"write `{key}` to its settings, and start it again",
+        )
+    )
+
+
+def _key(path: Path | None) -> SigningKey | None:
+    if path is None:
+        return None
+    if needs_passphrase(path):
+        raise InputError(
+            Problem(
+                Code.FILE_UNREADABLE,
+                f"{path} is encrypted, and a server has nobody to ask for its"
+                " passphrase",
+                help="make a key for the server with  modicum ledger key new , without"
+                " a passphrase, and  chmod 600  it",
+            )
+        )
+    return load_key(path)

@@ -1,0 +1,66 @@
+"""What whoever was not recognized is told: how to mend it, and nothing to attack."""
+
+from __future__ import annotations
+
+from modicum.core.errors import AccessError, Code, Problem, UnavailableError
+
+#: What is not said of a credential: whether it is unknown, revoked, malformed, of
+#: another issuer or wrongly signed. Each would help whoever guesses.
+_NOT_ACCEPTED = "the credential that came with the request is not accepted"
+
+
+def not_accepted() -> AccessError:
+    """Return the error for a credential that does not hold, without the reason."""
+    return _not_recognized(
+        _NOT_ACCEPTED,
+        help="sign in again, or ask for another token",
+    )
+
+
+def expired(what: str) -> AccessError:
+    """Return the error for a credential that held until its time was over.
+
+    Args:
+        what: What it is, such as `the token`.
+    """
+    return _not_recognized(f"{what} has expired", help="sign in again, or make another")
+
+
+def unusable(message: str, remedy: str) -> AccessError:
+    """Return the error for a request whose credentials are not even looked at.
+
+    Args:
+        message: What is wrong with how they were sent; never the credentials.
+        remedy: How to send them.
+    """
+    return _not_recognized(message, help=remedy)
+
+
+def forbidden(message: str, remedy: str) -> AccessError:
+    """Return the error for somebody who was recognized, and may not do this.
+
+    Args:
+        message: What they may not.
+        remedy: What helps.
+    """
+    return AccessError(Problem(Code.FORBIDDEN, message, help=remedy))
+
+
+def provider_failed(what: str) -> UnavailableError:
+    """Return the error for an OpenID provider that does not answer as it should.
+
+    Args:
+        what: What it did, without anything that it sent.
+    """
+    return UnavailableError(
+        Problem(
+            Code.PROVIDER_FAILED,
+            f"the OpenID provider {what}",
+            help="try again; if it stays, compare `oidc` in the settings with the"
+            " provider",
+        )
+    )
+
+
+def _not_recognized(message: str, *, help: str) -> AccessError:  # noqa: A002
+    return AccessError(Problem(Code.NOT_RECOGNIZED, message, help=help))

@@ -1,0 +1,229 @@
+"""The bodies of requests: how large one may be, and all that are held at a time.
+
+A body is read when a route asks for it, which is after it was told who asks: of whom it
+does not know, a server holds no more than what one reading of the connection brings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from modicum.core.errors import Code, InputError, Problem, UnavailableError
+from modicum.server.problems import problems_response
+
+#: So many bytes a request may have, unless settings say otherwise: 1 MiB.
+BODY_BYTES: Final = 2**20
+#: So many bytes of bodies are held at a time, or four of the largest, if that is more.
+HELD_BYTES: Final = 2**26
+#: So long it may take to send one.
+READ_SECONDS: Final = 30.0
+#: A part of all that is held is for one identity: one over this number.
+_SHARES: Final = 4
+
+
+class Held:
+    """Counts the bytes of bodies that a process holds.
+
+    Nobody has more than a quarter of them, and all who were not recognized have one
+    such share together.
+
+    Args:
+        most: So many bytes it may hold.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._each = most // _SHARES
+        self._by_name: Counter[str] = Counter()
+
+    def take(self, name: str, size: int) -> None:
+        """Count bytes of a body.
+
+        Args:
+            name: Whose they are; empty for whoever was not recognized.
+            size: How many.
+
+        Raises:
+            UnavailableError: If too many are held.
+        """
+        own, every = self._by_name[name], self._by_name.total()
+        if own + size > self._each or every + size > self._most:
+            raise UnavailableError(
+                Problem(
+                    Code.LEDGER_BUSY,
+                    "requests that are under way hold too much already",
+                    notes=("nothing was done",),
+                    help="wait as long as the header Retry-After says",
+                )
+            )
+        self._by_name[name] += size
+
+    def give_back(self, name: str, size: int) -> None:
+        """Count bytes as held no more.
+
+        Args:
+            name: Whose they were.
+            size: How many.
+        """
+        self._by_name[name] -= size
+        if self._by_name[name] <= 0:
+            del self._by_name[name]
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes are held."""
+        return self._by_name.total()
+
+
+class LimitedBodies:
+    """Refuses a body that is too large, too slow, or too much with all others.
+
+    Args:
+        app: What answers.
+        most: So many bytes a body may have.
+        held: Counts what is held; by default up to `HELD_BYTES`.
+    """
+
+    def __init__(
+        self, app: ASGIApp, most: int = BODY_BYTES, held: Held | None = None
+    ) -> None:
+        self._app = app
+        self._most = most
+        self._held = held or Held(max(HELD_BYTES, _SHARES * most))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request.
+
+        Args:
+            scope: What it is.
+            receive: Receives its body.
+            send: Sends the answer.
+        """
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        lengths = [v for name, v in scope["headers"] if name == b"content-length"]
+        chunked = any(name == b"transfer-encoding" for name, _ in scope["headers"])
+        if lengths and chunked:
+            # Two servers in a row could disagree where such a request ends.
+            problem = Problem(Code.BAD_REQUEST, "the request says twice how long it is")
+            close = {"Connection": "close"}
+            await _refuse(400, problem, scope, close)(scope, receive, send)
+            return
+        if any(int(value) > self._most for value in lengths):
+            problem = _too_large(self._most).problems[0]
+            await _refuse(413, problem, scope)(scope, receive, send)
+            return
+        body = _Body(scope, receive, send, self._most, self._held)
+        try:
+            await self._app(scope, body.receive, body.send)
+        finally:
+            body.forget()
+
+
+class _Body:
+    """The body of a request, measured as it is read.
+
+    Args:
+        scope: The request.
+        receive: Receives some of it.
+        send: Sends the answer.
+        most: So many bytes it may have.
+        held: Counts what is held.
+    """
+
+    def __init__(
+        self, scope: Scope, receive: Receive, send: Send, most: int, held: Held
+    ) -> None:
+        self._state = scope.setdefault("state", {})
+        self._receive = receive
+        self._send = send
+        self._most = most
+        self._held = held
+        self._whose = ""
+        self._size = 0
+        self._ends: float | None = None
+        self._is_whole = False
+        self._is_refused = False
+        self._is_answered = False
+
+    async def receive(self) -> Message:
+        """Receive some of it.
+
+        Raises:
+            HTTPException: If it takes too long.
+            InputError: If it is too large.
+            UnavailableError: If too much is held with it.
+        """
+        if self._is_whole:
+            return await self._receive()
+        try:
+            if not self._is_refused:
+                return await self._some()
+        except (HTTPException, InputError, UnavailableError):
+            self._is_refused = True
+            if not self._is_answered:
+                raise
+        return {"type": "http.disconnect"}  # Nobody hears more of it.
+
+    async def send(self, message: Message) -> None:
+        """Send some of the answer."""
+        self._is_answered = True
+        await self._send(message)
+
+    def forget(self) -> None:
+        """Hold it no more."""
+        if self._size:
+            self._held.give_back(self._whose, self._size)
+            self._size = 0
+
+    async def _some(self) -> Message:
+        message = await self._in_time()
+        size = len(message.get("body", b""))
+        if size:
+            if self._size + size > self._most:
+                raise _too_large(self._most)
+            self._whose = self._whose if self._size else self._state.get("who", "")
+            self._held.take(self._whose, size)
+            self._size += size
+        self._is_whole = not message.get("more_body", False)
+        return message
+
+    async def _in_time(self) -> Message:
+        if self._ends is None:
+            self._ends = asyncio.get_running_loop().time() + READ_SECONDS
+        try:
+            async with asyncio.timeout_at(self._ends):
+                return await self._receive()
+        except TimeoutError:
+            raise HTTPException(408) from None
+
+
+def _too_large(most: int) -> InputError:
+    return InputError(
+        Problem(
+            Code.TOO_LARGE,
+            f"the request has more than {most} bytes",
+            help="say less at once",
+        )
+    )
+
+
+def _refuse(
+    status: int,
+    problem: Problem,
+    scope: Scope,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Return the answer to a request that is refused for how it is sent."""
+    state = scope.setdefault("state", {})
+    state["code"] = problem.code.value
+    trace = state.get("trace", "")
+    return problems_response(status, (problem,), trace=trace, headers=headers)

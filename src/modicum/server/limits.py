@@ -1,0 +1,110 @@
+"""How often somebody may ask, and how many requests are under way at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from modicum.core.errors import Code, Problem, UnavailableError
+from modicum.server.problems import problems_response
+
+#: So many requests are under way at once; more are told to come again.
+UNDER_WAY: Final = 2_000
+#: So many requests in a minute are answered for each identity.
+PER_MINUTE: Final = 6_000
+#: So many identities are remembered; the one that asked longest ago is forgotten.
+_REMEMBERED: Final = 10_000
+
+
+class Rates:
+    """How often each identity asks: a bucket that fills evenly.
+
+    It is kept for each process: with several, each allows as much.
+
+    Args:
+        per_minute: How many requests in a minute are answered, and at once.
+        clock: Tells seconds, from any beginning.
+    """
+
+    def __init__(
+        self,
+        per_minute: int = PER_MINUTE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most = float(per_minute)
+        self._per_second = per_minute / 60
+        self._clock = clock
+        self._guard = threading.Lock()
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def note(self, name: str) -> None:
+        """Count a request.
+
+        Args:
+            name: Who asks.
+
+        Raises:
+            UnavailableError: If they ask too often.
+        """
+        with self._guard:
+            now = self._clock()
+            left, at = self._left.pop(name, (self._most, now))
+            left = min(self._most, left + (now - at) * self._per_second)
+            enough = left >= 1
+            self._left[name] = (left - 1 if enough else left, now)
+            if len(self._left) > _REMEMBERED:
+                self._left.popitem(last=False)
+        if not enough:
+            raise UnavailableError(
+                Problem(
+                    Code.TOO_MANY_REQUESTS,
+                    f"more than {round(self._most)} requests in a minute",
+                    notes=("nothing was done",),
+                    help="wait as long as the header Retry-After says",
+                )
+            )
+
+
+class LimitedCrowd:
+    """Refuses requests while too many are under way.
+
+    Args:
+        app: What answers.
+        most: So many may be under way.
+    """
+
+    def __init__(self, app: ASGIApp, most: int = UNDER_WAY) -> None:
+        self._app = app
+        self._most = most
+        self._under_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request.
+
+        Args:
+            scope: What it is.
+            receive: Receives its body.
+            send: Sends the answer.
+        """
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if self._under_way >= self._most:
+            problem = Problem(
+                Code.LEDGER_BUSY,
+                f"{self._most} requests are under way already",
+                notes=("nothing was done",),
+                help="wait as long as the header Retry-After says",
+            )
+            await problems_response(503, (problem,))(scope, receive, send)
+            return
+        self._under_way += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._under_way -= 1

@@ -1,0 +1,58 @@
+"""Signed words: the files that `modicum ledger checkpoint` and `receipt` write."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from modicum.server.models.shared_forms import Digest, Form
+
+#: Raw bytes of Ed25519 as hexadecimal digits.
+PublicKey = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Signature = Annotated[str, Field(pattern="^[0-9a-f]{128}$")]
+
+
+class _Claim(Form):
+    """A claim about an entry: `key` is the SHA-256 of the public key that signs."""
+
+    ledger: Digest
+    seq: int
+    head: Digest
+    at: str
+    key: Digest
+
+
+class CheckpointClaim(_Claim):
+    """An entry is what it is, and so are all before it."""
+
+    kind: Literal["modicum-checkpoint/v1"]
+    state: Digest | None
+
+
+class ReceiptClaim(_Claim):
+    """An entry gave a release an answer."""
+
+    kind: Literal["modicum-receipt/v1"]
+    release: str
+    content: Digest
+    decision: Literal["allow", "deny", "recorded"]
+    policy: Digest
+    blocking: list[str]
+
+
+class _Signed(Form):
+    public_key: PublicKey
+    signature: Signature
+
+
+class SignedCheckpoint(_Signed):
+    """A checkpoint, its signature, and the key that made it."""
+
+    claim: CheckpointClaim
+
+
+class SignedReceipt(_Signed):
+    """A receipt, its signature, and the key that made it."""
+
+    claim: ReceiptClaim

@@ -1,0 +1,66 @@
+"""Pages of lists: a cursor says where to go on, and to which list it belongs."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Annotated, Final
+
+from fastapi import Query
+
+from modicum.core.errors import Code, InputError, Problem
+
+#: So many items a page has at most.
+PAGE_MAX: Final = 500
+
+Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="how many at most")]
+Cursor = Annotated[
+    str, Query(max_length=200, description="`next` of the page before; empty at first")
+]
+
+
+def cursor_of(listed: str, after: int | None) -> str | None:
+    """Return the cursor of the next page; None if there is none.
+
+    Args:
+        listed: Which list it is for.
+        after: The number to go on after; None at the end.
+    """
+    if after is None:
+        return None
+    return base64.urlsafe_b64encode(f"{listed}:{after}".encode()).decode().rstrip("=")
+
+
+def after_of(listed: str, cursor: str) -> int:
+    """Return the number to go on after.
+
+    Args:
+        listed: Which list it is for.
+        cursor: What the page before said; empty for the first page.
+
+    Raises:
+        InputError: If it is the cursor of another list, or none.
+    """
+    if not cursor:
+        return 0
+    padded = cursor + "=" * (-len(cursor) % 4)
+    try:
+        told = base64.urlsafe_b64decode(padded.encode("ascii")).decode("ascii")
+    except (binascii.Error, ValueError):
+        raise _no_cursor() from None
+    name, _, number = told.rpartition(":")
+    if name != listed or not number.isdigit() or len(number) > 18:
+        raise _no_cursor()
+    if cursor_of(listed, int(number)) != cursor:
+        raise _no_cursor()
+    return int(number)
+
+
+def _no_cursor() -> InputError:
+    return InputError(
+        Problem(
+            Code.BAD_REQUEST,
+            "the cursor is none of this list",
+            help="begin without one, and go on with `next` of each page",
+        )
+    )

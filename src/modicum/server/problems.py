@@ -1,0 +1,186 @@
+"""Mistakes as answers: `application/problem+json` (RFC 9457), with modicum's codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from starlette.responses import Response
+
+from modicum.core import errors
+from modicum.core.errors import Code, ModicumError, Problem
+
+#: The page of a server that lists the codes.
+PAGE: Final = "/docs/errors"
+#: Where each code is found.
+TYPE: Final = PAGE + "#{code}"
+MEDIA_TYPE: Final = "application/problem+json"
+
+#: The status of a mistake by its code, where its kind alone does not tell.
+_BY_CODE: Final[Mapping[Code, int]] = {
+    Code.FILE_UNREADABLE: 400,
+    Code.NOT_TEXT: 400,
+    Code.YAML_SYNTAX: 400,
+    Code.EMPTY_DOCUMENT: 400,
+    Code.TOO_LARGE: 413,
+    Code.RELEASE_UNKNOWN: 404,
+    Code.PLAN_UNKNOWN: 404,
+    Code.NOT_RECOGNIZED: 401,
+    Code.PRECONDITION_MISSING: 428,
+    Code.PRECONDITION_FAILED: 412,
+    Code.KEY_REUSED: 422,
+    Code.TOO_MANY_REQUESTS: 429,
+    Code.NOT_FOUND: 404,
+    Code.NOT_ACCEPTED: 415,
+    Code.BAD_REQUEST: 400,
+    Code.JOB_ELSEWHERE: 421,
+    Code.ROUND_MISSING: 409,
+    Code.PLAN_STALE: 412,
+    Code.LEDGER_UNWRITABLE: 503,
+}
+#: Else by its kind; the first that fits.
+_BY_KIND: Final[tuple[tuple[type[ModicumError], int], ...]] = (
+    (errors.InputError, 422),
+    (errors.ConflictError, 409),
+    (errors.AccessError, 403),
+    (errors.ApprovalError, 403),
+    (errors.StaleError, 412),
+    (errors.UsageError, 409),
+    (errors.UnavailableError, 503),
+    (errors.VerificationError, 503),
+)
+#: What kind of mistake it is, in a word; clients raise the same one again.
+_KINDS: Final[tuple[tuple[type[ModicumError], str], ...]] = (
+    (errors.InputError, "input"),
+    (errors.ConflictError, "conflict"),
+    (errors.AccessError, "access"),
+    (errors.ApprovalError, "approval"),
+    (errors.StaleError, "stale"),
+    (errors.UsageError, "usage"),
+    (errors.UnavailableError, "unavailable"),
+    (errors.VerificationError, "verification"),
+)
+#: Who is refused for a while tries again after so many seconds.
+RETRY_SECONDS: Final = 1
+
+#: What an answer with a status says, in short.
+TITLES: Final[Mapping[int, str]] = {
+    400: "the request cannot be read",
+    401: "not recognized",
+    403: "not permitted",
+    404: "not found",
+    405: "no such method",
+    406: "no such form",
+    408: "the request did not come to its end",
+    409: "in conflict with what is there",
+    412: "no longer so",
+    413: "too large",
+    415: "not this kind of content",
+    421: "not here",
+    422: "not valid",
+    428: "a header is missing",
+    429: "too many requests",
+    500: "internal error",
+    503: "not available now",
+}
+
+_encoder = msgspec.json.Encoder()
+
+
+def status_of(error: ModicumError) -> int:
+    """Return the HTTP status of a mistake.
+
+    Args:
+        error: The mistake.
+    """
+    known = _BY_CODE.get(error.code)
+    if known is not None:
+        return known
+    return next((status for kind, status in _BY_KIND if isinstance(error, kind)), 500)
+
+
+def kind_of(error: ModicumError) -> str:
+    """Return what kind of mistake it is, in a word.
+
+    Args:
+        error: The mistake.
+    """
+    return next((word for kind, word in _KINDS if isinstance(error, kind)), "internal")
+
+
+def problem_response(
+    error: ModicumError, *, trace: str = "", headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return the answer to a request that was a mistake.
+
+    Args:
+        error: The mistake.
+        trace: The id of the request, to be found in logs.
+        headers: More headers.
+    """
+    status = status_of(error)
+    return problems_response(
+        status, error.problems, kind=kind_of(error), trace=trace, headers=headers
+    )
+
+
+def problems_response(
+    status: int,
+    problems: tuple[Problem, ...],
+    *,
+    kind: str = "",
+    trace: str = "",
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Return an answer that tells of problems.
+
+    Args:
+        status: The HTTP status.
+        problems: The problems; the first one names the answer.
+        kind: What kind of mistake it is; by default what the status tells.
+        trace: The id of the request, to be found in logs.
+        headers: More headers.
+    """
+    own = dict(headers or {})
+    if status in (429, 503):
+        own.setdefault("Retry-After", str(RETRY_SECONDS))
+    if status == 401:
+        own.setdefault("WWW-Authenticate", "Bearer")
+    kind = kind or _kind_by(status)
+    body = problem_to_dict(status, problems, kind=kind, trace=trace)
+    return Response(_encoder.encode(body), status, own, MEDIA_TYPE)
+
+
+def problem_to_dict(
+    status: int, problems: tuple[Problem, ...], *, kind: str, trace: str = ""
+) -> dict[str, object]:
+    """Return problems in the form of RFC 9457, with what modicum adds to it.
+
+    Args:
+        status: The HTTP status.
+        problems: The problems.
+        kind: What kind of mistake it is, as `kind_of` tells it.
+        trace: The id of the request.
+    """
+    first = problems[0]
+    return {
+        "type": TYPE.format(code=first.code.value),
+        "title": TITLES.get(status, "a mistake"),
+        "status": status,
+        "detail": first.message,
+        "code": first.code.value,
+        "kind": kind,
+        "line": first.mark.line if first.mark else None,
+        "column": first.mark.column if first.mark else None,
+        "help": first.help,
+        "problems": [one.to_dict() for one in problems],
+        "trace_id": trace,
+    }
+
+
+def _kind_by(status: int) -> str:
+    """Return what kind of mistake a status tells of, where no exception does."""
+    if status in (429, 503):
+        return "unavailable"
+    return "input" if status < 500 else "internal"

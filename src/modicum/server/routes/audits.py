@@ -1,0 +1,125 @@
+"""`/audit/bundles`, `/ledger/proof` and `/ledger:verify`: what can be proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, BinaryIO
+
+import msgspec
+from fastapi import APIRouter, Header, Query
+from starlette.responses import Response, StreamingResponse
+
+from modicum.ledger import Record
+from modicum.ledger.proof.claims import signed_bytes
+from modicum.server.answers import json_response
+from modicum.server.asking import Who
+from modicum.server.models.audits import ProofForm
+from modicum.server.models.jobs import JobItem
+from modicum.server.paging import Cursor, Limit, after_of, cursor_of
+from modicum.server.parts import Verbs
+from modicum.server.routes.describing import mistakes
+from modicum.server.routes.jobs import accepted, begun
+
+router = APIRouter(tags=["ledger"])
+
+#: A bundle is read in pieces of so many bytes.
+_PIECE = 2**18
+_MEDIA_TYPE = "application/zip"
+_BUNDLE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "the bundle",
+        "content": {_MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
+    },
+    304: {"description": "the bundle is still the one that `If-None-Match` names"},
+}
+
+Hash = Annotated[
+    str, Query(pattern="^([0-9a-f]{64})?$", description="64 hexadecimal digits")
+]
+IfNoneMatch = Annotated[
+    str | None,
+    Header(alias="If-None-Match", max_length=1000, description="ETags of bundles"),
+]
+
+
+@router.get(
+    "/audit/bundles", response_class=Response, responses={**mistakes(), **_BUNDLE}
+)
+async def bundle(who: Who, verbs: Verbs, if_none_match: IfNoneMatch = None) -> Response:
+    """Return an audit bundle of the ledger as it is, to be verified anywhere."""
+    tag = await verbs.audits.tag(who)
+    if if_none_match is not None and _names(if_none_match, tag):
+        return Response(status_code=304, headers={"ETag": f'"{tag}"'})
+    made = await verbs.audits.bundle(who)
+    return StreamingResponse(
+        _pieces(made.file),
+        media_type=_MEDIA_TYPE,
+        headers={
+            "Content-Length": str(made.size),
+            "Content-Disposition": f'attachment; filename="audit-{made.entries}.zip"',
+            "ETag": f'"{made.tag}"',
+            "Cache-Control": "no-store",
+        },
+    )
+
+
+@router.get("/ledger/proof", response_model=ProofForm, responses=mistakes())
+async def proof(
+    who: Who,
+    verbs: Verbs,
+    seq: Annotated[
+        int, Query(ge=0, le=2**53, description="an entry that was noted; 0 for none")
+    ] = 0,
+    head: Hash = "",
+    limit: Limit = 100,
+    cursor: Cursor = "",
+) -> Response:
+    """Return what connects a head that was noted to the ledger as it is.
+
+    `stands` says whether the entry `seq` has the hash `head`. The links lead from there
+    to the head, page by page; a page begins where the one before ended.
+    """
+    after = after_of("proof", cursor)
+    found = await verbs.audits.proof(who, seq, head, limit, after)
+    return json_response(
+        {
+            "first": found.first,
+            "stands": found.stands,
+            "links": [_link(one) for one in found.links],
+            "next": cursor_of("proof", found.after),
+            "checkpoints": [
+                msgspec.Raw(signed_bytes(one).rstrip()) for one in found.checkpoints
+            ],
+            "ledger": {"seq": found.seq, "head": found.head},
+        },
+        etag=found.head,
+    )
+
+
+@router.post(
+    "/ledger:verify", status_code=202, response_model=JobItem, responses=accepted()
+)
+async def verify(who: Who, verbs: Verbs, head: Hash = "") -> Response:
+    """Begin to check all of the ledger: chain, signatures and every decision.
+
+    What is found is as `modicum ledger verify` tells it; `noted` is the number of the
+    entry that has the hash `head`.
+    """
+    return begun(await verbs.audits.verify(who, head))
+
+
+def _link(record: Record) -> dict[str, object]:
+    payload = record.payload.decode("utf-8")
+    return {"seq": record.seq, "payload": payload, "hash": record.hash}
+
+
+def _names(given: str, tag: str) -> bool:
+    """Return whether a list of ETags names one; how weak they are does not matter."""
+    named = (one.strip().removeprefix("W/") for one in given.split(","))
+    return any(one in ("*", f'"{tag}"') for one in named)
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while piece := file.read(_PIECE):
+            yield piece

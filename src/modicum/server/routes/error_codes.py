@@ -1,0 +1,46 @@
+"""What an answer's `type` leads to: the codes of mistakes. Anybody may read them."""
+
+from __future__ import annotations
+
+from html import escape
+
+from fastapi import APIRouter
+from starlette.responses import HTMLResponse, Response
+
+from modicum.core.errors import Code
+from modicum.server.problems import PAGE
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get(PAGE)
+async def error_codes() -> Response:
+    """List the codes, each where the `type` of an answer points to."""
+    return HTMLResponse(_page())
+
+
+def _page() -> str:
+    codes = "\n".join(
+        f'<dt id="{one.value}">{one.value}</dt><dd>{escape(_words(one))}</dd>'
+        for one in Code
+    )
+    return f"""\
+<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>modicum: errors</title></head>
+<body>
+<h1>Errors</h1>
+<p>An answer says itself what is wrong (<code>detail</code>) and what helps
+(<code>help</code>). The page on errors in modicum's reference has causes and remedies
+of each code.</p>
+<dl>
+{codes}
+</dl>
+</body>
+</html>
+"""
+
+
+def _words(code: Code) -> str:
+    """Return what a code is called, in words."""
+    return code.name.lower().replace("_", " ")

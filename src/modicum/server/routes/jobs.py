@@ -1,0 +1,271 @@
+"""`/jobs` and `/events`: what takes long, and what happens, as it happens."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Depends, Header, Path
+from starlette.requests import Request
+from starlette.responses import Response
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.server.answers import json_response
+from modicum.server.asking import Standing, Who
+from modicum.server.models.jobs import JobForm, JobItem, JobList
+from modicum.server.parts import Parts, Verbs, parts_of
+from modicum.server.problems import kind_of, problem_to_dict, status_of
+from modicum.server.routes.describing import Responses, mistakes
+from modicum.server.service.job import Job
+from modicum.server.streams import (
+    HEARTBEAT,
+    HEARTBEAT_SECONDS,
+    MEDIA_TYPE,
+    STREAM_SECONDS,
+    event_text,
+)
+from modicum.workspace.permissions.identity import Identity
+
+router = APIRouter(tags=["jobs"])
+
+#: Where a job is found.
+JOBS = "/api/v1/jobs"
+#: How often a job is looked at, and the log, for whoever watches.
+_JOB_SECONDS = 0.2
+_LOG_SECONDS = 0.5
+
+JobId = Annotated[str, Path(min_length=1, max_length=60)]
+LastSeen = Annotated[
+    str | None,
+    Header(
+        alias="Last-Event-ID",
+        max_length=20,
+        description="the `id` of the last event that was seen",
+    ),
+]
+_STREAM: Responses = {
+    200: {
+        "description": "server-sent events; `data` of each is JSON",
+        "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
+    }
+}
+
+
+def accepted(*statuses: int) -> Responses:
+    """Return the description of a route that begins a job.
+
+    Args:
+        statuses: As for `mistakes`.
+    """
+    return {
+        **mistakes(*statuses),
+        202: {
+            "model": JobItem,
+            "description": "it was begun",
+            "headers": {
+                "Location": {
+                    "description": "the job",
+                    "schema": {"type": "string"},
+                }
+            },
+        },
+    }
+
+
+def begun(job: Job) -> Response:
+    """Return the answer to a request that began a job.
+
+    Args:
+        job: The job.
+    """
+    answer = json_response(_item(job), 202)
+    answer.headers["Location"] = f"{JOBS}/{job.id}"
+    return answer
+
+
+@router.get("/jobs", response_model=JobList, responses=mistakes())
+async def jobs(who: Who, verbs: Verbs) -> Response:
+    """Return your jobs of this process, oldest first."""
+    return json_response({"jobs": [_item(one) for one in verbs.jobs.of(who)]})
+
+
+@router.get("/jobs/{job}", response_model=JobForm, responses=mistakes(421))
+async def one(job: JobId, who: Who, verbs: Verbs) -> Response:
+    """Return a job of yours, and what it found."""
+    return json_response(_whole(verbs.jobs.one(who, job)))
+
+
+@router.delete("/jobs/{job}", response_model=JobForm, responses=mistakes(421))
+async def cancel(job: JobId, who: Who, verbs: Verbs) -> Response:
+    """Give up a job of yours; what runs ends at its next step."""
+    return json_response(_whole(verbs.jobs.cancel(who, job)))
+
+
+# --- streams --------------------------------------------------------------------------
+
+
+@router.get(
+    "/jobs/{job}/events",
+    response_class=Response,
+    responses={**mistakes(421), **_STREAM},
+)
+async def watch(
+    request: Request,
+    job: JobId,
+    who: Who,
+    parts: Annotated[Parts, Depends(parts_of)],
+    last_seen: LastSeen = None,
+) -> Response:
+    """Tell how far a job is, until it is over."""
+    parts.service.jobs.one(who, job)
+    hears = _Listener(parts, who, Standing(request, who))
+    events = _job_events(hears, job, _seen(last_seen) or 0)
+    return parts.streams.response(who.name, events)
+
+
+@router.get("/events", response_class=Response, responses={**mistakes(), **_STREAM})
+async def happenings(
+    request: Request,
+    who: Who,
+    parts: Annotated[Parts, Depends(parts_of)],
+    last_seen: LastSeen = None,
+) -> Response:
+    """Tell of new entries of the log, and of your jobs.
+
+    Whoever may not read the ledger is told of their own releases only. A client that
+    comes back with `Last-Event-ID` misses no entry.
+    """
+    head = await parts.service.events.head(who)
+    seen = _seen(last_seen)
+    after = head if seen is None else min(seen, head)
+    hears = _Listener(parts, who, Standing(request, who))
+    return parts.streams.response(who.name, _happenings(hears, after))
+
+
+class _Listener:
+    """Somebody who hears a stream, and when it ends for them.
+
+    Args:
+        parts: What the server is made of.
+        who: Who they are.
+        standing: Tells whether they still are.
+    """
+
+    def __init__(self, parts: Parts, who: Identity, standing: Standing) -> None:
+        self.service = parts.service
+        self.who = who
+        self._parts = parts
+        self._standing = standing
+        self._ends = time.monotonic() + STREAM_SECONDS
+
+    async def may_hear_more(self) -> bool:
+        """Return whether the stream goes on for them."""
+        over = self._parts.is_leaving or time.monotonic() >= self._ends
+        return not over and await self._standing.holds()
+
+
+async def _job_events(hears: _Listener, job: str, seen: int) -> AsyncIterator[bytes]:
+    quiet = _Quiet()
+    while await hears.may_hear_more():
+        try:
+            found = hears.service.jobs.one(hears.who, job)
+        except InputError:  # It was forgotten while nobody took what was sent.
+            return
+        if found.version > seen:
+            seen = found.version
+            quiet.heard()
+            yield event_text("job", _item(found), seen)
+        if found.is_over:
+            return
+        if quiet.is_long():
+            yield HEARTBEAT
+        await asyncio.sleep(_JOB_SECONDS)
+
+
+async def _happenings(hears: _Listener, after: int) -> AsyncIterator[bytes]:
+    quiet, who, service = _Quiet(), hears.who, hears.service
+    versions = {one.id: one.version for one in service.jobs.of(who)}
+    yield HEARTBEAT  # Whoever hears it knows that nothing is missed from here on.
+    while await hears.may_hear_more():
+        news = await service.events.since(who, after)
+        after = news.seen
+        for entry in news.entries:
+            quiet.heard()
+            told = {"seq": entry.seq, "head": entry.head, "kind": entry.kind}
+            own = {"release": entry.release} if entry.release else {}
+            yield event_text("entry", {**told, **own}, entry.seq)
+        jobs = service.jobs.of(who)
+        for job in jobs:
+            if job.version != versions.get(job.id):
+                quiet.heard()
+                yield event_text("job", _item(job))
+        versions = {one.id: one.version for one in jobs}
+        if quiet.is_long():
+            yield HEARTBEAT
+        if not news.more:
+            await asyncio.sleep(_LOG_SECONDS)
+
+
+class _Quiet:
+    """Tells when nothing was sent for so long that a heartbeat is due."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+
+    def heard(self) -> None:
+        """Note that something is sent."""
+        self._since = time.monotonic()
+
+    def is_long(self) -> bool:
+        """Return whether a heartbeat is due; then it is taken to be sent."""
+        if time.monotonic() - self._since < HEARTBEAT_SECONDS:
+            return False
+        self.heard()
+        return True
+
+
+def _seen(last_seen: str | None) -> int | None:
+    """Return the number of the last event that was seen.
+
+    Raises:
+        InputError: If it is none.
+    """
+    if last_seen is None:
+        return None
+    if not (last_seen.isascii() and last_seen.isdigit()) or len(last_seen) > 18:
+        raise InputError(
+            Problem(
+                Code.BAD_REQUEST,
+                "Last-Event-ID is the id of no event",
+                help="send the `id` of the last event as it came, or leave it out",
+            )
+        )
+    return int(last_seen)
+
+
+# --- documents ------------------------------------------------------------------------
+
+
+def _item(job: Job) -> dict[str, object]:
+    return {
+        "job": job.id,
+        "kind": job.kind,
+        "state": job.state.value,
+        "progress": job.progress,
+        "begun_at": job.begun_at,
+        "ended_at": job.ended_at or None,
+    }
+
+
+def _whole(job: Job) -> dict[str, object]:
+    error = job.error
+    return {
+        **_item(job),
+        "result": msgspec.Raw(job.result) if job.result else None,
+        "problem": None
+        if error is None
+        else problem_to_dict(status_of(error), error.problems, kind=kind_of(error)),
+    }

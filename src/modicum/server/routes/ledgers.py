@@ -1,0 +1,193 @@
+"""`/ledger`: the head of the log, its entries, remarks and disclosures."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Depends, Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from modicum.core.fields import Fields
+from modicum.core.reading import text
+from modicum.ledger import Event, Record
+from modicum.ledger.log.events import DisclosureRecorded
+from modicum.server.answers import Answer, answer_of, json_response
+from modicum.server.asking import Standing, Who
+from modicum.server.bodies import form_of
+from modicum.server.models.ledgers import (
+    DisclosureForm,
+    EntryPage,
+    RemarkForm,
+    WholeEntry,
+)
+from modicum.server.models.shared_forms import Head
+from modicum.server.once import OnlyOnce
+from modicum.server.paging import Cursor, Limit, after_of, cursor_of
+from modicum.server.parts import Parts, Service, Verbs, parts_of
+from modicum.server.routes import describing
+from modicum.server.routes.describing import mistakes
+from modicum.server.service.ledgers import Entries
+from modicum.workspace.documents.entries import entry_to_dict
+from modicum.workspace.permissions.identity import Identity
+
+router = APIRouter(prefix="/ledger", tags=["ledger"])
+
+#: One JSON document on each line.
+_BY_LINE = "application/x-ndjson"
+#: So many lines are read at once.
+_AT_ONCE = 500
+_LINES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {_BY_LINE: {"schema": {"type": "string"}}}}
+}
+_REMARK: dict[str, Any] = describing.body_of(
+    {
+        "type": "object",
+        "properties": {
+            "remark": {"type": "string", "minLength": 1, "maxLength": 2000},
+            "about": {"type": "string", "maxLength": 200},
+        },
+        "required": ["remark"],
+        "additionalProperties": False,
+    },
+    "a remark, and the release or the disclosure that it is about",
+)
+_DISCLOSURE: dict[str, Any] = describing.body_of(
+    {"type": "object"}, "a disclosure, as in a file"
+)
+_encoder = msgspec.json.Encoder()
+
+
+@router.get("/head", response_model=Head, responses=mistakes())
+async def head(who: Who, verbs: Verbs) -> Response:
+    """Return how far the log goes."""
+    state = await verbs.ledgers.state(who)
+    return json_response({"seq": state.seq, "head": state.head}, etag=state.head)
+
+
+@router.get("/entries", response_model=EntryPage, responses={**mistakes(), **_LINES})
+async def entries(
+    request: Request,
+    who: Who,
+    parts: Annotated[Parts, Depends(parts_of)],
+    limit: Limit = 100,
+    cursor: Cursor = "",
+    after: Annotated[
+        int, Query(ge=0, le=2**53, description="only those after this one")
+    ] = 0,
+) -> Response:
+    """Return entries of the log, oldest first; a full page never changes.
+
+    With `Accept: application/x-ndjson`, all of them are sent, up to the head at the
+    beginning, each on a line and as it is stored; `ETag` is the hash of the last one.
+    The connection breaks if whoever asks is no longer recognized meanwhile.
+    """
+    verbs, after = parts.service, max(after, after_of("entries", cursor))
+    if _wants_lines(request):
+        first = await verbs.ledgers.entries(who, after, _AT_ONCE)
+        lines = _lines(verbs, Standing(request, who), who, first)
+        answer = parts.streams.response(who.name, lines, _BY_LINE)
+        answer.headers["ETag"] = f'"{first.head}"'
+        return answer
+    found = await verbs.ledgers.entries(who, after, limit)
+    return json_response(
+        {
+            "entries": [entry_to_dict(*one) for one in found.entries],
+            "next": cursor_of("entries", found.after),
+            "ledger": {"seq": found.seq, "head": found.head},
+        },
+        etag=found.head,
+    )
+
+
+@router.get("/entries/{seq}", response_model=WholeEntry, responses=mistakes())
+async def entry(
+    seq: Annotated[int, Path(ge=1, le=2**53)], who: Who, verbs: Verbs
+) -> Response:
+    """Return an entry as it is stored: `hash` is the SHA-256 of `payload`."""
+    record, event = await verbs.ledgers.entry(who, seq)
+    return json_response(_whole(record, event), etag=record.hash)
+
+
+@router.post(
+    "/remarks",
+    response_model=RemarkForm,
+    responses=mistakes(409, 413, 415, 428),
+    openapi_extra=_REMARK,
+)
+async def annotate(
+    request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce
+) -> Response:
+    """Add a remark for those who read the log later. It changes nothing."""
+    fields = Fields(await form_of(request), "the request")
+    remark = text(fields.take("remark"), "the remark")
+    named = fields.take_optional("about")
+    about = "" if named is None else text(named, "`about`")
+    fields.finish()
+
+    def told(entry: int) -> Answer:
+        return answer_of({"entry": entry, "about": about or None})
+
+    once = await keyed.once(told)
+    return told(await verbs.remarks.annotate(who, remark, about, once)).response()
+
+
+@router.post(
+    "/disclosures",
+    response_model=DisclosureForm,
+    responses=mistakes(409, 413, 415, 428),
+    openapi_extra=_DISCLOSURE,
+)
+async def disclose(
+    request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce
+) -> Response:
+    """Record what was disclosed outside differential privacy: no rule counts it."""
+    form = await form_of(request)
+    once = await keyed.once(_disclosed)
+    return _disclosed(await verbs.remarks.disclose(who, form, once)).response()
+
+
+# --- inside ---------------------------------------------------------------------------
+
+
+def _wants_lines(request: Request) -> bool:
+    accepted = request.headers.get("accept", "").lower().split(",")
+    return any(one.partition(";")[0].strip() == _BY_LINE for one in accepted)
+
+
+async def _lines(
+    verbs: Service, standing: Standing, who: Identity, first: Entries
+) -> AsyncIterator[bytes]:
+    """Yield lines, page by page: nobody is held up while the client reads slowly.
+
+    Raises:
+        AccessError: If whoever reads them is no longer who they were.
+    """
+    page, last = first, first.seq
+    while True:
+        lines = [_encoder.encode(_whole(*one)) for one in page.entries]
+        if lines:
+            yield b"\n".join(lines) + b"\n"
+        if page.after is None or page.after >= last:
+            return
+        await standing.must_hold()
+        most = min(_AT_ONCE, last - page.after)
+        page = await verbs.ledgers.entries(who, page.after, most)
+
+
+def _whole(record: Record, event: Event) -> dict[str, object]:
+    payload = record.payload.decode("utf-8")
+    return {**entry_to_dict(record, event), "payload": payload}
+
+
+def _disclosed(found: tuple[DisclosureRecorded, int]) -> Answer:
+    body, entry = found
+    return answer_of(
+        {
+            "disclosure": body.id,
+            "entry": entry,
+            "attributes": list(body.attributes),
+        }
+    )

@@ -1,0 +1,25 @@
+"""`/metrics`: what Prometheus reads."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from modicum.server.asking import Who
+from modicum.server.parts import parts_of
+from modicum.server.telemetry.page import MEDIA_TYPE, Page
+from modicum.workspace.permissions.actions import Action
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/metrics")
+async def metrics(request: Request, who: Who) -> Response:
+    """Return the metrics of the ledger, and of the processes that serve it."""
+    who.must(Action.READ_METRICS)
+    parts = parts_of(request)
+    found = await parts.remembered.found()
+    age = 0.0 if found is None else parts.remembered.age(found)
+    page = Page(parts.watch.counts.collect(), found, age, parts.decider.waiting)
+    return Response(page.text(), media_type=MEDIA_TYPE)

@@ -1,0 +1,59 @@
+"""`/me`: who asks, as the service knows them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from modicum.server.answers import json_response
+from modicum.server.asking import Who
+from modicum.server.models.shared_forms import Form
+from modicum.server.routes.describing import mistakes
+from modicum.workspace.permissions.actions import Action
+
+router = APIRouter(tags=["identity"])
+
+#: What is refused to whoever comes by a token; they look at theirs and revoke them.
+_MAKES_TOKENS: Final = frozenset({Action.MANAGE_OWN_TOKENS, Action.MANAGE_TOKENS})
+
+
+class Me(Form):
+    """Who asks, and what they may do."""
+
+    name: str
+    is_service: bool
+    via: str
+    roles: dict[str, list[str]]
+    actions: list[str]
+
+
+@router.get("/me", response_model=Me, responses=mistakes())
+async def me(who: Who) -> Response:
+    """Return who asks, their roles, and what these allow for some data set.
+
+    Whoever comes by a token makes no others: managing tokens is not among it then.
+    """
+    sets = {one for each in who.grants.values() for one in each}
+    may = [
+        one.value
+        for one in Action
+        if (any(who.may(one, each) for each in sets) or who.may(one))
+        and not (who.by_token and one in _MAKES_TOKENS)
+    ]
+    return json_response(
+        {
+            "name": who.name,
+            "is_service": who.is_service,
+            "via": who.via,
+            "roles": {role.value: sorted(sets) for role, sets in who.grants.items()},
+            "actions": may,
+        }
+    )
+
+
+@router.get("/ping", status_code=204, responses=mistakes())
+async def ping(_: Who) -> Response:
+    """Say nothing to whoever is recognized: credentials and connection work."""
+    return Response(status_code=204)

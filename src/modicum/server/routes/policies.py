@@ -1,0 +1,158 @@
+"""`/policies` and `/rules`: what holds, what would hold, and where each rule stands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from starlette.convertors import (  # codespell:ignore convertors
+    StringConvertor,
+    register_url_convertor,
+)
+from starlette.requests import Request
+from starlette.responses import Response
+
+from modicum.ledger.state.state import ActivePolicy
+from modicum.server.answers import json_response
+from modicum.server.asking import Who
+from modicum.server.bodies import body_of
+from modicum.server.models.ledgers import (
+    BalanceForm,
+    LintForm,
+    PolicyForm,
+    PolicyList,
+    RulePage,
+)
+from modicum.server.paging import Cursor, Limit, after_of, cursor_of
+from modicum.server.parts import Verbs
+from modicum.server.routes import describing
+from modicum.server.routes.describing import mistakes
+from modicum.workspace.documents.standings import head_to_dict, standing_to_dict
+
+
+class _Digest(StringConvertor):
+    """A digest has no colon: `/policies/{digest}:activate` is another address."""
+
+    regex = "[^/:]+"
+
+
+register_url_convertor("digest", _Digest())
+
+router = APIRouter(tags=["policies"])
+
+#: So many releases are named that filled a cell.
+SPENDERS_MAX = 100
+
+_POLICY = describing.body_of(
+    {"$ref": "#/components/schemas/Policy"},
+    "a policy, as in a file; YAML keeps its remarks",
+)
+
+
+@router.get("/policies", response_model=PolicyList, responses=mistakes())
+async def policies(who: Who, verbs: Verbs) -> Response:
+    """Return the policies that were active, oldest first; the last one is."""
+    found = await verbs.policies.history(who)
+    last = found[-1].digest if found else ""
+    told = [_item(one, is_active=one is found[-1]) for one in found]
+    return json_response({"policies": told}, etag=last)
+
+
+@router.get(
+    "/policies/{digest:digest}", response_model=PolicyForm, responses=mistakes()
+)
+async def policy(
+    digest: Annotated[str, Path(max_length=64, description="a digest, or `active`")],
+    who: Who,
+    verbs: Verbs,
+) -> Response:
+    """Return a policy that is or was active, with its text."""
+    one = await verbs.policies.one(who, digest)
+    active = await verbs.policies.one(who, "active")
+    told = _item(one, is_active=one.seq == active.seq)
+    return json_response({**told, "text": one.text}, etag=one.digest)
+
+
+@router.post(
+    "/policies:lint",
+    response_model=LintForm,
+    responses=mistakes(413, 415),
+    openapi_extra=_POLICY,
+)
+async def lint(request: Request, who: Who, verbs: Verbs) -> Response:
+    """Check a policy; mistakes are told with their places. Writes nothing."""
+    compiled = await verbs.policies.compile(who, (await body_of(request)).text)
+    return json_response(
+        {
+            "ok": True,
+            "name": compiled.policy.name,
+            "digest": compiled.policy.digest,
+            "rules": len(compiled.rules),
+            "release_rules": len(compiled.release_rules),
+            "warnings": [one.to_dict() for one in compiled.warnings],
+        }
+    )
+
+
+@router.get("/rules", response_model=RulePage, responses=mistakes())
+async def rules(
+    who: Who,
+    verbs: Verbs,
+    unit: Annotated[str, Query(max_length=200, description="only of this unit")] = "",
+    scope: Annotated[str, Query(max_length=200, description="only this scope")] = "",
+    context: Annotated[
+        str, Query(max_length=200, description="only those with this setting")
+    ] = "",
+    constraining: Annotated[
+        bool | None,
+        Query(description="only those that can, or cannot, be the only one to deny"),
+    ] = None,
+    limit: Limit = 100,
+    cursor: Cursor = "",
+) -> Response:
+    """Return where every rule over history stands, in the policy's order."""
+    after = after_of("rules", cursor)
+    found = await verbs.policies.standings(who)
+    witness = found.compiled.pruned.witness
+    kept = [
+        one
+        for number, one in enumerate(found.losses)
+        if (not unit or one.rule.unit == unit)
+        and (not scope or one.rule.scope == scope)
+        and (not context or context in one.rule.context)
+        and (constraining is None or constraining is (witness[number] < 0))
+    ]
+    shown = kept[after : after + limit]
+    more = after + limit if after + limit < len(kept) else None
+    return json_response(
+        {
+            **head_to_dict(found.compiled, found.state),
+            "rules": [standing_to_dict(one) for one in shown],
+            "next": cursor_of("rules", more),
+        },
+        etag=found.state.head,
+    )
+
+
+@router.get("/rules/history", response_model=BalanceForm, responses=mistakes())
+async def history(
+    rule: Annotated[str, Query(max_length=400, description="the id of the rule")],
+    who: Who,
+    verbs: Verbs,
+    most: Annotated[int, Query(ge=1, le=SPENDERS_MAX)] = 20,
+) -> Response:
+    """Return what the fullest cell of a rule was charged, and by whom."""
+    found = await verbs.policies.spenders(who, rule)
+    told = await verbs.sight.masked(who, found.to_dict(most))
+    return json_response(told, etag=found.head)
+
+
+def _item(one: ActivePolicy, *, is_active: bool) -> dict[str, object]:
+    return {
+        "name": one.name,
+        "digest": one.digest,
+        "entry": one.seq,
+        "active": is_active,
+        "reason": one.reason,
+        "accepted": list(one.accepted),
+    }

@@ -1,0 +1,136 @@
+"""`/policies:compile`, `:diff`, `:simulate`, and single rules."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.server.answers import json_response
+from modicum.server.asking import Who
+from modicum.server.bodies import body_of
+from modicum.server.models.jobs import JobItem
+from modicum.server.models.policy_work import CompiledForm, DifferencesForm, RuleForm
+from modicum.server.paging import Cursor, Limit, after_of, cursor_of
+from modicum.server.parts import Verbs
+from modicum.server.routes import describing
+from modicum.server.routes.describing import mistakes
+from modicum.server.routes.jobs import accepted, begun
+from modicum.workspace.documents.compiled_rules import (
+    compiled_rule_to_dict,
+    compiled_to_dict,
+)
+from modicum.workspace.documents.conflicts import conflict_to_dict
+from modicum.workspace.documents.differences import differences_to_dict
+from modicum.workspace.documents.standings import standing_to_dict
+
+router = APIRouter(tags=["policies"])
+
+_POLICY: dict[str, Any] = describing.body_of(
+    {"type": "object"}, "a policy, as in a file; YAML keeps its remarks"
+)
+
+
+@router.post(
+    "/policies:compile",
+    response_model=CompiledForm,
+    responses=mistakes(413, 415),
+    openapi_extra=_POLICY,
+)
+async def compile_policy(
+    request: Request, who: Who, verbs: Verbs, limit: Limit = 100, cursor: Cursor = ""
+) -> Response:
+    """Return the rules that a policy compiles to, page by page. Writes nothing.
+
+    Send the same policy with each cursor: the rules are those of what is sent.
+    """
+    after = after_of("compiled", cursor)
+    text = (await body_of(request)).text
+    found = await verbs.policy_work.compile(who, text, after, limit)
+    told = await verbs.threads.compute(lambda: compiled_to_dict(found.compiled))
+    return json_response(
+        {
+            **told,
+            "list": [compiled_rule_to_dict(one) for one in found.rules],
+            "next": cursor_of("compiled", found.after),
+        }
+    )
+
+
+@router.post(
+    "/policies:diff",
+    response_model=DifferencesForm,
+    responses=mistakes(413, 415),
+    openapi_extra=_POLICY,
+)
+async def diff(
+    request: Request,
+    who: Who,
+    verbs: Verbs,
+    against: Annotated[
+        str, Query(max_length=64, description="a digest, or `active`")
+    ] = "active",
+) -> Response:
+    """Return what a policy tightens and loosens, and what history exceeds.
+
+    Writes nothing. What history exceeds is told to whoever may read all releases.
+    """
+    text = (await body_of(request)).text
+    found = await verbs.policy_work.compare(who, text, against)
+    weighed = found.weighed
+    conflicts = None
+    if weighed is not None:
+        conflicts = [
+            {**conflict_to_dict(one), "made": one.rule.id in weighed.made}
+            for one in weighed.conflicts
+        ]
+    told = differences_to_dict(found.old, found.new, found.found)
+    return json_response(
+        await verbs.sight.masked(who, {**told, "conflicts": conflicts})
+    )
+
+
+@router.post(
+    "/policies:simulate",
+    status_code=202,
+    response_model=JobItem,
+    responses=accepted(413, 415),
+    openapi_extra=_POLICY,
+)
+async def simulate(request: Request, who: Who, verbs: Verbs) -> Response:
+    """Begin to find what a policy would have decided, release by release."""
+    text = (await body_of(request)).text
+    return begun(await verbs.policy_work.simulate(who, text))
+
+
+@router.get("/rules/{rule:path}", response_model=RuleForm, responses=mistakes())
+async def rule(
+    rule: Annotated[str, Path(min_length=1, max_length=400)], who: Who, verbs: Verbs
+) -> Response:
+    """Return a rule of the active policy, and where it stands.
+
+    Its id holds what must be quoted in a path: `attr:age @standard` is
+    `attr:age%20@standard`.
+    """
+    found = await verbs.policy_work.rule(who, rule)
+    if found is None:
+        raise InputError(
+            Problem(
+                Code.NOT_FOUND,
+                f"the active policy has no rule `{rule[:200]}`",
+                help="list them at /api/v1/rules; an id is scope and settings, as"
+                " there",
+            )
+        )
+    state, loss = found.state, found.loss
+    return json_response(
+        {
+            **compiled_rule_to_dict(found.one),
+            "standing": None if loss is None else standing_to_dict(loss),
+            "ledger": {"seq": state.seq, "head": state.head},
+        },
+        etag=state.head,
+    )

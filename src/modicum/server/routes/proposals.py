@@ -1,0 +1,229 @@
+"""Policies that are to hold: proposed, approved, activated."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from modicum.core.fields import Fields
+from modicum.core.reading import items, text
+from modicum.server.answers import Answer, answer_of, json_response
+from modicum.server.asking import Who
+from modicum.server.bodies import body_of, form_of
+from modicum.server.models.approvals import (
+    ActivationForm,
+    HearingsForm,
+    PendingPolicyForm,
+    ProposalForm,
+    ProposalList,
+    SaidForm,
+)
+from modicum.server.once import OnlyOnce
+from modicum.server.parts import Verbs
+from modicum.server.routes import describing
+from modicum.server.routes.describing import IfMatch, mistakes, tag_given
+from modicum.server.routes.words import WORD, word_of
+from modicum.server.service.proposals import Change
+from modicum.server.service.words import TAKEN_BACK, Word
+from modicum.workspace.documents.approvals import (
+    hearings_to_list,
+    pending_policy_to_dict,
+    proposed_to_dict,
+    said_to_dict,
+    spoken_to_dict,
+    weighed_to_dict,
+)
+from modicum.workspace.governing.activation import Activation
+from modicum.workspace.governing.proposing import Proposed
+from modicum.workspace.governing.saying import Said
+
+router = APIRouter(prefix="/policies", tags=["policies"])
+
+Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
+Reason = Annotated[str, Query(min_length=1, max_length=2000, description="why")]
+Accept = Annotated[
+    list[str],
+    Query(max_length=1000, description="rules that history exceeds, and may"),
+]
+
+_POLICY = describing.body_of(
+    {"$ref": "#/components/schemas/Policy"},
+    "a policy, as in a file; YAML keeps its remarks",
+)
+_CHANGE: dict[str, Any] = describing.body_of(
+    {
+        "type": "object",
+        "properties": {
+            "reason": {"type": "string", "minLength": 1, "maxLength": 2000},
+            "accept": {"type": "array", "items": {"type": "string"}, "maxItems": 1000},
+        },
+        "required": ["reason"],
+        "additionalProperties": False,
+    },
+    "why, and which rules may stay exceeded",
+)
+_ACTIVE = "the active policy"
+
+
+@router.post(
+    "",
+    response_model=ProposalForm,
+    responses=mistakes(409, 413, 415, 428),
+    openapi_extra=_POLICY,
+)
+async def propose(
+    request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce, reason: Reason
+) -> Response:
+    """Ask people to agree to a policy; its text stands in the ledger then."""
+    policy = (await body_of(request)).text
+    once = await keyed.once(_proposed)
+    found = await verbs.proposals.propose(who, policy, reason, once)
+    return _proposed(found).response()
+
+
+@router.get("/proposals", response_model=ProposalList, responses=mistakes())
+async def proposals(who: Who, verbs: Verbs) -> Response:
+    """Return the policies that are proposed and wait."""
+    found = await verbs.proposals.pending(who)
+    return json_response({"proposals": [pending_policy_to_dict(one) for one in found]})
+
+
+@router.get(
+    "/proposals/{digest}", response_model=PendingPolicyForm, responses=mistakes()
+)
+async def proposal(digest: Digest, who: Who, verbs: Verbs) -> Response:
+    """Return a policy that is proposed, with its text."""
+    found, _ = await verbs.proposals.one(who, digest)
+    return json_response(pending_policy_to_dict(found), etag=digest)
+
+
+@router.get("/{digest}/approvals", response_model=HearingsForm, responses=mistakes())
+async def approvals(digest: Digest, who: Who, verbs: Verbs) -> Response:
+    """Return where the approval of a proposal stands, and what people said."""
+    found, spoken = await verbs.proposals.one(who, digest)
+    since = found.proposal.seq
+    return json_response(
+        {
+            "approvals": hearings_to_list(found.hearings),
+            "spoken": [spoken_to_dict(one, current=one.seq > since) for one in spoken],
+        },
+        etag=digest,
+    )
+
+
+@router.post(
+    "/{digest}/approvals",
+    response_model=SaidForm,
+    responses=mistakes(409, 412, 413, 415, 428),
+    openapi_extra=WORD,
+)
+async def say(
+    request: Request, digest: Digest, who: Who, verbs: Verbs, keyed: OnlyOnce
+) -> Response:
+    """Agree to a proposal, or refuse it. Its digest says what was looked at."""
+    word = await word_of(request, digest)
+    once = await keyed.once(_said)
+    return _said(await verbs.proposals.say(who, digest, word, once)).response()
+
+
+@router.delete(
+    "/{digest}/approvals", response_model=SaidForm, responses=mistakes(409, 412, 428)
+)
+async def take_back(
+    digest: Digest, who: Who, verbs: Verbs, keyed: OnlyOnce
+) -> Response:
+    """Take one's approval back: it blocks, until one agrees again."""
+    word = Word(approves=False, reason=TAKEN_BACK, content=digest)
+    once = await keyed.once(_said)
+    return _said(await verbs.proposals.say(who, digest, word, once)).response()
+
+
+@router.post(
+    ":weigh",
+    response_model=ActivationForm,
+    responses=mistakes(409, 413, 415),
+    openapi_extra=_POLICY,
+)
+async def weigh(
+    request: Request,
+    who: Who,
+    verbs: Verbs,
+    accept: Accept = [],  # noqa: B006 - FastAPI copies it
+) -> Response:
+    """Say what it would mean to activate a policy now. Writes nothing.
+
+    Only whoever may read all releases may ask that.
+    """
+    policy = (await body_of(request)).text
+    told = weighed_to_dict(await verbs.proposals.weigh(who, policy, accept))
+    return json_response(await verbs.sight.masked(who, told))
+
+
+@router.post(
+    ":activate",
+    response_model=ActivationForm,
+    responses=mistakes(409, 412, 413, 415, 428),
+    openapi_extra=_POLICY,
+)
+async def activate_text(
+    request: Request,
+    who: Who,
+    verbs: Verbs,
+    keyed: OnlyOnce,
+    reason: Reason,
+    accept: Accept = [],  # noqa: B006 - FastAPI copies it
+    if_match: IfMatch = None,
+) -> Response:
+    """Put a policy in the place of the active one, whose ETag is `If-Match`."""
+    change = Change(reason, tag_given(if_match, _ACTIVE), accept)
+    policy = (await body_of(request)).text
+    once = await keyed.once(_activated)
+    return _activated(
+        await verbs.proposals.activate(who, policy, change, once)
+    ).response()
+
+
+@router.post(
+    "/{digest}:activate",
+    response_model=ActivationForm,
+    responses=mistakes(409, 412, 413, 415, 428),
+    openapi_extra=_CHANGE,
+)
+async def activate(
+    request: Request,
+    digest: Digest,
+    who: Who,
+    verbs: Verbs,
+    keyed: OnlyOnce,
+    if_match: IfMatch = None,
+) -> Response:
+    """Put a proposal in the place of the active policy, whose ETag is `If-Match`."""
+    replaces = tag_given(if_match, _ACTIVE)
+    fields = Fields(await form_of(request), "the request")
+    reason = text(fields.take("reason"), "`reason`")
+    listed = fields.take_optional("accept")
+    rules = () if listed is None else items(listed, "`accept`")
+    accept = [text(one, "a rule") for one in rules]
+    fields.finish()
+    once = await keyed.once(_activated)
+    change = Change(reason, replaces, accept)
+    return _activated(
+        await verbs.proposals.activate(who, digest, change, once)
+    ).response()
+
+
+def _proposed(found: Proposed) -> Answer:
+    return answer_of(proposed_to_dict(found))
+
+
+def _said(said: Said) -> Answer:
+    return answer_of(said_to_dict(said))
+
+
+def _activated(done: Activation) -> Answer:
+    return answer_of(
+        weighed_to_dict(done.weighed, done), etag=done.weighed.successor.policy.digest
+    )

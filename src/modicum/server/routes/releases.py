@@ -1,0 +1,334 @@
+"""`/releases`: asking for releases, carrying them out, and looking at them."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from modicum.core.errors import ApprovalError
+from modicum.ledger import ReleaseStatus, Standing
+from modicum.ledger.log.release_format import release_to_plain
+from modicum.policy.json_schema.of_release import release_schema
+from modicum.server.answers import Answer, answer_of, json_response
+from modicum.server.asking import Who
+from modicum.server.bodies import body_of
+from modicum.server.models.approvals import RequestForm
+from modicum.server.models.releases import (
+    DecisionForm,
+    FitForm,
+    OptionsForm,
+    ReleaseForm,
+    ReleasePage,
+    StandingForm,
+)
+from modicum.server.once import OnlyOnce
+from modicum.server.paging import Cursor, Limit, after_of, cursor_of
+from modicum.server.parts import Service, Verbs
+from modicum.server.routes import describing
+from modicum.server.routes.describing import ReleaseId, mistakes
+from modicum.server.routes.words import REASON, reason_of
+from modicum.server.service.releases import How
+from modicum.workspace import Decision
+from modicum.workspace.bringing_in import RESERVATION_SECONDS, RESERVATION_SECONDS_MAX
+from modicum.workspace.decision import LossesTold
+from modicum.workspace.documents.approvals import requested_to_dict
+from modicum.workspace.documents.decisions import decision_to_dict
+from modicum.workspace.documents.releases import (
+    happened_to_dict,
+    listed_to_dict,
+    release_to_dict,
+)
+from modicum.workspace.governing.requesting import Requested
+
+router = APIRouter(tags=["releases"])
+
+Words = Annotated[bool, Query(description="also tell it in words, line by line")]
+
+#: A release, as it is sent.
+RELEASE = describing.body_of(
+    {"$ref": "#/components/schemas/Release"}, "a release, as in a file"
+)
+
+
+def release_component() -> dict[str, Any]:
+    """Return the JSON Schema of one release, for the OpenAPI description."""
+    return dict(release_schema())
+
+
+# --- deciding -----------------------------------------------------------------------
+
+
+@router.post(
+    "/releases:check",
+    response_model=DecisionForm,
+    responses=mistakes(409, 413, 415),
+    openapi_extra=RELEASE,
+)
+async def check(
+    request: Request,
+    who: Who,
+    verbs: Verbs,
+    losses: Annotated[
+        LossesTold,
+        Query(description="which rules are told of; more of them take longer"),
+    ] = "none",
+    explain: Annotated[
+        bool, Query(description="also tell who filled what is full")
+    ] = False,
+    words: Words = False,
+) -> Response:
+    """Say what submitting would answer now. Writes nothing."""
+    body = await body_of(request)
+    if explain:
+        decision, found = await verbs.releases.explained(who, body)
+        told = await verbs.threads.compute(
+            lambda: decision_to_dict(decision, found, words=words, losses=losses)
+        )
+        return json_response(told, etag=decision.head)
+    decision = await verbs.releases.check(who, body)
+    if losses == "none" and not words:
+        return _brief(decision).response()
+    told = await verbs.threads.compute(
+        lambda: decision_to_dict(decision, words=words, losses=losses)
+    )
+    return json_response(told, etag=decision.head)
+
+
+@router.post(
+    "/releases:fit",
+    response_model=FitForm,
+    responses=mistakes(409, 413, 415),
+    openapi_extra=RELEASE,
+)
+async def fit(
+    request: Request,
+    who: Who,
+    verbs: Verbs,
+    vary: Annotated[str, Query(max_length=40, description="what may change")] = "noise",
+    mechanism: Annotated[
+        str | None, Query(max_length=200, description="the one that may change")
+    ] = None,
+) -> Response:
+    """Return the closest variant of a release that would pass now. Writes nothing."""
+    body = await body_of(request)
+    return json_response(
+        await verbs.releases.consider(
+            who, body, lambda one: one.largest_fit(vary, mechanism).to_dict()
+        )
+    )
+
+
+@router.post(
+    "/releases:options",
+    response_model=OptionsForm,
+    responses=mistakes(409, 413, 415),
+    openapi_extra=RELEASE,
+)
+async def options(request: Request, who: Who, verbs: Verbs) -> Response:
+    """Return single changes after which a release would pass. Writes nothing."""
+    body = await body_of(request)
+    return json_response(await verbs.releases.consider(who, body, _options))
+
+
+def _options(decision: Decision) -> dict[str, object]:
+    found = decision.options()
+    return {
+        "decision": "allow" if decision.allowed else "deny",
+        "release": decision.release,
+        "options": [one.to_dict() for one in found],
+        "ended_early": found.ended_early,
+        "ledger": {"seq": decision.seq, "head": decision.head},
+    }
+
+
+@router.post(
+    "/releases",
+    response_model=DecisionForm,
+    responses={
+        **mistakes(409, 413, 415, 428),
+        202: {"model": RequestForm, "description": "people are asked first"},
+    },
+    openapi_extra=RELEASE,
+)
+async def submit(
+    request: Request,
+    who: Who,
+    verbs: Verbs,
+    keyed: OnlyOnce,
+    post: Annotated[bool, Query(description="it is out already")] = False,
+    reserve_seconds: Annotated[
+        int, Query(ge=1, le=RESERVATION_SECONDS_MAX, description="how long it stands")
+    ] = RESERVATION_SECONDS,
+    reason: Annotated[
+        str,
+        Query(max_length=2000, description="why; people are asked, if they must be"),
+    ] = "",
+    words: Words = False,
+) -> Response:
+    """Decide a release and, if it is allowed, reserve its loss. A denial is a 200.
+
+    If people must agree first and there is a `reason`, they are asked: a 202. Submit
+    it again once they agreed.
+    """
+    body = await body_of(request)
+    how = How(post=post, reserve_seconds=reserve_seconds)
+    try:
+        once = await keyed.once(_brief)
+        found = await verbs.releases.submit(who, body, how, once)
+        return await _decided(found, verbs, words=words)
+    except ApprovalError:
+        if not reason:
+            raise
+    # Nothing was written, so the key is still free.
+    once = await keyed.once(_requested)
+    return _requested(await verbs.requests.ask(who, body, reason, once)).response()
+
+
+def _requested(found: Requested) -> Answer:
+    return answer_of(requested_to_dict(found), 202)
+
+
+@router.post(
+    "/releases:record-past",
+    response_model=DecisionForm,
+    responses=mistakes(409, 413, 415, 428),
+    openapi_extra=RELEASE,
+)
+async def record_past(
+    request: Request,
+    who: Who,
+    verbs: Verbs,
+    keyed: OnlyOnce,
+    words: Words = False,
+) -> Response:
+    """Count a release that happened before. It cannot be denied."""
+    body = await body_of(request)
+    once = await keyed.once(_brief)
+    found = await verbs.releases.record_past(who, body, once)
+    return await _decided(found, verbs, words=words)
+
+
+# --- the life of a release ----------------------------------------------------------
+
+
+@router.post(
+    "/releases/{release:path}:start",
+    response_model=StandingForm,
+    responses=mistakes(409, 428),
+)
+async def start(
+    release: ReleaseId, who: Who, verbs: Verbs, keyed: OnlyOnce
+) -> Response:
+    """Note, durably, that rows are about to be read; from here on it is spent."""
+    return _stands(
+        await verbs.carrying_out.start(who, release, await keyed.once(_standing))
+    )
+
+
+@router.post(
+    "/releases/{release:path}:post",
+    response_model=StandingForm,
+    responses=mistakes(409, 428),
+)
+async def post(release: ReleaseId, who: Who, verbs: Verbs, keyed: OnlyOnce) -> Response:
+    """Note that a started release is out."""
+    return _stands(
+        await verbs.carrying_out.post(who, release, await keyed.once(_standing))
+    )
+
+
+@router.post(
+    "/releases/{release:path}:void",
+    response_model=StandingForm,
+    responses=mistakes(409, 413, 415, 428),
+    openapi_extra=REASON,
+)
+async def void(
+    request: Request,
+    release: ReleaseId,
+    who: Who,
+    verbs: Verbs,
+    keyed: OnlyOnce,
+) -> Response:
+    """Give up a reservation that was not started; its loss is taken back."""
+    reason = await reason_of(request)
+    return _stands(
+        await verbs.carrying_out.void(who, release, reason, await keyed.once(_standing))
+    )
+
+
+# --- looking ------------------------------------------------------------------------
+
+
+@router.get("/releases", response_model=ReleasePage, responses=mistakes())
+async def page(
+    who: Who,
+    verbs: Verbs,
+    status: Annotated[
+        list[ReleaseStatus], Query(description="only those that stand so")
+    ] = [],  # noqa: B006 - FastAPI copies it
+    limit: Limit = 100,
+    cursor: Cursor = "",
+) -> Response:
+    """Return the releases that may be seen, oldest first."""
+    after = after_of("releases", cursor)
+    found = await verbs.release_reading.page(who, status, after, limit)
+    return json_response(
+        {
+            "releases": [listed_to_dict(one) for one in found.releases],
+            "next": cursor_of("releases", found.after),
+            "ledger": {"seq": found.seq, "head": found.head},
+        },
+        etag=found.head,
+    )
+
+
+@router.get(
+    "/releases/{release:path}", response_model=ReleaseForm, responses=mistakes()
+)
+async def one(
+    release: ReleaseId,
+    who: Who,
+    verbs: Verbs,
+    recorded: Annotated[
+        bool, Query(description="also tell it as the ledger keeps it, exactly")
+    ] = False,
+) -> Response:
+    """Return a release: what it is, what it costs, and who did what when."""
+    told = await verbs.release_reading.one(who, release)
+    kept = {"recorded": release_to_plain(told.release)} if recorded else {}
+    return json_response(
+        {
+            **release_to_dict(told.standing, told.release),
+            "day": date.fromordinal(told.standing.day).isoformat(),
+            "story": [happened_to_dict(each) for each in told.story],
+            **kept,
+        }
+    )
+
+
+# --- inside -------------------------------------------------------------------------
+
+
+def _brief(decision: Decision) -> Answer:
+    # Losses are told to who asks: the writer, who keeps this, would be held up.
+    return answer_of(decision.to_dict(losses="none"), etag=decision.head)
+
+
+async def _decided(decision: Decision, verbs: Service, *, words: bool) -> Response:
+    if not words:
+        return _brief(decision).response()
+    told = await verbs.threads.compute(lambda: decision_to_dict(decision, words=True))
+    return json_response(told, etag=decision.head)
+
+
+def _standing(standing: Standing) -> Answer:
+    return answer_of({**listed_to_dict(standing), "content": standing.content})
+
+
+def _stands(standing: Standing) -> Response:
+    return _standing(standing).response()

@@ -1,0 +1,211 @@
+"""`/requests`: releases that wait for people, and what these say."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from modicum.ledger.log.release_format import release_to_plain
+from modicum.server.answers import Answer, answer_of, json_response
+from modicum.server.asking import Who
+from modicum.server.bodies import body_of
+from modicum.server.models.approvals import (
+    AskedForm,
+    HearingsForm,
+    RequestForm,
+    RequestList,
+    SaidForm,
+    StatementForm,
+    WithdrawnForm,
+)
+from modicum.server.once import OnlyOnce
+from modicum.server.parts import Verbs
+from modicum.server.routes.describing import IfMatch, ReleaseId, mistakes, tag_given
+from modicum.server.routes.encoded_slashes import LiteralEnd
+from modicum.server.routes.releases import RELEASE, Words
+from modicum.server.routes.words import REASON, WORD, reason_of, word_of
+from modicum.server.service.requests import Asked
+from modicum.server.service.words import TAKEN_BACK, Word
+from modicum.workspace.documents.approvals import (
+    hearings_to_list,
+    pending_to_dict,
+    request_to_dict,
+    requested_to_dict,
+    said_to_dict,
+    spoken_to_dict,
+)
+from modicum.workspace.documents.decisions import decision_to_dict
+from modicum.workspace.governing.requesting import PendingRequest, Requested
+from modicum.workspace.governing.saying import Said
+
+router = APIRouter(prefix="/requests", tags=["requests"], route_class=LiteralEnd)
+
+_CONTENT = "the request"
+
+
+@router.get("", response_model=RequestList, responses=mistakes())
+async def requests(
+    who: Who,
+    verbs: Verbs,
+    recorded: Annotated[
+        bool, Query(description="also tell what is asked for, exactly")
+    ] = False,
+) -> Response:
+    """Return the requests that may be seen, oldest first."""
+    found = await verbs.requests.pending(who)
+    return json_response({"requests": [_listed(one, recorded) for one in found]})
+
+
+@router.post(
+    "",
+    response_model=RequestForm,
+    responses=mistakes(409, 413, 415, 428),
+    openapi_extra=RELEASE,
+)
+async def ask(
+    request: Request,
+    who: Who,
+    verbs: Verbs,
+    keyed: OnlyOnce,
+    reason: Annotated[
+        str, Query(min_length=1, max_length=2000, description="why; for the record")
+    ],
+) -> Response:
+    """Ask people to agree to a release; it is not submitted, and spends nothing."""
+    body = await body_of(request)
+    once = await keyed.once(_requested)
+    return _requested(await verbs.requests.ask(who, body, reason, once)).response()
+
+
+@router.get(
+    "/{release:path}/approvals", response_model=HearingsForm, responses=mistakes()
+)
+async def approvals(release: ReleaseId, who: Who, verbs: Verbs) -> Response:
+    """Return where each approval stands, and what people said."""
+    asked = await verbs.requests.one(who, release)
+    return json_response(
+        {
+            "approvals": hearings_to_list(asked.pending.hearings),
+            "spoken": _spoken(asked),
+        },
+        etag=asked.pending.request.content,
+    )
+
+
+@router.get(
+    "/{release:path}/statement", response_model=StatementForm, responses=mistakes()
+)
+async def statement(
+    release: ReleaseId,
+    who: Who,
+    verbs: Verbs,
+    reason: Annotated[str, Query(min_length=1, max_length=2000)],
+    key: Annotated[
+        str, Query(pattern="^[0-9a-f]{64}$", description="your raw public key")
+    ],
+    approves: bool = True,
+) -> Response:
+    """Return what is to be signed by who speaks with a key of their own."""
+    word = Word(approves, reason, "")
+    said, head = await verbs.requests.statement(who, release, word, key)
+    return json_response({"statement": said, "head": head})
+
+
+@router.post(
+    "/{release:path}/approvals",
+    response_model=SaidForm,
+    responses=mistakes(409, 412, 413, 415, 428),
+    openapi_extra=WORD,
+)
+async def say(
+    request: Request,
+    release: ReleaseId,
+    who: Who,
+    verbs: Verbs,
+    keyed: OnlyOnce,
+    if_match: IfMatch = None,
+) -> Response:
+    """Agree to a request, or refuse it; it is decided again in the same turn.
+
+    `If-Match` is the ETag of the request: the content that was looked at.
+    """
+    content = tag_given(if_match, _CONTENT)
+    word = await word_of(request, content)
+    once = await keyed.once(_said)
+    return _said(await verbs.requests.say(who, release, word, once)).response()
+
+
+@router.delete(
+    "/{release:path}/approvals",
+    response_model=SaidForm,
+    responses=mistakes(409, 412, 428),
+)
+async def take_back(
+    release: ReleaseId,
+    who: Who,
+    verbs: Verbs,
+    keyed: OnlyOnce,
+    if_match: IfMatch = None,
+) -> Response:
+    """Take one's approval back: it blocks, until one agrees again."""
+    word = Word(
+        approves=False, reason=TAKEN_BACK, content=tag_given(if_match, _CONTENT)
+    )
+    once = await keyed.once(_said)
+    return _said(await verbs.requests.say(who, release, word, once)).response()
+
+
+@router.post(
+    "/{release:path}:withdraw",
+    response_model=WithdrawnForm,
+    responses=mistakes(409, 413, 415, 428),
+    openapi_extra=REASON,
+)
+async def withdraw(
+    request: Request, release: ReleaseId, who: Who, verbs: Verbs, keyed: OnlyOnce
+) -> Response:
+    """Take back a request of one's own."""
+    reason = await reason_of(request)
+    once = await keyed.once(lambda found: answer_of(request_to_dict(found)))
+    found = await verbs.requests.withdraw(who, release, reason, once)
+    return json_response(request_to_dict(found))
+
+
+@router.get("/{release:path}", response_model=AskedForm, responses=mistakes())
+async def one(
+    release: ReleaseId, who: Who, verbs: Verbs, words: Words = False
+) -> Response:
+    """Return a request: what is asked for, what it would do, and what people said."""
+    asked = await verbs.requests.one(who, release)
+    decision = await verbs.threads.compute(
+        lambda: decision_to_dict(asked.decision, words=words, losses="none")
+    )
+    return json_response(
+        {
+            **_listed(asked.pending, recorded=True),
+            "decision": decision,
+            "spoken": _spoken(asked),
+        },
+        etag=asked.pending.request.content,
+    )
+
+
+def _listed(one: PendingRequest, recorded: bool) -> dict[str, object]:
+    body = {"body": release_to_plain(one.release)} if recorded else {}
+    return {**pending_to_dict(one), **body}
+
+
+def _requested(found: Requested) -> Answer:
+    return answer_of(requested_to_dict(found))
+
+
+def _said(said: Said) -> Answer:
+    return answer_of(said_to_dict(said))
+
+
+def _spoken(asked: Asked) -> list[dict[str, object]]:
+    content = asked.pending.request.content
+    return [spoken_to_dict(one, current=one.content == content) for one in asked.spoken]

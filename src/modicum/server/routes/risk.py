@@ -1,0 +1,41 @@
+"""`/risk/analyses`: how exposed the people of a table are, for its controller only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from modicum.server.asking import Who
+from modicum.server.bodies import form_of
+from modicum.server.models.jobs import JobItem
+from modicum.server.parts import Verbs
+from modicum.server.reading_analyses import SCHEMA, read_analysis
+from modicum.server.routes.describing import body_of
+from modicum.server.routes.jobs import accepted, begun
+
+router = APIRouter(tags=["risk"])
+
+_ANALYSIS: dict[str, Any] = body_of(
+    SCHEMA, "a data set, a query over its tables, and what is public of them"
+)
+
+
+@router.post(
+    "/risk/analyses",
+    status_code=202,
+    response_model=JobItem,
+    responses=accepted(409, 415),
+    openapi_extra=_ANALYSIS,
+)
+async def analyze(request: Request, who: Who, verbs: Verbs) -> Response:
+    """Begin to measure what a query tells about each person, for each epsilon.
+
+    Only data stewards of the data set may, and only whoever began it sees what was
+    found: it is computed from rows without noise. The job's `result` is what `modicum
+    risk rdr --json` tells; with `groups`, what `modicum risk compare-groups` does.
+    """
+    sent = read_analysis(await form_of(request))
+    return begun(verbs.risk.begin(who, sent.data_set, sent.asked))

@@ -1,0 +1,229 @@
+"""`/rounds` and `/plans`: who plans what is released together."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from modicum.core.document import Node
+from modicum.core.fields import Fields
+from modicum.core.reading import number, release_id
+from modicum.ledger.deciding.unlocked import MILLION
+from modicum.server.answers import Answer, answer_of, json_response
+from modicum.server.asking import Who
+from modicum.server.bodies import body_of, form_of
+from modicum.server.models.jobs import JobItem
+from modicum.server.models.rounds import (
+    CommittedForm,
+    OpenedForm,
+    PlanItem,
+    PlanList,
+    RoundForm,
+    RoundList,
+)
+from modicum.server.once import OnlyOnce
+from modicum.server.parts import Verbs
+from modicum.server.routes import describing
+from modicum.server.routes.describing import IfMatch, mistakes, tag_given
+from modicum.server.routes.encoded_slashes import LiteralEnd
+from modicum.server.routes.jobs import accepted, begun
+from modicum.server.service.rounds import PlanTold, RequestsSent, RoundTold
+from modicum.workspace.bringing_in import RESERVATION_SECONDS, RESERVATION_SECONDS_MAX
+from modicum.workspace.documents.rounds import (
+    committed_to_dict,
+    plan_to_dict,
+    round_to_dict,
+)
+from modicum.workspace.planning.committing import Committed
+from modicum.workspace.planning.rounds import Round
+
+router = APIRouter(tags=["rounds"], route_class=LiteralEnd)
+
+#: One JSON document on each line.
+_BY_LINE = "application/x-ndjson"
+
+Identifier = Annotated[str, Path(min_length=1, max_length=200)]
+Solver = Literal[
+    "fcfs",
+    "dpf",
+    "dpf-weighted",
+    "dpf-remaining",
+    "dpf-weighted-remaining",
+    "dpk",
+    "guided",
+    "ilp",
+]
+
+_ROUND: dict[str, Any] = describing.body_of(
+    {
+        "type": "object",
+        "properties": {
+            "round": {"type": "string", "minLength": 1, "maxLength": 200},
+            "unlocked": {
+                "type": "object",
+                "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1},
+            },
+        },
+        "additionalProperties": False,
+    },
+    "what the round is called, and by unit what part of every budget may be used",
+)
+_REQUESTS: dict[str, Any] = describing.body_of(
+    {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Release"}},
+    "requests: releases, each maybe with its `utility`",
+)
+_REQUESTS["requestBody"]["content"][_BY_LINE] = {"schema": {"type": "string"}}
+_PLAN: dict[str, Any] = describing.body_of(
+    {"type": "object"}, "a plan, as the job that made it tells"
+)
+
+
+@router.get("/rounds", response_model=RoundList, responses=mistakes())
+async def rounds(who: Who, verbs: Verbs) -> Response:
+    """Return the rounds that were opened, oldest first; the last one is open."""
+    found = await verbs.rounds.rounds(who)
+    return json_response({"rounds": [_item(one) for one in found]})
+
+
+@router.post(
+    "/rounds",
+    response_model=OpenedForm,
+    responses=mistakes(409, 413, 415, 428),
+    openapi_extra=_ROUND,
+)
+async def open_round(
+    request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce
+) -> Response:
+    """Open the next round: budgets are unlocked, and user groups take turns."""
+    fields = Fields(await form_of(request), "the request")
+    named = fields.take_optional("round")
+    unlocked = _shares(fields.take_optional("unlocked"))
+    fields.finish()
+    found = await verbs.rounds.open(
+        who,
+        "" if named is None else release_id(named, "`round`"),
+        unlocked,
+        await keyed.once(_opened),
+    )
+    return _opened(found).response()
+
+
+@router.post(
+    "/rounds/{round_id:path}/plan",
+    status_code=202,
+    response_model=JobItem,
+    responses=accepted(409, 413, 415),
+    openapi_extra=_REQUESTS,
+)
+async def plan_round(
+    request: Request,
+    round_id: Identifier,
+    who: Who,
+    verbs: Verbs,
+    solver: Annotated[Solver, Query(description="what chooses")] = "dpk",
+) -> Response:
+    """Begin to choose which requests of the open round to reserve together.
+
+    Nothing is reserved: commit the plan that the job tells.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    by_line = kind == _BY_LINE
+    text = await request.body() if by_line else (await body_of(request)).text
+    sent = RequestsSent(text, by_line, solver)
+    return begun(await verbs.rounds.make_plan(who, round_id, sent))
+
+
+@router.get("/rounds/{round_id:path}", response_model=RoundForm, responses=mistakes())
+async def one(round_id: Identifier, who: Who, verbs: Verbs) -> Response:
+    """Return a round, and whose turn it is while it is open."""
+    found = await verbs.rounds.one(who, round_id)
+    present = {} if found.present is None else round_to_dict(found.present)
+    return json_response(
+        {
+            **_item(found),
+            "active": present.get("active"),
+            "retired": present.get("retired"),
+        }
+    )
+
+
+@router.get("/plans", response_model=PlanList, responses=mistakes())
+async def plans(who: Who, verbs: Verbs) -> Response:
+    """Return the plans that were committed, oldest first."""
+    found = await verbs.rounds.plans(who)
+    return json_response({"plans": [_plan(one) for one in found]})
+
+
+@router.get("/plans/{plan}", response_model=PlanItem, responses=mistakes())
+async def plan(
+    plan: Annotated[str, Path(min_length=1, max_length=200)], who: Who, verbs: Verbs
+) -> Response:
+    """Return a plan that was committed."""
+    return json_response(_plan(await verbs.rounds.plan(who, plan)))
+
+
+@router.post(
+    "/plans:commit",
+    response_model=CommittedForm,
+    responses=mistakes(409, 412, 413, 415, 428),
+    openapi_extra=_PLAN,
+)
+async def commit(
+    request: Request,
+    who: Who,
+    verbs: Verbs,
+    keyed: OnlyOnce,
+    if_match: IfMatch = None,
+    reserve_seconds: Annotated[
+        int, Query(ge=1, le=RESERVATION_SECONDS_MAX, description="how long it stands")
+    ] = RESERVATION_SECONDS,
+) -> Response:
+    """Reserve everything that a plan accepts, or nothing.
+
+    `If-Match` is the head of the ledger that the plan was made on.
+    """
+    tag = tag_given(if_match, "the ledger's head")
+    body = await body_of(request)
+    written = await verbs.threads.compute(body.form)
+    once = await keyed.once(_committed)
+    done = await verbs.rounds.commit(who, written, tag, reserve_seconds, once)
+    return _committed(done).response()
+
+
+# --- inside ---------------------------------------------------------------------------
+
+
+def _shares(node: Node | None) -> dict[str, Fraction]:
+    if node is None:
+        return {}
+    return {
+        key.text: number(value, f"`{key.text[:60]}`")
+        for key, value in Fields(node, "`unlocked`").rest()
+    }
+
+
+def _opened(found: Round) -> Answer:
+    return answer_of(round_to_dict(found))
+
+
+def _committed(done: Committed) -> Answer:
+    return answer_of(committed_to_dict(done), etag=done.head)
+
+
+def _item(one: RoundTold) -> dict[str, object]:
+    shares = one.opened.unlocked
+    return {
+        "round": one.opened.id,
+        "number": one.number,
+        "open": one.present is not None,
+        "unlocked": {unit: share / MILLION for unit, share in sorted(shares.items())},
+        "plans": list(one.plans),
+    }
+
+
+def _plan(one: PlanTold) -> dict[str, object]:
+    return {**plan_to_dict(one.plan), "hidden": one.hidden}

@@ -1,0 +1,161 @@
+"""`/tokens`: API tokens of one's own, and of programs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Path
+from starlette.requests import Request
+from starlette.responses import Response
+
+from modicum.core.document import Node
+from modicum.core.errors import Code
+from modicum.core.fields import Fields
+from modicum.core.reading import boolean, choice, count, items, text
+from modicum.server.answers import json_response
+from modicum.server.asking import Who
+from modicum.server.bodies import form_of
+from modicum.server.identity.names import program_actor
+from modicum.server.models.shared_forms import Form
+from modicum.server.parts import Verbs
+from modicum.server.routes import describing
+from modicum.server.routes.describing import mistakes
+from modicum.shell.clock import SystemClock
+from modicum.workspace.permissions.actions import Role
+from modicum.workspace.permissions.identity import Grants, Identity
+from modicum.workspace.permissions.tokens import (
+    DAY_SECONDS,
+    TOKEN_DAYS,
+    TOKEN_DAYS_MAX,
+    TokenTerms,
+)
+
+router = APIRouter(prefix="/tokens", tags=["identity"])
+
+_ROLES: Final = [role.value for role in Role]
+_TERMS: Final[dict[str, Any]] = describing.body_of(
+    {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "maxLength": 200},
+            "actor": {"type": "string", "minLength": 1, "maxLength": 200},
+            "service": {"type": "boolean"},
+            "expires_in_days": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": TOKEN_DAYS_MAX,
+            },
+            "grants": {
+                "type": "object",
+                "propertyNames": {"enum": _ROLES},
+                "additionalProperties": {
+                    "type": "array",
+                    "items": {"type": "string", "minLength": 1, "maxLength": 200},
+                    "minItems": 1,
+                },
+            },
+        },
+        "additionalProperties": False,
+    },
+    "what it is for; without `grants`, all that you may",
+)
+
+
+class TokenForm(Form):
+    """A token, without its secret."""
+
+    id: str
+    status: Literal["active", "expired", "revoked"]
+    name: str
+    actor: str
+    kind: Literal["service", "person"]
+    grants: dict[str, list[str]]
+    created_by: str
+    created_at: str
+    expires_at: str
+    revoked_at: str | None
+
+
+class IssuedForm(TokenForm):
+    """A token that was made just now; its text is never told again."""
+
+    token: str
+
+
+class TokenList(Form):
+    """Tokens, oldest first."""
+
+    tokens: list[TokenForm]
+
+
+@router.get("", response_model=TokenList, responses=mistakes())
+async def tokens(who: Who, verbs: Verbs) -> Response:
+    """Return your tokens; and those of others that you manage."""
+    now = SystemClock().now()
+    found = await verbs.tokens.listed(who)
+    return json_response({"tokens": [one.to_dict(now) for one in found]})
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=IssuedForm,
+    responses=mistakes(413, 415),
+    openapi_extra=_TERMS,
+)
+async def make(request: Request, who: Who, verbs: Verbs) -> Response:
+    """Make a token. It is shown once: keep it where nobody else reads it."""
+    terms = _terms(await form_of(request), who)
+    issued = await verbs.tokens.make(who, terms)
+    told = issued.token.to_dict(SystemClock().now())
+    return json_response({**told, "token": issued.text}, 201)
+
+
+@router.delete("/{token}", response_model=TokenForm, responses=mistakes())
+async def revoke(
+    token: Annotated[str, Path(max_length=60)], who: Who, verbs: Verbs
+) -> Response:
+    """Revoke a token; again, it changes nothing."""
+    found = await verbs.tokens.revoke(who, token)
+    return json_response(found.to_dict(SystemClock().now()))
+
+
+def _terms(node: Node, who: Identity) -> TokenTerms:
+    """Return what a token is to be.
+
+    Raises:
+        InputError: If it is malformed.
+        AccessError: If its roles must stay apart.
+    """
+    fields = Fields(node, "the token")
+    name, actor = fields.take_optional("name"), fields.take_optional("actor")
+    service, days = (
+        fields.take_optional("service"),
+        fields.take_optional("expires_in_days"),
+    )
+    grants = fields.take_optional("grants")
+    fields.finish()
+    length = (
+        TOKEN_DAYS
+        if days is None
+        else count(days, "`expires_in_days`", at_least=1, at_most=TOKEN_DAYS_MAX)
+    )
+    is_service = service is not None and boolean(service, "`service`")
+    called = who.name if actor is None else text(actor, "`actor`")
+    return TokenTerms(
+        program_actor(called) if is_service and actor is not None else called,
+        who.grants if grants is None else _grants(grants),
+        is_service=is_service,
+        name="" if name is None else text(name, "`name`"),
+        seconds=length * DAY_SECONDS,
+    )
+
+
+def _grants(node: Node) -> Grants:
+    found: dict[Role, frozenset[str]] = {}
+    for key, value in Fields(node, "`grants`").rest():
+        role = Role(choice(key, "a role", _ROLES, Code.UNKNOWN_CHOICE))
+        found[role] = frozenset(
+            text(one, "a data set") for one in items(value, f"`{role.value}`")
+        )
+    return found

@@ -1,0 +1,231 @@
+"""Proofs of the log: bundles, what connects a known head to it, and checks of it."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import anyio.to_thread
+from anyio import CapacityLimiter
+
+from modicum.ledger import Record
+from modicum.ledger.proof.claims import Signed, signed_bytes
+from modicum.server.equipment import Equipment
+from modicum.server.service.job import Job, Report
+from modicum.server.service.jobs import Jobs
+from modicum.server.service.threads import Threads
+from modicum.shell.clock import SystemClock
+from modicum.shell.proofs.bundles import export_bundle
+from modicum.shell.proofs.keys import Signing
+from modicum.shell.proofs.logs import stored_checkpoints, verify_store
+from modicum.shell.proofs.verification import Trust
+from modicum.shell.serving.decider import Decider
+from modicum.shell.storage.still_store import up_to
+from modicum.workspace.ledger_view import LedgerView
+from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.identity import Identity
+from modicum.workspace.ports import Clock
+
+#: So many bundles are made at once: each reads the whole log.
+_AT_ONCE: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """An audit bundle that was made just now.
+
+    Attributes:
+        file: Its bytes; it has no name any more, and is gone once it is closed.
+        size: How many bytes it has.
+        tag: What it goes by: the same ledger and checkpoints have the same. The one
+            that the server signs for a bundle counts for nothing here.
+        entries: How many entries it holds.
+    """
+
+    file: BinaryIO
+    size: int
+    tag: str
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What connects a head that somebody noted to the ledger as it is.
+
+    Attributes:
+        first: The hash of the first entry: which ledger it is.
+        stands: Whether the entry that was noted has the hash that was noted.
+        links: The entries after it, oldest first, each with the hash of the one before
+            in its payload.
+        after: The number to go on after; None at the end.
+        checkpoints: What was signed about the ledger.
+        seq: The number of the last entry.
+        head: Its hash.
+    """
+
+    first: str
+    stands: bool
+    links: tuple[Record, ...]
+    after: int | None
+    checkpoints: tuple[Signed, ...]
+    seq: int
+    head: str
+
+
+class Audits:
+    """What can be proved of the log.
+
+    Args:
+        decider: The ledger.
+        threads: Where it is looked at.
+        jobs: Where what takes long is done.
+        own: What signs the bundles, if anything does.
+        clock: The time of day.
+    """
+
+    def __init__(
+        self,
+        decider: Decider,
+        threads: Threads,
+        jobs: Jobs,
+        own: Equipment,
+        clock: Clock | None = None,
+    ) -> None:
+        self._decider = decider
+        self._threads = threads
+        self._jobs = jobs
+        self._key = own.signing_key
+        self._clock = clock or SystemClock()
+        self._making = CapacityLimiter(_AT_ONCE)
+
+    async def tag(self, who: Identity) -> str:
+        """Return what a bundle of the ledger as it is would go by.
+
+        Args:
+            who: Who asks.
+
+        Raises:
+            AccessError: If they may not.
+        """
+        who.must(Action.EXPORT_AUDIT)
+
+        def look(view: LedgerView) -> str:
+            return _tag(view.state().head, stored_checkpoints(self._decider.log()))
+
+        return await self._threads.look(look)
+
+    async def bundle(self, who: Identity) -> Bundle:
+        """Return an audit bundle of the ledger as it is.
+
+        Args:
+            who: Who asks.
+
+        Raises:
+            AccessError: If they may not.
+            VerificationError: If a stored record does not have its hash.
+        """
+        who.must(Action.EXPORT_AUDIT)
+        return await anyio.to_thread.run_sync(self._bundle, limiter=self._making)
+
+    def _bundle(self) -> Bundle:
+        log = self._decider.log()
+        stored = stored_checkpoints(log)
+        last = self._decider.look(lambda view: view.state().seq)
+        with tempfile.TemporaryDirectory(prefix="modicum-bundle-") as folder:
+            path = Path(folder) / "audit.bundle"
+            manifest = export_bundle(
+                up_to(log, last), path, stored=stored, signing=self._signing()
+            )
+            # Open, it outlives its name; whatever ends the answer ends the file.
+            file = path.open("rb")
+            size = path.stat().st_size
+        return Bundle(file, size, _tag(manifest.head, stored), manifest.entries)
+
+    def _signing(self) -> Signing | None:
+        """Return what signs a checkpoint, only for a bundle; None if nothing does."""
+        key = self._key
+        return None if key is None else Signing(key, self._clock.now())
+
+    async def proof(
+        self, who: Identity, seq: int, known: str, limit: int, after: int = 0
+    ) -> Proof:
+        """Return what connects a head that somebody noted to the ledger as it is.
+
+        Args:
+            who: Who asks.
+            seq: The number of the entry; 0 for the beginning of the log.
+            known: Its hash; nobody looks at it for the beginning.
+            limit: How many entries at most.
+            after: Only those with a larger number.
+
+        Raises:
+            AccessError: If they may not read the ledger.
+        """
+        who.must(Action.READ_LEDGER)
+
+        def look(view: LedgerView) -> Proof:
+            book, read, _ = view.look()
+            state = book.state
+            first = view.record(1)
+            noted = view.record(seq) if 1 <= seq <= state.seq else None
+            stands = seq == 0 or (noted is not None and noted.hash == known)
+            links = _some(read(max(seq, after)), state.seq, limit) if stands else ()
+            last = links[-1].seq if links else state.seq
+            return Proof(
+                first=first.hash if first is not None else "",
+                stands=stands,
+                links=links,
+                after=last if last < state.seq else None,
+                checkpoints=tuple(stored_checkpoints(self._decider.log())),
+                seq=state.seq,
+                head=state.head,
+            )
+
+        return await self._threads.look(look)
+
+    async def verify(self, who: Identity, noted: str = "") -> Job:
+        """Begin to check all of the ledger: chain, signatures and every decision.
+
+        Args:
+            who: Who asks.
+            noted: A hash that was noted elsewhere; empty for none.
+
+        Raises:
+            AccessError: If they may not read the ledger.
+            UnavailableError: If too many jobs are under way.
+        """
+        who.must(Action.READ_LEDGER)
+        return self._jobs.begin(
+            who, Action.READ_LEDGER, "verify-ledger", partial(self._verified, noted)
+        )
+
+    def _verified(self, noted: str, report: Report) -> object:
+        total = max(self._decider.look(lambda view: view.state().seq), 1)
+        found = verify_store(
+            self._decider.log(),
+            Trust(),
+            on_entry=lambda seq: report(min(seq / total, 1.0)),
+            noted_hash=noted or None,
+        )
+        return found.to_dict()
+
+
+def _tag(head: str, stored: Iterable[Signed]) -> str:
+    digest = hashlib.sha256(head.encode())
+    for one in stored:
+        digest.update(signed_bytes(one))
+    return digest.hexdigest()
+
+
+def _some(records: Iterable[Record], last: int, limit: int) -> tuple[Record, ...]:
+    found: list[Record] = []
+    for record in records:
+        if record.seq > last or len(found) == limit:
+            break
+        found.append(record)
+    return tuple(found)

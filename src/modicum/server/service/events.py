@@ -1,0 +1,128 @@
+"""What happens, as it happens: new entries of the log, and who is told of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modicum.ledger import Event, State, event_of
+from modicum.ledger.log.events import ReleaseDenied, event_name
+from modicum.server.service.data_sets import data_sets_recorded, may
+from modicum.server.service.threads import Threads
+from modicum.workspace.ledger_view import LedgerView
+from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.identity import Identity
+
+#: So many entries are looked at at once.
+_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """An entry of the log, as somebody is told of it.
+
+    Attributes:
+        seq: Its number.
+        head: Its hash.
+        kind: What kind of event it is.
+        release: The release that it is about, where that is theirs; else empty.
+    """
+
+    seq: int
+    head: str
+    kind: str
+    release: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What was added to the log.
+
+    Attributes:
+        entries: What they are told, oldest first.
+        seen: The number of the last entry that was looked at.
+        more: Whether there is more to look at.
+    """
+
+    entries: tuple[Happened, ...]
+    seen: int
+    more: bool
+
+
+class Events:
+    """Tells what was added to the log.
+
+    Args:
+        threads: Where the ledger is looked at.
+    """
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+
+    async def head(self, who: Identity) -> int:
+        """Return the number of the last entry.
+
+        Args:
+            who: Who asks.
+
+        Raises:
+            AccessError: If they may not look at rules.
+        """
+        who.must(Action.READ_RULES)
+        return await self._threads.look(lambda view: view.state().seq)
+
+    async def since(self, who: Identity, after: int) -> News:
+        """Return what was added after an entry, as far as somebody is told of it.
+
+        Whoever may read the ledger is told of each entry; others of their own releases
+        only.
+
+        Args:
+            who: Who asks.
+            after: The number of the entry.
+
+        Raises:
+            AccessError: If they may not look at rules.
+        """
+        who.must(Action.READ_RULES)
+        reads_all = who.may(Action.READ_LEDGER)
+
+        def look(view: LedgerView) -> News:
+            book, read, _ = view.look()
+            state = book.state
+            told: list[Happened] = []
+            seen = after
+            for record in read(after) if after < state.seq else ():
+                if record.seq > state.seq or seen - after == _AT_ONCE:
+                    break
+                seen = record.seq
+                event = event_of(record, record.seq)
+                own = _own_release(view, state, event, who)
+                if own or reads_all:
+                    kind = event_name(event.body)
+                    told.append(Happened(record.seq, record.hash, kind, own))
+            return News(tuple(told), seen, seen < state.seq)
+
+        return await self._threads.look(look)
+
+
+def _own_release(view: LedgerView, state: State, event: Event, who: Identity) -> str:
+    """Return the release that an event is about, if it is somebody's own; else empty.
+
+    It is whose reservation it is, or who asked when it was denied. Whether they may
+    still see it is looked at, too.
+    """
+    named = getattr(event.body, "release", None)
+    if named is None:
+        return ""
+    identifier = named if isinstance(named, str) else named.id
+    if isinstance(event.body, ReleaseDenied):
+        sets = data_sets_recorded(event.body.release)
+        own = event.actor == who.name
+    else:
+        standing = state.releases.get(identifier)
+        record = None if standing is None else view.record(standing.seq)
+        if standing is None or record is None:
+            return ""
+        sets = data_sets_recorded(view.release_of(standing))
+        own = event_of(record, record.seq).actor == who.name
+    return identifier if own and may(who, Action.READ_RELEASES, sets) else ""

@@ -1,0 +1,263 @@
+"""Jobs: what takes long is begun, watched and given up; its result is kept for a while.
+
+A job lives in the process that began it and writes nothing to the ledger: with the
+process it is gone, and can be begun again. It belongs to whoever began it, and is seen
+with the right only that it was begun by.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from modicum.core.errors import ModicumError
+from modicum.server.service.job import (
+    GivenUp,
+    Job,
+    JobLimits,
+    JobState,
+    Work,
+    job_elsewhere,
+    too_many,
+    unforeseen,
+    unknown_job,
+)
+from modicum.shell.clock import SystemClock
+from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.identity import Identity
+from modicum.workspace.ports import Clock
+
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{24}")
+_encoder = msgspec.json.Encoder()
+
+
+@dataclass
+class _Kept:
+    """A job, as the process keeps it. Guarded by the lock of all jobs."""
+
+    job: Job
+    owner: str
+    action: Action
+    data_set: str | None = None
+    over_at: float = 0.0
+    is_unwanted: bool = False
+
+
+class Jobs:
+    """The jobs of a process; any thread may use them.
+
+    Args:
+        limits: How much it takes on.
+        clock: The time of day.
+        seconds: Tells seconds, from any beginning.
+    """
+
+    def __init__(
+        self,
+        limits: JobLimits | None = None,
+        clock: Clock | None = None,
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limits = limits or JobLimits()
+        self._clock = clock or SystemClock()
+        self._seconds = seconds
+        self._process = secrets.token_hex(4)
+        self._guard = threading.Lock()
+        self._kept: dict[str, _Kept] = {}
+        self._is_closed = False
+        self._threads = ThreadPoolExecutor(self._limits.running, "job")
+
+    def begin(
+        self,
+        who: Identity,
+        action: Action,
+        kind: str,
+        work: Work,
+        *,
+        data_set: str | None = None,
+    ) -> Job:
+        """Begin a job.
+
+        Args:
+            who: Who asks; that they may is for the caller to see to.
+            action: The right that it was begun by.
+            kind: What it does, in a word.
+            work: Does it.
+            data_set: The data set that it is about; None for all of them.
+
+        Raises:
+            UnavailableError: If too many are under way.
+        """
+        with self._guard:
+            self._forget()
+            unfinished = [one for one in self._kept.values() if not one.job.is_over]
+            own = sum(one.owner == who.name for one in unfinished)
+            if self._is_closed or len(unfinished) >= self._limits.unfinished:
+                raise too_many("too many jobs are under way")
+            if own >= self._limits.each:
+                raise too_many(f"{own} of your jobs are under way")
+            job = Job(
+                id=f"{self._process}-{secrets.token_hex(12)}",
+                kind=kind,
+                state=JobState.QUEUED,
+                progress=0.0,
+                begun_at=self._clock.now(),
+                ended_at="",
+                result=b"",
+                error=None,
+                version=1,
+            )
+            kept = self._kept[job.id] = _Kept(job, who.name, action, data_set)
+            self._threads.submit(self._run, kept, work)
+            return job
+
+    def one(self, who: Identity, identifier: str) -> Job:
+        """Return a job.
+
+        Args:
+            who: Who asks.
+            identifier: Its id.
+
+        Raises:
+            InputError: If there is no such job, or it is not theirs; or it is of
+                another process.
+        """
+        with self._guard:
+            return self._found(who, identifier).job
+
+    def of(self, who: Identity) -> tuple[Job, ...]:
+        """Return the jobs of somebody, oldest first.
+
+        Args:
+            who: Who asks.
+        """
+        with self._guard:
+            self._forget()
+            return tuple(one.job for one in self._kept.values() if _is_for(one, who))
+
+    def cancel(self, who: Identity, identifier: str) -> Job:
+        """Give up a job; one that runs ends at its next step.
+
+        Args:
+            who: Who asks.
+            identifier: Its id.
+
+        Returns:
+            The job. What is over stays as it is.
+
+        Raises:
+            InputError: As for `one`.
+        """
+        with self._guard:
+            kept = self._found(who, identifier)
+            self._give_up(kept)
+            return kept.job
+
+    def leave(self) -> None:
+        """Take on nothing more, and give up what is under way; waits for nothing."""
+        with self._guard:
+            self._is_closed = True
+            for kept in self._kept.values():
+                self._give_up(kept)
+
+    def close(self) -> None:
+        """Give up what is under way, and wait until it has ended."""
+        self.leave()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    # --- running ---
+
+    def _run(self, kept: _Kept, work: Work) -> None:
+        with self._guard:
+            if kept.job.is_over:
+                return
+            self._change(kept, state=JobState.RUNNING)
+
+        def report(progress: float) -> None:
+            with self._guard:
+                if kept.is_unwanted:
+                    raise GivenUp
+                # Few are watched so closely that a hundredth is too coarse.
+                if progress >= kept.job.progress + 0.01:
+                    self._change(kept, progress=min(progress, 1.0))
+
+        try:
+            result = _encoder.encode(work(report))
+        except GivenUp:
+            self._end(kept, JobState.CANCELLED)
+        except ModicumError as error:
+            self._end(kept, JobState.FAILED, error=error)
+        except Exception as error:  # noqa: BLE001 - it is told without what it says
+            self._end(kept, JobState.FAILED, error=unforeseen(error))
+        else:
+            self._end(kept, JobState.DONE, result=result)
+
+    def _end(
+        self,
+        kept: _Kept,
+        state: JobState,
+        result: bytes = b"",
+        error: ModicumError | None = None,
+    ) -> None:
+        with self._guard:
+            if kept.is_unwanted:
+                state, result, error = JobState.CANCELLED, b"", None
+            progress = 1.0 if state is JobState.DONE else kept.job.progress
+            self._change(
+                kept, state=state, progress=progress, result=result, error=error
+            )
+            self._forget()
+
+    # --- inside, under the guard ---
+
+    def _give_up(self, kept: _Kept) -> None:
+        if kept.job.is_over:
+            return
+        kept.is_unwanted = True
+        if kept.job.state is JobState.QUEUED:
+            self._change(kept, state=JobState.CANCELLED)
+
+    def _change(self, kept: _Kept, **to: Any) -> None:
+        version = kept.job.version + 1
+        kept.job = replace(kept.job, version=version, **to)
+        if kept.job.is_over:
+            kept.over_at = self._seconds()
+            ended = self._clock.now()
+            kept.job = replace(kept.job, ended_at=ended)
+
+    def _found(self, who: Identity, identifier: str) -> _Kept:
+        self._forget()
+        kept = self._kept.get(identifier)
+        if kept is not None and _is_for(kept, who):
+            return kept
+        elsewhere = _ID.fullmatch(identifier) and not identifier.startswith(
+            self._process
+        )
+        raise job_elsewhere(identifier) if elsewhere else unknown_job(identifier)
+
+    def _forget(self) -> None:
+        """Forget jobs that were over long ago, and the oldest of too many."""
+        over = sorted(
+            (one for one in self._kept.values() if one.job.is_over),
+            key=lambda one: one.over_at,
+        )
+        size = sum(len(one.job.result) for one in over)
+        since = self._seconds() - self._limits.kept_seconds
+        for place, one in enumerate(over):
+            too_many = len(over) - place > self._limits.kept
+            if not too_many and size <= self._limits.kept_bytes and one.over_at > since:
+                break
+            size -= len(one.job.result)
+            del self._kept[one.job.id]
+
+
+def _is_for(kept: _Kept, who: Identity) -> bool:
+    return kept.owner == who.name and who.may(kept.action, kept.data_set)

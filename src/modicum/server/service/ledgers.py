@@ -1,0 +1,104 @@
+"""The log itself: its head, its entries, and the proof of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modicum.ledger import Event, Record, State, event_of
+from modicum.server.service.refusals import not_found
+from modicum.server.service.threads import Threads
+from modicum.workspace.ledger_view import LedgerView
+from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.identity import Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """A page of entries.
+
+    Attributes:
+        entries: Each as it is stored, and what it says.
+        after: The number to go on after; None at the end.
+        seq: The number of the last entry of the ledger.
+        head: Its hash.
+    """
+
+    entries: tuple[tuple[Record, Event], ...]
+    after: int | None
+    seq: int
+    head: str
+
+
+class Ledgers:
+    """What can be learned of the log.
+
+    Args:
+        threads: Where the ledger is looked at.
+    """
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+
+    async def state(self, who: Identity) -> State:
+        """Return the state at the head; it is not to be changed.
+
+        Args:
+            who: Who asks.
+
+        Raises:
+            AccessError: If they may not look at rules.
+        """
+        who.must(Action.READ_RULES)
+        return await self._threads.look(lambda view: view.state())
+
+    async def entries(self, who: Identity, after: int, limit: int) -> Entries:
+        """Return entries, oldest first; a page never changes once it is full.
+
+        Args:
+            who: Who asks.
+            after: Only those with a larger number.
+            limit: How many at most.
+
+        Raises:
+            AccessError: If they may not read the ledger.
+        """
+        who.must(Action.READ_LEDGER)
+
+        def look(view: LedgerView) -> Entries:
+            book, read, _ = view.look()
+            state = book.state
+            records: list[Record] = []
+            for record in read(after):
+                if record.seq > state.seq or len(records) == limit:
+                    break
+                records.append(record)
+            last = records[-1].seq if records else after
+            more = last if last < state.seq else None
+            told = tuple((one, event_of(one, one.seq)) for one in records)
+            return Entries(told, more, state.seq, state.head)
+
+        return await self._threads.look(look)
+
+    async def entry(self, who: Identity, seq: int) -> tuple[Record, Event]:
+        """Return an entry as it is stored, and what it says.
+
+        Args:
+            who: Who asks.
+            seq: Its number.
+
+        Raises:
+            AccessError: If they may not read the ledger.
+            InputError: If there is no such entry.
+        """
+        who.must(Action.READ_LEDGER)
+
+        def look(view: LedgerView) -> tuple[Record, Event]:
+            known = view.state().seq
+            record = view.record(seq) if 1 <= seq <= known else None
+            if record is None:
+                raise not_found(
+                    f"the ledger has no entry {seq}", f"its last one is {known}"
+                )
+            return record, event_of(record, seq)
+
+        return await self._threads.look(look)

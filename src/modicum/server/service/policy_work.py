@@ -1,0 +1,218 @@
+"""Work on policies that are not active: compiled, compared, and tried on the past."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from modicum.ledger import Record, RuleLoss, State
+from modicum.policy import CompiledPolicy
+from modicum.policy.changes.differences import Differences, differences
+from modicum.policy.compile import compile_text
+from modicum.server.bodies import BODY
+from modicum.server.service.job import Job, Report
+from modicum.server.service.jobs import Jobs
+from modicum.server.service.policies import ACTIVE, Policies
+from modicum.server.service.threads import Threads
+from modicum.shell.serving.decider import Decider
+from modicum.workspace.documents.compiled_rules import (
+    CompiledRule,
+    compiled_rule,
+    compiled_rules,
+)
+from modicum.workspace.documents.what_ifs import simulation_to_dict
+from modicum.workspace.governing.activation import Weighed
+from modicum.workspace.ledger_view import LedgerView
+from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.identity import Identity
+from modicum.workspace.policies.past import history_of
+from modicum.workspace.policies.what_if import what_if
+
+#: Reading the log is about so large a part of a simulation.
+_READING = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPage:
+    """Some rules of a compiled policy.
+
+    Attributes:
+        compiled: The policy.
+        rules: The rules, in its order: those over history first.
+        after: The place to go on at; None at the end.
+    """
+
+    compiled: CompiledPolicy
+    rules: tuple[CompiledRule, ...]
+    after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two policies beside each other.
+
+    Attributes:
+        old: The one that holds, or held.
+        new: The one that would.
+        found: How they differ.
+        weighed: What it means to activate it; None if the old one is not active, or
+            whoever asks may not read all releases.
+    """
+
+    old: CompiledPolicy
+    new: CompiledPolicy
+    found: Differences
+    weighed: Weighed | None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTold:
+    """A rule of the active policy.
+
+    Attributes:
+        one: What the policy says of it.
+        loss: What it was charged; None for a rule on each release alone.
+        state: The state that it was found on; it is not to be changed.
+    """
+
+    one: CompiledRule
+    loss: RuleLoss | None
+    state: State
+
+
+class PolicyWork:
+    """What can be done with policies that are not active.
+
+    Args:
+        decider: The ledger.
+        threads: Where it is asked.
+        policies: The policies of the ledger.
+        jobs: Where what takes long is done.
+    """
+
+    def __init__(
+        self, decider: Decider, threads: Threads, policies: Policies, jobs: Jobs
+    ) -> None:
+        self._decider = decider
+        self._threads = threads
+        self._policies = policies
+        self._jobs = jobs
+
+    async def compile(
+        self, who: Identity, text: bytes, after: int, limit: int
+    ) -> CompiledPage:
+        """Return rules that a policy compiles to.
+
+        Args:
+            who: Who asks.
+            text: The policy.
+            after: So many rules are passed over.
+            limit: How many at most.
+
+        Raises:
+            AccessError: If they may not.
+            InputError: With every mistake in it.
+        """
+        who.must(Action.COMPILE_POLICY)
+
+        def work() -> CompiledPage:
+            compiled = compile_text(text, BODY)
+            _ = compiled.warnings  # They take as long, and are kept.
+            total = len(compiled.rules) + len(compiled.release_rules)
+            stop = after + limit
+            rules = tuple(compiled_rules(compiled, after, stop))
+            return CompiledPage(compiled, rules, stop if stop < total else None)
+
+        return await self._threads.compile(who.name, work)
+
+    async def compare(self, who: Identity, text: bytes, against: str) -> Compared:
+        """Return what a policy tightens and loosens, and what history exceeds.
+
+        Whoever words a rule chooses which releases it counts: so what history exceeds
+        is for those only who may read them all.
+
+        Args:
+            who: Who asks.
+            text: The new policy.
+            against: The digest of a policy that is or was active, or `active`.
+
+        Raises:
+            AccessError: If they may not.
+            InputError: With every mistake in it; or if there is no such policy.
+        """
+        who.must(Action.COMPILE_POLICY)
+        known = await self._policies.one(who, against)
+        active = await self._policies.one(who, ACTIVE)
+
+        def work() -> Compared:
+            new = compile_text(text, BODY)
+            old = compile_text(known.text.encode(), known.name)
+            weighed = None
+            if known.digest == active.digest and who.may(Action.READ_RELEASES):
+                weighed = self._decider.studied(lambda office: office.weigh(new))
+            return Compared(old, new, differences(old, new), weighed)
+
+        return await self._threads.compile(who.name, work)
+
+    async def simulate(self, who: Identity, text: bytes) -> Job:
+        """Begin to find what a policy would have decided, release by release.
+
+        Args:
+            who: Who asks.
+            text: The policy.
+
+        Raises:
+            AccessError: If they may not.
+            InputError: With every mistake in it.
+            UnavailableError: If too many jobs are under way.
+        """
+        who.must(Action.SIMULATE_POLICY)
+        compiled = await self._policies.compile(who, text)
+
+        def work(report: Report) -> object:
+            return self._simulated(compiled, report)
+
+        return self._jobs.begin(who, Action.SIMULATE_POLICY, "simulate-policy", work)
+
+    def _simulated(self, compiled: CompiledPolicy, report: Report) -> object:
+        total, now = self._decider.look(_length_and_time)
+        records = _told(self._decider.log().read(0), total, report)
+        history = history_of(records, now)
+
+        def on_attempt(done: int, of: int) -> None:
+            report(_READING + (1 - _READING) * done / of)
+
+        found = what_if(history, compiled, on_attempt)
+        return simulation_to_dict(compiled, history, found)
+
+    async def rule(self, who: Identity, identifier: str) -> RuleTold | None:
+        """Return a rule of the active policy; None if it has no such rule.
+
+        Args:
+            who: Who asks.
+            identifier: The id, exactly.
+
+        Raises:
+            AccessError: If they may not look at rules.
+        """
+        who.must(Action.READ_RULES)
+
+        def look(view: LedgerView) -> RuleTold | None:
+            one = compiled_rule(view.policy(), identifier)
+            if one is None:
+                return None
+            over_all = one.rules is view.policy().rules
+            loss = view.loss_of(one.rules[one.number]) if over_all else None
+            return RuleTold(one, loss, view.state())
+
+        return await self._threads.look(look)
+
+
+def _length_and_time(view: LedgerView) -> tuple[int, str]:
+    return view.state().seq, view.look()[2]
+
+
+def _told(records: Iterable[Record], total: int, report: Report) -> Iterator[Record]:
+    for record in records:
+        report(_READING * min(record.seq / max(total, 1), 1.0))
+        yield record

@@ -1,0 +1,235 @@
+"""Policies that people are asked about: proposed, approved, refused, activated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from modicum.policy import CompiledPolicy
+from modicum.policy.compile import compile_text
+from modicum.server.bodies import BODY
+from modicum.server.service.looking import Looking
+from modicum.server.service.refusals import not_found
+from modicum.server.service.threads import Threads
+from modicum.server.service.words import Word, refuse_repeated
+from modicum.shell.serving.decider import Decider
+from modicum.shell.serving.once import Once
+from modicum.workspace.governing.activation import Activation, Weighed
+from modicum.workspace.governing.governing import Governance
+from modicum.workspace.governing.proposing import PendingPolicy, Proposed
+from modicum.workspace.governing.saying import Said
+from modicum.workspace.governing.topics import Spoken
+from modicum.workspace.ledger_view import LedgerView
+from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.identity import Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a policy is put in the place of the active one.
+
+    Attributes:
+        reason: Why, for the record; 1 to 2000 characters.
+        replaces: The digest of the policy that is active, as far as they know.
+        accept: Rules that history exceeds, and may.
+    """
+
+    reason: str
+    replaces: str
+    accept: Sequence[str] = ()
+
+
+class Proposals:
+    """What can be done with policies that are to hold.
+
+    Args:
+        decider: The ledger.
+        threads: Where it is asked.
+    """
+
+    def __init__(self, decider: Decider, threads: Threads) -> None:
+        self._decider = decider
+        self._threads = threads
+
+    async def propose(
+        self, who: Identity, text: bytes, reason: str, once: Once | None = None
+    ) -> Proposed:
+        """Ask people to agree to a policy; its text stands in the ledger then.
+
+        Args:
+            who: Who asks.
+            text: The policy.
+            reason: Why, for the record.
+            once: What makes it a request that is done once.
+
+        Raises:
+            AccessError: If they may not.
+            ApprovalError: If nobody must agree.
+            ConflictError: If it is active already.
+            InputError: With every mistake in it.
+        """
+        who.must(Action.PROPOSE_POLICY)
+
+        compiled = await self._compiled(who, text)
+
+        def work() -> Proposed:
+            office = self._decider.governance(who.name, once=once)
+            return office.propose_policy(compiled, reason=reason)
+
+        return await self._threads.compute(work)
+
+    async def pending(self, who: Identity) -> tuple[PendingPolicy, ...]:
+        """Return the policies that are proposed and wait.
+
+        Args:
+            who: Who asks.
+
+        Raises:
+            AccessError: If they may not read policies.
+        """
+        who.must(Action.READ_POLICY)
+        return await self._threads.compute(
+            lambda: self._decider.governed(lambda office: office.proposals())
+        )
+
+    async def one(
+        self, who: Identity, digest: str
+    ) -> tuple[PendingPolicy, tuple[Spoken, ...]]:
+        """Return a proposal, and what people said to it.
+
+        Args:
+            who: Who asks.
+            digest: The digest of the policy.
+
+        Raises:
+            AccessError: If they may not read policies.
+            InputError: If it is not proposed.
+        """
+        who.must(Action.READ_POLICY)
+
+        def look(office: Governance) -> tuple[PendingPolicy, tuple[Spoken, ...]]:
+            return _proposed(office, digest), office.spoken(digest)
+
+        return await self._threads.ponder(lambda: self._decider.studied(look))
+
+    async def say(
+        self, who: Identity, digest: str, word: Word, once: Once | None = None
+    ) -> Said:
+        """Agree to a proposal, or refuse it.
+
+        Args:
+            who: Who speaks.
+            digest: The digest of the policy.
+            word: What they say.
+            once: What makes it a request that is done once.
+
+        Raises:
+            AccessError: If they may not.
+            ApprovalError: If nobody asks them, or their word would not count.
+            InputError: If it is not proposed.
+            StaleError: If something came in since they looked.
+        """
+        who.must(Action.APPROVE_POLICY)
+
+        def work() -> Said:
+            refuse_repeated(self._decider, who, once)
+            self._decider.governed(lambda one: _proposed(one, digest), quick=True)
+            office = self._decider.governance(who.name, once=once)
+            if not word.approves:
+                return office.reject_policy(digest, reason=word.reason, key=word.key)
+            return office.approve_policy(
+                digest, reason=word.reason, head=word.head, key=word.key
+            )
+
+        return await self._threads.compute(work)
+
+    async def weigh(
+        self, who: Identity, text: bytes, accept: Sequence[str] = ()
+    ) -> Weighed:
+        """Return what it means to activate a policy now. Writes nothing.
+
+        Whoever words a rule chooses which releases it counts: so this is for those
+        only who may read them all.
+
+        Args:
+            who: Who asks.
+            text: The policy.
+            accept: Rules that history exceeds, and may.
+
+        Raises:
+            AccessError: If they may not.
+            InputError: With every mistake in it.
+        """
+        who.must(Action.COMPILE_POLICY)
+        who.must(Action.READ_RELEASES)
+
+        def work() -> Weighed:
+            successor = compile_text(text, BODY)
+
+            # Who activates it asks for it, and is not among those who agree.
+            def look(view: LedgerView) -> Weighed:
+                office = Governance(Looking(view), who.name)
+                return office.weigh(successor, accept=accept)
+
+            return self._decider.study(look)
+
+        return await self._threads.compile(who.name, work)
+
+    async def activate(
+        self,
+        who: Identity,
+        policy: bytes | str,
+        change: Change,
+        once: Once | None = None,
+    ) -> Activation:
+        """Put a policy in the place of the active one.
+
+        Args:
+            who: Who asks.
+            policy: Its text; or its digest, if it is proposed.
+            change: How.
+            once: What makes it a request that is done once.
+
+        Raises:
+            AccessError: If they may not.
+            ApprovalError: If people must agree first.
+            InputError: If it has mistakes or is not proposed, or history exceeds rules.
+            StaleError: If another policy is active.
+        """
+        who.must(Action.ACTIVATE_POLICY)
+
+        await self._threads.compute(lambda: refuse_repeated(self._decider, who, once))
+        if isinstance(policy, bytes):
+            successor = await self._compiled(who, policy)
+        else:
+            successor = await self._threads.compute(
+                lambda: self._decider.governed(lambda office: office.proposed(policy))
+            )
+
+        def work() -> Activation:
+            return self._decider.governance(who.name, once=once).activate(
+                successor,
+                reason=change.reason,
+                accept=change.accept,
+                replaces=change.replaces,
+            )
+
+        return await self._threads.compute(work)
+
+    async def _compiled(self, who: Identity, text: bytes) -> CompiledPolicy:
+        return await self._threads.compile(who.name, lambda: compile_text(text, BODY))
+
+
+def _proposed(office: Governance, digest: str) -> PendingPolicy:
+    """Return a proposal.
+
+    Raises:
+        InputError: If there is none.
+    """
+    for one in office.proposals():
+        if one.proposal.digest == digest:
+            return one
+    raise not_found(
+        f"no policy `{digest[:64]}` is proposed",
+        "list those that are at  /policies/proposals",
+    )

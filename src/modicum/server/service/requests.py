@@ -1,0 +1,264 @@
+"""Releases that people are asked about: requested, approved, refused, withdrawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from modicum.core.errors import Code, Problem, StaleError
+from modicum.ledger.deciding.approvals import roles_of
+from modicum.ledger.log.approval_statement import statement_bytes
+from modicum.ledger.log.events import ApprovalGiven
+from modicum.ledger.state.waiting import Request
+from modicum.server.bodies import Body
+from modicum.server.service.data_sets import (
+    data_sets_recorded,
+    described,
+    id_of,
+    must,
+    must_read_some,
+)
+from modicum.server.service.looking import Looking
+from modicum.server.service.refusals import not_found
+from modicum.server.service.sight import Sight, may_see
+from modicum.server.service.threads import Threads
+from modicum.server.service.words import Word, refuse_repeated
+from modicum.shell.serving.decider import Decider
+from modicum.shell.serving.once import Once
+from modicum.workspace import Decision
+from modicum.workspace.bringing_in import Submission
+from modicum.workspace.governing.governing import Governance
+from modicum.workspace.governing.requesting import PendingRequest, Requested
+from modicum.workspace.governing.saying import Said
+from modicum.workspace.governing.topics import Spoken
+from modicum.workspace.ledger_view import LedgerView
+from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.identity import Identity
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, as somebody may see it.
+
+    Attributes:
+        pending: The request.
+        decision: What the rules say to it now.
+        spoken: What people said to releases of its id, oldest first.
+    """
+
+    pending: PendingRequest
+    decision: Decision
+    spoken: tuple[Spoken, ...]
+
+
+class Requests:
+    """What can be done with releases that wait for approval.
+
+    Args:
+        decider: The ledger.
+        threads: Where it is asked.
+        sight: Keeps what is hidden out of answers.
+    """
+
+    def __init__(self, decider: Decider, threads: Threads, sight: Sight) -> None:
+        self._decider = decider
+        self._threads = threads
+        self._sight = sight
+
+    async def ask(
+        self, who: Identity, body: Body, reason: str, once: Once | None = None
+    ) -> Requested:
+        """Ask for a release that people must agree to first.
+
+        Args:
+            who: Who asks.
+            body: The release.
+            reason: Why, for the record.
+            once: What makes it a request that is done once.
+
+        Raises:
+            AccessError: If they may not, for one of its data sets.
+            ApprovalError: If nobody must agree.
+            ConflictError: If its id is taken, or it would be denied now.
+            InputError: If it is malformed, or there is no reason.
+        """
+
+        def work() -> Requested:
+            release = described(who, Action.SUBMIT_RELEASE, body)
+            office = self._decider.governance(who.name, once=once)
+            return office.request(release, reason=reason)
+
+        return await self._sight.guard(
+            who, lambda: id_of(body.description()), self._threads.ask(work)
+        )
+
+    async def pending(self, who: Identity) -> tuple[PendingRequest, ...]:
+        """Return the requests that somebody may see, oldest first.
+
+        Args:
+            who: Who asks.
+
+        Raises:
+            AccessError: If they may see none.
+        """
+        must_read_some(who)
+        found = await self._threads.compute(
+            lambda: self._decider.governed(lambda office: office.requests())
+        )
+        return tuple(one for one in found if may_see(who, one.release))
+
+    async def one(self, who: Identity, release: str) -> Asked:
+        """Return a request, what it would do, and what people said to it.
+
+        Args:
+            who: Who asks.
+            release: The id.
+
+        Raises:
+            InputError: If there is no such request, as far as they may know.
+        """
+
+        def look(view: LedgerView) -> Asked:
+            office = Governance(Looking(view), who.name)
+            found = _seen(office, who, release)
+            asked = Submission(found.release, view.policy())
+            decision = view.check_prepared(asked, actor=found.request.by)
+            # An id may have been used before, for what is not theirs to know.
+            spoken = tuple(
+                one
+                for one in office.spoken(release)
+                if one.content == found.request.content or who.may(Action.READ_RELEASES)
+            )
+            return Asked(found, decision, spoken)
+
+        return await self._threads.study(look)
+
+    async def statement(
+        self, who: Identity, release: str, word: Word, key: str
+    ) -> tuple[str, str]:
+        """Return what somebody signs who speaks about a request, and at which head.
+
+        Args:
+            who: Who speaks.
+            release: The id.
+            word: What they would say.
+            key: The raw public key that they sign with, in hexadecimal.
+
+        Raises:
+            AccessError: If they may not speak.
+            InputError: If there is no such request, as far as they may know.
+        """
+
+        def look(view: LedgerView) -> tuple[str, str]:
+            found = _seen(Governance(Looking(view), who.name), who, release)
+            must(who, Action.APPROVE_RELEASE, data_sets_recorded(found.release))
+            policy, state = view.policy().policy, view.state()
+            body = ApprovalGiven(
+                "release",
+                release,
+                found.request.content,
+                word.approves,
+                roles_of(who.name, policy),
+                word.reason,
+                head=state.head,
+            )
+            said = statement_bytes(body, by=who.name, policy=policy.digest, key=key)
+            return said.decode("utf-8"), state.head
+
+        return await self._threads.look(look)
+
+    async def say(
+        self, who: Identity, release: str, word: Word, once: Once | None = None
+    ) -> Said:
+        """Agree to a request, or refuse it. It is decided again in the same turn.
+
+        Args:
+            who: Who speaks.
+            release: The id.
+            word: What they say.
+            once: What makes it a request that is done once.
+
+        Raises:
+            AccessError: If they may not, for one of its data sets.
+            ApprovalError: If nobody asks them, or their word would not count.
+            ConflictError: If it would be denied now.
+            InputError: If there is no such request, as far as they may know.
+            StaleError: If something came in since they looked, or it has other
+                contents.
+        """
+
+        def work() -> Said:
+            refuse_repeated(self._decider, who, once)
+            known = self._decider.governed(
+                lambda one: _seen(one, who, release), quick=True
+            )
+            must(who, Action.APPROVE_RELEASE, data_sets_recorded(known.release))
+            # Their right was looked at for this content, and the turn takes no other.
+            if known.request.content != word.content:
+                raise StaleError(
+                    Problem(
+                        Code.REVIEW_AGAIN,
+                        "the request has other contents than those that were reviewed",
+                        notes=("nothing was written",),
+                        help="look again, and send the ETag of what is asked for now",
+                    )
+                )
+            office = self._decider.governance(who.name, once=once)
+            if not word.approves:
+                return office.reject(
+                    release, reason=word.reason, content=word.content, key=word.key
+                )
+            return office.approve(
+                release,
+                reason=word.reason,
+                head=word.head,
+                content=word.content,
+                key=word.key,
+            )
+
+        return await self._sight.guard(who, lambda: release, self._threads.ask(work))
+
+    async def withdraw(
+        self, who: Identity, release: str, reason: str, once: Once | None = None
+    ) -> Request:
+        """Take back a request of one's own.
+
+        Args:
+            who: Who asks.
+            release: The id.
+            reason: Why, for the record.
+            once: What makes it a request that is done once.
+
+        Raises:
+            AccessError: If they may not.
+            ConflictError: If somebody else asks for it.
+            InputError: If there is no such request, as far as they may know.
+        """
+
+        def work() -> Request:
+            refuse_repeated(self._decider, who, once)
+            known = self._decider.governed(
+                lambda one: _seen(one, who, release), quick=True
+            )
+            must(who, Action.SUBMIT_RELEASE, data_sets_recorded(known.release))
+            office = self._decider.governance(who.name, once=once)
+            return office.withdraw_request(release, reason=reason)
+
+        return await self._sight.guard(who, lambda: release, self._threads.ask(work))
+
+
+def _seen(office: Governance, who: Identity, release: str) -> PendingRequest:
+    """Return a request that somebody may see.
+
+    Raises:
+        InputError: If there is none. That one is hidden is told to nobody.
+    """
+    found = office.requested(release)
+    if found is not None and may_see(who, found.release):
+        return found
+    raise not_found(
+        f"nobody asks for a release `{release[:200]}`",
+        "list what is asked for at  /requests",
+    )

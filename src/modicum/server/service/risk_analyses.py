@@ -1,0 +1,106 @@
+"""Analyses of risk: what a query tells about the people of a table, without noise.
+
+What is found is for the controller of the data only: for whoever began it, as long as
+they may. It is kept where jobs keep what they found, in memory and for a while, and is
+written nowhere.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+
+from modicum.core.errors import Code, InputError, Problem, UnavailableError
+from modicum.server.equipment import Equipment, not_set_up
+from modicum.server.service.job import Job, Report
+from modicum.server.service.jobs import Jobs
+from modicum.server.settings_tables import TablesOf
+from modicum.shell.analyses.apart import analyzed
+from modicum.shell.analyses.asked import Asked
+from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.identity import Identity
+
+
+class RiskAnalyses:
+    """Analyses of the tables that the settings name, one at a time.
+
+    Args:
+        own: The tables, and how much an analysis may take.
+        jobs: Where what takes long is done.
+    """
+
+    def __init__(self, own: Equipment, jobs: Jobs) -> None:
+        self._own = own
+        self._jobs = jobs
+        self._guard = threading.Lock()
+        self._last: tuple[Identity, str] | None = None
+
+    def begin(self, who: Identity, data_set: str, asked: Asked) -> Job:
+        """Begin an analysis.
+
+        Args:
+            who: Who asks.
+            data_set: The data set whose tables are analyzed.
+            asked: What is asked.
+
+        Raises:
+            InputError: If there is no such data set, as far as they may know.
+            UsageError: If the settings name no tables.
+            UnavailableError: If another one is under way.
+        """
+        # Whoever may not is told nothing, not even that it could be asked for.
+        if not who.may(Action.ANALYZE_RISK, data_set):
+            raise _unknown(data_set)
+        if not self._own.tables:
+            raise not_set_up("no tables to analyze", "tables")
+        tables = self._own.tables.get(data_set)
+        if tables is None:
+            raise _unknown(data_set)
+        if asked.unit is None:
+            asked = replace(asked, unit=tables.unit)
+        with self._guard:
+            self._refuse_another()
+            job = self._jobs.begin(
+                who,
+                Action.ANALYZE_RISK,
+                "analyze-risk",
+                partial(self._analyzed, tables, asked),
+                data_set=data_set,
+            )
+            self._last = who, job.id
+        return job
+
+    def _refuse_another(self) -> None:
+        """Refuse a second one: it would take memory and threads from all others."""
+        if self._last is None:
+            return
+        try:
+            is_over = self._jobs.one(*self._last).is_over
+        except InputError:  # It was forgotten, as only what is over is.
+            return
+        if not is_over:
+            raise UnavailableError(
+                Problem(
+                    Code.TOO_MANY_REQUESTS,
+                    "another analysis is under way",
+                    notes=("nothing was begun",),
+                    help="wait until it is done; give up your own by DELETE of its job",
+                )
+            )
+
+    def _analyzed(self, tables: TablesOf, asked: Asked, report: Report) -> object:
+        return msgspec.Raw(analyzed(tables.rows, asked, self._own.bounds, report))
+
+
+def _unknown(data_set: str) -> InputError:
+    return InputError(
+        Problem(
+            Code.NOT_FOUND,
+            f"there is no data set `{data_set[:60]}` that you may analyze",
+            help="ask whoever runs the server: its settings name tables, and whose"
+            " data steward you are",
+        )
+    )

@@ -1,0 +1,152 @@
+"""Threads for what takes long: those who look never hold up those who ask."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, ParamSpec, TypeVar
+
+import anyio.to_thread
+from anyio import CapacityLimiter
+
+from modicum.core.errors import Code, Problem, UnavailableError
+from modicum.shell.serving.decider import Decider
+from modicum.workspace.ledger_view import LedgerView
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: So many requests are read, priced and decided at once.
+ASKING: Final = 24
+#: So many look at a glance, such as whether the ledger can be read.
+GLANCING: Final = 2
+#: So many are under way that look at the ledger; one looks at a time.
+LOOKING: Final = 8
+#: So many are under way that study it, or compile policies; one studies at a time.
+STUDYING: Final = 4
+#: So many policies that one identity sent are compiled or wait for that.
+COMPILING_EACH: Final = 8
+
+
+@dataclass(slots=True)
+class _Line:
+    """Those of one identity who wait for their turn.
+
+    Attributes:
+        turn: Held by whoever has it.
+        length: How many there are.
+    """
+
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    length: int = 0
+
+
+class Threads:
+    """Sets of threads: who takes longer never waits in the way of who is quick.
+
+    Args:
+        decider: The ledger.
+    """
+
+    def __init__(self, decider: Decider) -> None:
+        self._decider = decider
+        self._asking = CapacityLimiter(ASKING)
+        self._looking = CapacityLimiter(LOOKING)
+        self._glancing = CapacityLimiter(GLANCING)
+        self._studying = CapacityLimiter(STUDYING)
+        self._compiling: dict[str, _Line] = {}
+
+    async def ask(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Return what some work returns that asks the decider for something.
+
+        Args:
+            work: The work.
+            *args: What it is given.
+            **named: What it is given by name.
+        """
+        return await anyio.to_thread.run_sync(
+            partial(work, *args, **named), limiter=self._asking
+        )
+
+    async def turn(self, promise: asyncio.Future[T]) -> T:
+        """Return what the writer answers to somebody who stands in line.
+
+        Args:
+            promise: The promise of it.
+        """
+        return await promise
+
+    async def compute(self, work: Callable[[], T]) -> T:
+        """Return what some work returns that may take long, and asks nobody.
+
+        Args:
+            work: The work.
+        """
+        return await anyio.to_thread.run_sync(work, limiter=self._looking)
+
+    async def look(self, looking: Callable[[LedgerView], T]) -> T:
+        """Return what somebody finds who looks at the ledger; see `Decider.look`.
+
+        Args:
+            looking: Looks.
+        """
+        return await self.compute(partial(self._decider.look, looking))
+
+    async def ponder(self, work: Callable[[], T]) -> T:
+        """Return what some work returns that may take very long, and asks nobody.
+
+        Args:
+            work: The work.
+        """
+        return await anyio.to_thread.run_sync(work, limiter=self._studying)
+
+    async def compile(self, name: str, work: Callable[[], T]) -> T:
+        """Return what some work returns that compiles a policy which was sent.
+
+        The policies of one identity are compiled one after the other: large ones take
+        seconds and much memory, and all who study share a few threads.
+
+        Args:
+            name: Who sent it.
+            work: The work.
+
+        Raises:
+            UnavailableError: If too many of theirs stand in line.
+        """
+        line = self._compiling.setdefault(name, _Line())
+        if line.length >= COMPILING_EACH:
+            raise UnavailableError(
+                Problem(
+                    Code.TOO_MANY_REQUESTS,
+                    f"{line.length} policies of yours are being compiled already",
+                    help="wait for an answer, and ask again then",
+                )
+            )
+        line.length += 1
+        try:
+            async with line.turn:
+                return await self.ponder(work)
+        finally:
+            line.length -= 1
+            if not line.length:
+                del self._compiling[name]
+
+    async def study(self, looking: Callable[[LedgerView], T]) -> T:
+        """Return what somebody finds who studies the ledger; see `Decider.study`.
+
+        Args:
+            looking: Studies it.
+        """
+        return await self.ponder(partial(self._decider.study, looking))
+
+    async def glance(self, looking: Callable[[LedgerView], T]) -> T:
+        """Return what somebody finds at a glance; see `Decider.glance`.
+
+        Args:
+            looking: Looks, quickly.
+        """
+        return await anyio.to_thread.run_sync(
+            partial(self._decider.glance, looking), limiter=self._glancing
+        )

@@ -1,0 +1,178 @@
+"""API tokens: made for oneself or for a program, listed, and revoked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from modicum.core.errors import AccessError, Code, Problem
+from modicum.server.identity.names import PROGRAM_PREFIX, owner_name
+from modicum.server.identity.roof import Roof
+from modicum.server.service.refusals import not_found
+from modicum.server.service.threads import Threads
+from modicum.shell.registry.registry import IssuedToken, Registry
+from modicum.workspace.permissions.actions import Action, Role
+from modicum.workspace.permissions.identity import ALL, Grants, Identity
+from modicum.workspace.permissions.tokens import (
+    DAY_SECONDS,
+    Token,
+    TokenTerms,
+    no_token,
+    token_id,
+)
+
+#: Roles that nobody gives to a program: a person answers for what they do.
+NOT_FOR_PROGRAMS: Final = frozenset(
+    {Role.PRIVACY_OFFICER, Role.DATA_STEWARD, Role.ADMIN}
+)
+#: A token that rests on groups is good for so long: a week.
+BY_GROUP_SECONDS: Final = 7 * DAY_SECONDS
+
+
+class Tokens:
+    """What can be done with API tokens.
+
+    Args:
+        registry: Where they are kept.
+        threads: Where it is asked.
+        roof: The most that tokens may do.
+    """
+
+    def __init__(self, registry: Registry, threads: Threads, roof: Roof) -> None:
+        self._registry = registry
+        self._threads = threads
+        self._roof = roof
+
+    async def make(self, who: Identity, terms: TokenTerms) -> IssuedToken:
+        """Make a token; it is told once.
+
+        For themselves people make tokens that may no more than they. What they may by
+        their groups only ends within a week: nobody here hears that they left one. Who
+        manages tokens makes them for programs, too.
+
+        Args:
+            who: Who asks.
+            terms: What it is to be.
+
+        Raises:
+            AccessError: If they may not; or they were recognized by a token, which
+                would live on in others; or 100 tokens of the same actor are active.
+            InputError: If it is for a person by a name that nobody signs in by.
+        """
+        if who.by_token:
+            raise _refused(
+                f"`{who.name}` was recognized by a token, which makes no others",
+                "sign in, and make it then",
+            )
+        if terms.is_service:
+            _refuse_program(who, terms)
+        else:
+            _refuse_more(who, terms)
+            terms = self._kept_short(terms)
+        return await self._threads.ask(
+            lambda: self._registry.add_token(terms, created_by=who.name)
+        )
+
+    def _kept_short(self, terms: TokenTerms) -> TokenTerms:
+        """Return a token that ends soon, if it rests on groups."""
+        if self._roof.is_for_good(terms.actor, terms.grants):
+            return terms
+        return replace(terms, seconds=min(terms.seconds, BY_GROUP_SECONDS))
+
+    async def listed(self, who: Identity) -> list[Token]:
+        """Return the tokens that somebody may see, oldest first.
+
+        Args:
+            who: Who asks.
+
+        Raises:
+            AccessError: If they may not have any.
+        """
+        who.must(Action.MANAGE_OWN_TOKENS)
+        found = await self._threads.ask(self._registry.tokens)
+        return [one for one in found if _may_see(who, one)]
+
+    async def revoke(self, who: Identity, identifier: str) -> Token:
+        """Let nobody in by a token any more.
+
+        Args:
+            who: Who asks.
+            identifier: Its id, or the token itself.
+
+        Raises:
+            AccessError: If they may not have any.
+            InputError: If there is no such token, as far as they may know.
+        """
+        called = token_id(identifier)
+        for one in await self.listed(who):
+            if one.id == called:
+                return await self._threads.ask(self._registry.revoke_token, one.id)
+        raise not_found(no_token(called), "list yours at  /tokens")
+
+
+def _may_see(who: Identity, token: Token) -> bool:
+    """Return whether a token is their own, or one of those that they manage."""
+    own = token.actor == who.name and not token.is_service
+    manages = who.may(Action.MANAGE_TOKENS) and not _beyond(who, token.grants)
+    return own or manages
+
+
+def _beyond(who: Identity, grants: Grants) -> frozenset[str]:
+    """Return the data sets of some grants that somebody manages no tokens for."""
+    managed = who.grants.get(Role.ADMIN, frozenset())
+    reached = frozenset().union(*grants.values())
+    return frozenset() if ALL in managed else reached - managed
+
+
+def _refuse_more(who: Identity, terms: TokenTerms) -> None:
+    """Refuse a token for a person that is another, or that may more than they.
+
+    Raises:
+        AccessError: If it would.
+        InputError: If no person has such a name.
+    """
+    who.must(Action.MANAGE_OWN_TOKENS)
+    if who.is_service or terms.actor != who.name:
+        raise _refused(
+            f"`{who.name}` cannot make a token for the person `{terms.actor}`",
+            "people make their own tokens",
+        )
+    owner_name(terms.actor)
+    for role, sets in terms.grants.items():
+        held = who.grants.get(role, frozenset())
+        if ALL not in held and not sets <= held:
+            missing = ", ".join(sorted(sets - held))
+            raise _refused(
+                f"`{who.name}` is not {role.value} for {missing}",
+                "a token may no more than who makes it",
+            )
+
+
+def _refuse_program(who: Identity, terms: TokenTerms) -> None:
+    """Refuse a token for a program that passes for a person, or may too much.
+
+    Raises:
+        AccessError: If it is refused.
+    """
+    who.must(Action.MANAGE_TOKENS)
+    if not terms.actor.startswith(PROGRAM_PREFIX) or terms.actor == PROGRAM_PREFIX:
+        raise _refused(
+            f"`{terms.actor}` is no name of a program",
+            f"call it  {PROGRAM_PREFIX}NAME , so that nobody takes it for a person",
+        )
+    missing = _beyond(who, terms.grants)
+    if missing:
+        raise _refused(
+            f"`{who.name}` manages no tokens for {', '.join(sorted(missing))}",
+            "somebody does who is admin for these data sets",
+        )
+    for role in terms.grants:
+        if role in NOT_FOR_PROGRAMS:
+            raise _refused(
+                f"no program is {role.value}",
+                "people answer for what this role does",
+            )
+
+
+def _refused(message: str, remedy: str) -> AccessError:
+    return AccessError(Problem(Code.FORBIDDEN, message, help=remedy))

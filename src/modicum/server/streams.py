@@ -1,0 +1,98 @@
+"""Streams: what is written as events, and how many there may be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Final
+
+import msgspec
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from modicum.core.errors import AccessError, Code, Problem, UnavailableError
+
+MEDIA_TYPE: Final = "text/event-stream"
+#: A comment is sent after so many seconds in which nothing happened.
+HEARTBEAT_SECONDS: Final = 15.0
+#: So many streams an identity may have open, and all of them together, in a process.
+STREAMS_EACH: Final = 4
+STREAMS_MAX: Final = 200
+
+#: A stream ends after so many seconds, and sooner if its listener loses rights.
+STREAM_SECONDS: Final = 600.0
+
+_encoder = msgspec.json.Encoder()
+
+#: Says that the stream is still there.
+HEARTBEAT: Final = b": still here\n\n"
+
+
+def event_text(kind: str, data: object, identifier: int | None = None) -> bytes:
+    """Return an event as it is sent.
+
+    Args:
+        kind: Its kind.
+        data: Plain data; it is written in one line.
+        identifier: What a client that comes back says it has seen; None for nothing.
+    """
+    head = "" if identifier is None else f"id: {identifier}\n"
+    return f"{head}event: {kind}\ndata: ".encode() + _encoder.encode(data) + b"\n\n"
+
+
+class Streams:
+    """Counts open streams."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+
+    def response(
+        self, name: str, events: AsyncIterator[bytes], kind: str = MEDIA_TYPE
+    ) -> Response:
+        """Return the answer that streams events; it counts until it is sent.
+
+        Args:
+            name: Whose stream it is.
+            events: The events, as they are sent. If an `AccessError` ends them, the
+                connection breaks: nobody takes the answer to be whole.
+            kind: Their media type.
+
+        Raises:
+            UnavailableError: If too many streams are open.
+        """
+        if self._open[name] >= STREAMS_EACH or self._open.total() >= STREAMS_MAX:
+            raise UnavailableError(
+                Problem(
+                    Code.TOO_MANY_REQUESTS,
+                    f"{self._open[name]} streams of yours are open already",
+                    help="close one of them",
+                )
+            )
+        self._open[name] += 1
+        return _Counted(events, kind, partial(self._close, name))
+
+    def _close(self, name: str) -> None:
+        self._open[name] -= 1
+        if not self._open[name]:
+            del self._open[name]
+
+
+class _Counted(StreamingResponse):
+    """A stream that says when it is over, however it ends."""
+
+    def __init__(
+        self, events: AsyncIterator[bytes], kind: str, over: Callable[[], None]
+    ) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(events, headers=headers, media_type=kind)
+        self._over = over
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        except AccessError as error:
+            # It never gets its last piece, so the connection is closed.
+            scope["state"]["code"] = error.code.value
+        finally:
+            self._over()

@@ -1,0 +1,116 @@
+"""What a process counts of its own: requests, decisions, and how long they take.
+
+Several processes behind one port add up what they count in a folder that they share, so
+that whichever of them is asked tells of all (prometheus-client's multiprocess mode).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.metrics_core import Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+
+#: Upper bounds of what takes long, in seconds.
+SECONDS: Final = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+    *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+)
+#: So much of a policy's digest tells it from others.
+VERSION_CHARACTERS: Final = 12
+
+
+class Counts:
+    """Counters and histograms of a process.
+
+    Args:
+        shared: The folder that all processes behind one port share; None for a process
+            that serves alone. `PROMETHEUS_MULTIPROC_DIR` must have named it before
+            prometheus-client was imported.
+    """
+
+    def __init__(self, shared: Path | None = None) -> None:
+        own = CollectorRegistry()
+        self._own = own
+        self._shared = shared
+        self._requests = Counter(
+            "modicum_http_requests",
+            "Requests that were answered.",
+            ["route", "method", "status"],
+            registry=own,
+        )
+        self._seconds = Histogram(
+            "modicum_http_seconds",
+            "How long requests took.",
+            ["route", "method"],
+            buckets=SECONDS,
+            registry=own,
+        )
+        self._decisions = Counter(
+            "modicum_decisions",
+            "Releases that were submitted and decided, by the policy's digest.",
+            ["decision", "policy_version"],
+            registry=own,
+        )
+        self._checks = Histogram(
+            "modicum_check_seconds",
+            "How long it took to say what submitting a release would answer.",
+            buckets=SECONDS,
+            registry=own,
+        )
+        self._compiles = Histogram(
+            "modicum_compile_seconds",
+            "How long it took to compile a policy.",
+            buckets=SECONDS,
+            registry=own,
+        )
+
+    def served(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count a request that was answered.
+
+        Args:
+            route: The template of its route, never its path.
+            method: Its method, as HTTP knows it.
+            status: The status of the answer.
+            seconds: How long it took.
+        """
+        self._requests.labels(route, method, str(status)).inc()
+        self._seconds.labels(route, method).observe(seconds)
+
+    def decided(self, decision: str, policy: str) -> None:
+        """Count a submitted release that was decided.
+
+        Args:
+            decision: `allow`, `deny` or `needs-approval`.
+            policy: The digest of the policy that it was decided by.
+        """
+        self._decisions.labels(decision, policy[:VERSION_CHARACTERS]).inc()
+
+    def checked(self, seconds: float) -> None:
+        """Count a check.
+
+        Args:
+            seconds: How long it took.
+        """
+        self._checks.observe(seconds)
+
+    def compiled(self, seconds: float) -> None:
+        """Count a policy that was compiled, or found to have mistakes.
+
+        Args:
+            seconds: How long it took.
+        """
+        self._compiles.observe(seconds)
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield what was counted; with a shared folder, by all processes."""
+        if self._shared is None:
+            yield from self._own.collect()
+            return
+        elsewhere = CollectorRegistry()
+        gathering: Any = MultiProcessCollector
+        gathering(elsewhere, path=str(self._shared))
+        yield from elsewhere.collect()

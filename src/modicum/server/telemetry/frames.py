@@ -1,0 +1,55 @@
+"""Where an exception came from, without what it says: that may be about rows."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from traceback import walk_tb
+from typing import Final
+
+#: So many frames are told: the innermost.
+FRAMES: Final = 12
+#: So many exceptions are told: the last, and what led to it.
+CAUSES: Final = 4
+
+
+def kind_of(error: BaseException) -> str:
+    """Return the name of an exception's type.
+
+    Args:
+        error: The exception.
+    """
+    return type(error).__qualname__
+
+
+def kinds_of(error: BaseException) -> list[str]:
+    """Return the names of the types of an exception, and of those that led to it.
+
+    Args:
+        error: The exception.
+    """
+    found: list[str] = []
+    one: BaseException | None = error
+    while one is not None and len(found) < CAUSES:
+        found.append(kind_of(one))
+        one = one.__cause__ or one.__context__
+    return found
+
+
+def frames_of(error: BaseException) -> list[str]:
+    """Return where an exception came from: file, line and function, innermost last.
+
+    No source line, value or message is told.
+
+    Args:
+        error: The exception.
+    """
+    found = [
+        f"{_file(frame.f_code.co_filename)}:{line}:{frame.f_code.co_name}"
+        for frame, line in walk_tb(error.__traceback__)
+    ]
+    return found[-FRAMES:]
+
+
+def _file(path: str) -> str:
+    """Return the last two parts of a path: where a server is installed is no news."""
+    return "/".join(PurePath(path).parts[-2:])

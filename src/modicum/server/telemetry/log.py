@@ -1,0 +1,186 @@
+"""The log of a server: one line of JSON for each thing that happened.
+
+Each kind of line is a method here, with its fields as arguments: there is no way to log
+anything else. None of them takes text that a client wrote, but the name of whoever was
+recognized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, TextIO
+
+import structlog
+
+from modicum.server.telemetry.frames import frames_of, kinds_of
+from modicum.shell.clock import SystemClock
+
+
+class Level(Enum):
+    """How much a line matters; lines that matter less than asked for are left out."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+_NUMBERS: Final[Mapping[Level, int]] = {
+    Level.DEBUG: 10,
+    Level.INFO: 20,
+    Level.WARNING: 30,
+    Level.ERROR: 40,
+}
+_NOW: Final = SystemClock().now
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A request that was answered.
+
+    Attributes:
+        trace: Its id.
+        route: The template of its route; `(none)` if no route takes it.
+        method: Its method; `OTHER` for one that HTTP does not know.
+        status: The status of the answer; 0 if the client went before there was one.
+        seconds: How long it took.
+        who: Who asked; empty if nobody was recognized.
+        received: How many bytes its body had, as far as it was read.
+        sent: How many bytes the body of the answer had.
+        code: The code of the mistake; empty if it was none.
+    """
+
+    trace: str
+    route: str
+    method: str
+    status: int
+    seconds: float
+    who: str = ""
+    received: int = 0
+    sent: int = 0
+    code: str = ""
+
+
+class Log:
+    """Writes lines.
+
+    Args:
+        stream: Where to; None for nowhere.
+        level: The least that is written.
+        now: Tells the time, in UTC.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        level: Level = Level.INFO,
+        now: Callable[[], str] = _NOW,
+    ) -> None:
+        self._least = _NUMBERS[level] if stream is not None else 100
+        self._logger = structlog.wrap_logger(
+            structlog.WriteLogger(stream) if stream is not None else None,
+            processors=[structlog.processors.JSONRenderer()],
+            wrapper_class=structlog.BoundLogger,
+            context_class=dict,
+        )
+        self._now = now
+
+    # --- the server ---
+
+    def began(self, *, version: str) -> None:
+        """Say that a process began to serve.
+
+        Args:
+            version: The version of modicum.
+        """
+        self._write(Level.INFO, "server-began", version=version)
+
+    def ended(self) -> None:
+        """Say that a process serves no more."""
+        self._write(Level.INFO, "server-ended")
+
+    # --- requests ---
+
+    def served(self, one: Served, level: Level = Level.INFO) -> None:
+        """Say that a request was answered.
+
+        Args:
+            one: The request.
+            level: How much it matters.
+        """
+        self._write(
+            level,
+            "request",
+            trace=one.trace,
+            route=one.route,
+            method=one.method,
+            status=one.status,
+            ms=round(one.seconds * 1000, 3),
+            who=one.who or None,
+            received=one.received,
+            sent=one.sent,
+            code=one.code or None,
+        )
+
+    def not_recognized(self, one: Served) -> None:
+        """Say that somebody was not recognized, and nothing of what they sent.
+
+        Args:
+            one: The request.
+        """
+        self._write(
+            Level.WARNING,
+            "not-recognized",
+            trace=one.trace,
+            route=one.route,
+            method=one.method,
+            code=one.code or None,
+        )
+
+    def failed(self, trace: str, error: BaseException, code: str) -> None:
+        """Say that something failed: what kind of thing, and where.
+
+        Args:
+            trace: The id of the request; empty outside of requests.
+            error: What was raised; what it says is not told.
+            code: Its code.
+        """
+        self._write(
+            Level.ERROR,
+            "failed",
+            trace=trace or None,
+            code=code,
+            types=kinds_of(error),
+            frames=frames_of(error),
+        )
+
+    # --- libraries ---
+
+    def library(
+        self,
+        name: str,
+        level: Level,
+        says: str,
+        error: BaseException | None = None,
+    ) -> None:
+        """Say that a library logged something.
+
+        Args:
+            name: The library's logger.
+            level: How much it matters.
+            says: What it said, as it stands in its source: nothing is filled in.
+            error: What was raised.
+        """
+        more: dict[str, Any] = {}
+        if error is not None:
+            more = {"types": kinds_of(error), "frames": frames_of(error)}
+        self._write(level, "library", logger=name, says=says, **more)
+
+    # --- inside ---
+
+    def _write(self, level: Level, event: str, **fields: Any) -> None:
+        if _NUMBERS[level] < self._least:
+            return
+        self._logger.info(event, at=self._now(), level=level.value, **fields)

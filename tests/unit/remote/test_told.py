@@ -1,0 +1,193 @@
+"""A server that contradicts itself, or tells of something else, is not believed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from samples.remote import BEFORE, answering
+from samples.small import POLICY, counts
+
+import modicum as mo
+from modicum.core.errors import Mark
+from modicum.policy.compile import compile_text
+from modicum.remote.connection import Connection, Request
+from modicum.remote.hearings import hearings_of, spoken_of
+from modicum.remote.policies import policy_sent
+from modicum.remote.told import plain_as, read_as
+from modicum.remote.workspace import RemoteWorkspace
+
+ASKING = (
+    POLICY
+    + """
+roles: {officer: [olga, pavel, inf]}
+approvals:
+  - {when: 'release.audience == "public"', need: 1, from: [officer]}
+activation: {need: 1, from: [officer]}
+"""
+)
+PUBLIC = counts("r-1", audience="public", dataset="visits")
+
+
+def hearing(**changed: Any) -> dict[str, Any]:
+    return {
+        "need": 1,
+        "from": ["officer"],
+        "requester_may_approve": False,
+        "given": False,
+        "missing": 1,
+        "approved_by": [],
+        "rejected_by": [],
+        "left": ["olga", "inf"],
+        "asking": [],
+        **changed,
+    }
+
+
+def test_hearings_are_read() -> None:
+    (found,) = hearings_of([hearing()])
+    assert (found.given, found.missing, found.left) == (False, 1, ("olga", "inf"))
+    (found,) = hearings_of([hearing(given=True, missing=0, approved_by=["olga"])])
+    assert found.given
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"given": True},
+        {"missing": 0},
+        {"given": True, "missing": 0},
+        {"approved_by": ["olga"]},
+        {"given": True, "missing": 0, "approved_by": ["olga"], "rejected_by": ["p"]},
+        {"left": "olga"},
+        {"need": "1"},
+    ],
+)
+def test_hearings_that_contradict_themselves_are_refused(
+    changed: dict[str, Any],
+) -> None:
+    with pytest.raises(mo.UnavailableError):
+        hearings_of([hearing(**changed)])
+
+
+def test_words_are_words_where_no_amounts_are_told() -> None:
+    class Told(msgspec.Struct):
+        by: str | float
+
+    assert plain_as(Told, {"by": "inf"}).by == "inf"
+    assert read_as(Told, {"by": "inf"}).by == math.inf
+    said = {
+        "entry": 3,
+        "at": "2026-05-01T12:00:00.000000Z",
+        "by": "inf",
+        "content": "0" * 64,
+        "approves": True,
+        "roles": ["inf"],
+        "reason": "inf",
+        "key": None,
+    }
+    (found,) = spoken_of([said])
+    assert (found.by, found.reason, found.roles) == ("inf", "inf", ("inf",))
+
+
+def test_a_policy_is_told_wrong_in_its_own_file() -> None:
+    sent = policy_sent(compile_text(POLICY.encode(), "own.yaml"))
+    told = Mark("request", 3, 1, 4)
+    assert sent.place(told) == Mark("own.yaml", 3, 1, 4, "name: small")
+
+
+# --- a server that lies ---------------------------------------------------------------
+
+
+@pytest.fixture
+def olga(tmp_path: Path) -> Iterator[RemoteWorkspace]:
+    (tmp_path / "policy.yaml").write_text(ASKING)
+    with answering(tmp_path / "l.db", policy=tmp_path / "policy.yaml") as url:
+        with mo.connect(url, token=f"{BEFORE}ann") as ann:
+            ann.governance.request(PUBLIC, reason="x")
+        with mo.connect(url, token=f"{BEFORE}olga") as ws:
+            yield ws
+
+
+def lies(
+    monkeypatch: pytest.MonkeyPatch, path: str, change: Callable[[Any], None]
+) -> None:
+    """Let answers to what is asked at a path be changed on their way."""
+    asked = Connection.ask
+
+    def ask(self: Connection, request: Request) -> Any:
+        told = asked(self, request)
+        if request.path.endswith(path):
+            change(told)
+        return told
+
+    monkeypatch.setattr(Connection, "ask", ask)
+
+
+def _other_request(told: dict[str, Any]) -> None:
+    told["content"] = "0" * 64
+
+
+def _other_body(told: dict[str, Any]) -> None:
+    told["body"]["id"] = "r-2"
+
+
+def _denied(told: dict[str, Any]) -> None:
+    told["decision"]["decision"] = "deny"
+
+
+@pytest.mark.parametrize("change", [_other_request, _other_body, _denied])
+def test_what_is_not_what_it_says_is_not_agreed_to(
+    olga: RemoteWorkspace,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Any], None],
+) -> None:
+    before = olga.head()
+    lies(monkeypatch, "/requests/r-1", change)
+    with pytest.raises(mo.UnavailableError):
+        olga.governance.approve("r-1", reason="x")
+    assert olga.head() == before
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("approves", False), ("content", "0" * 64), ("id", "r-2"), ("subject", "policy")],
+)
+def test_another_word_than_was_said_is_not_believed(
+    olga: RemoteWorkspace, monkeypatch: pytest.MonkeyPatch, key: str, value: object
+) -> None:
+    lies(monkeypatch, "/approvals", lambda told: told.update({key: value}))
+    with pytest.raises(mo.UnavailableError):
+        olga.governance.approve("r-1", reason="x")
+
+
+def test_other_policies_than_were_sent_are_not_weighed(
+    olga: RemoteWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = compile_text(ASKING.replace("name: small", "name: next").encode(), "n")
+    assert not olga.governance.weigh(other).holds_already
+    lies(monkeypatch, ":weigh", lambda told: told["policy"].update(digest="0" * 64))
+    with pytest.raises(mo.UnavailableError):
+        olga.governance.weigh(other)
+
+
+def test_a_proposal_that_is_another_text_is_not_believed(
+    olga: RemoteWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = compile_text(ASKING.replace("name: small", "name: next").encode(), "n")
+    olga.governance.propose_policy(other, reason="x")
+    digest = other.policy.digest
+    assert olga.governance.proposed(digest).policy.digest == digest
+    lies(
+        monkeypatch,
+        "/policies/proposals",
+        lambda told: told["proposals"][0].update(text=ASKING),
+    )
+    with pytest.raises(mo.UnavailableError):
+        olga.governance.proposed(digest)
+    with pytest.raises(mo.UnavailableError):
+        olga.governance.approve_policy(digest, reason="x")

@@ -1,0 +1,697 @@
+"""Who may do what over HTTP: every route, every role, own and other data sets.
+
+One table says for each route what it takes; a route without a row fails. What is
+expected is read from the table of roles, in both directions: nobody gets through who
+may not, and nobody is refused who may.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import pytest
+from samples.jobs import PATIENCE
+from samples.served import ALL_SETS, HEADER, Served, served
+from samples.small import POLICY
+from starlette.requests import Request
+
+from modicum.server.asking import Recognizing
+from modicum.server.equipment import Equipment
+from modicum.server.settings_tables import TablesOf
+from modicum.shell.proofs.keys import make_key
+from modicum.workspace.permissions.actions import Action, Role
+from modicum.workspace.permissions.identity import Grants, Identity
+
+VISITS = frozenset({"visits"})
+
+ASKING = (
+    POLICY
+    + """
+roles:
+  privacy-officer: [privacy-officer-all, privacy-officer-visits, helper]
+  data-steward: [data-steward-all, data-steward-visits]
+approvals:
+  - {when: 'release.audience == "public"', need: 1,
+     from: [privacy-officer, data-steward]}
+activation: {need: 1, from: [privacy-officer, data-steward]}
+"""
+)
+
+PEOPLE: dict[str, Grants] = {
+    f"{role.value}-{scope}": {role: sets}
+    for role in Role
+    for scope, sets in (("all", ALL_SETS), ("visits", VISITS))
+}
+#: Those whose word counts, as programs and scripts show up in their name.
+ABSENT = {
+    f"{role.value}-{how}": how
+    for role in (Role.PRIVACY_OFFICER, Role.DATA_STEWARD)
+    for how in ("token", "program")
+}
+PEOPLE |= {
+    name: {Role(name.removesuffix(f"-{how}")): ALL_SETS} for name, how in ABSENT.items()
+}
+#: Prepares what others are to act on.
+HELPER = "helper"
+PEOPLE[HELPER] = {Role.DATA_STEWARD: ALL_SETS}
+
+
+def identity(name: str) -> Identity:
+    """Return who is recognized by a name."""
+    how = ABSENT.get(name)
+    return Identity(
+        name, PEOPLE[name], is_service=how == "program", by_token=how == "token"
+    )
+
+
+class ByName:
+    """Believes the header of a test, and tells people from what acts for them."""
+
+    async def identify(self, request: Request) -> Identity | None:
+        """Return who the header names."""
+        name = request.headers.get(HEADER, "")
+        return identity(name) if name in PEOPLE else None
+
+
+#: Whose rows a request is about: those of the role, others, or everybody's.
+SETS = ("visits", "labs")
+DATA_SETS = (*SETS, None)
+
+ANALYSIS = {"dataset": "visits", "query": "SELECT COUNT(*) FROM rows"}
+
+_numbers = count()
+
+
+def another() -> str:
+    """Return a policy that was never proposed before."""
+    return ASKING.replace("name: small", f"name: small-{next(_numbers)}", 1)
+
+
+class Case:
+    """Somebody who asks the server about a data set, and what is prepared for them.
+
+    Args:
+        server: The server.
+        who: Who asks.
+        data_set: The data set; None for all of them.
+    """
+
+    def __init__(self, server: Served, who: str, data_set: str | None) -> None:
+        self.server = server
+        self.who = who
+        self.data_set = data_set
+
+    def release(self, *, public: bool = False) -> dict[str, Any]:
+        """Return a release that costs next to nothing."""
+        named = {} if self.data_set is None else {"dataset": self.data_set}
+        return {
+            "release": f"r-{next(_numbers)}",
+            **named,
+            "audience": "public" if public else "internal",
+            "mechanisms": [
+                {
+                    "name": "counts",
+                    "mechanism": "gaussian",
+                    "attributes": ["age"],
+                    "sensitivity": {"user": {"l2": 1}},
+                    "sigma": 5000,
+                }
+            ],
+        }
+
+    def analysis(self) -> dict[str, Any]:
+        """Return an analysis of the data set; of all of them there is none."""
+        return {**ANALYSIS, "dataset": self.data_set or "all-of-them"}
+
+    def reserved(self) -> str:
+        """Return a release that the helper reserved."""
+        one = self.release()
+        assert self.server.post(HELPER, "/releases", one).status_code == 200
+        return str(one["release"])
+
+    def started(self) -> str:
+        """Return a release that the helper started."""
+        name = self.reserved()
+        assert self.server.post(HELPER, f"/releases/{name}:start").status_code == 200
+        return name
+
+    def requested(self) -> str:
+        """Return a release that the helper asks for."""
+        one = self.release(public=True)
+        asked = self.server.post(HELPER, "/releases", one, params={"reason": "x"})
+        assert asked.status_code == 202
+        return str(one["release"])
+
+    def tag(self, request: str) -> dict[str, str]:
+        """Return the header that names the content of a request."""
+        found = self.server.get(HELPER, f"/requests/{request}")
+        return {"If-Match": found.headers["etag"]}
+
+    def active(self) -> dict[str, str]:
+        """Return the header that names the active policy."""
+        found = self.server.get(HELPER, "/policies/active")
+        return {"If-Match": found.headers["etag"]}
+
+    def proposed(self) -> str:
+        """Return a policy that the helper proposes."""
+        key = {"Idempotency-Key": f"p-{next(_numbers)}"}
+        answered = self.yaml(HELPER, "/policies", another(), headers=key, reason="x")
+        assert answered.status_code == 200
+        return str(answered.json()["digest"])
+
+    def yaml(
+        self, who: str, path: str, text: str, *, headers: dict[str, str], **query: str
+    ) -> Any:
+        """Send a policy."""
+        return self.server.client.post(
+            f"/api/v1{path}",
+            content=text,
+            params=query,
+            headers={HEADER: who, "Content-Type": "application/yaml", **headers},
+        )
+
+    def get(self, path: str, **query: object) -> Any:
+        """Ask as whoever it is."""
+        return self.server.get(self.who, path, params=query)
+
+    def post(self, path: str, document: object = None, **named: Any) -> Any:
+        """Ask for something to be done as whoever it is."""
+        return self.server.post(self.who, path, document, **named)
+
+    def head(self, path: str) -> Any:
+        """Ask for a stream as whoever it is, and read its beginning only."""
+        with self.server.client.stream(
+            "GET", f"/api/v1{path}", headers={HEADER: self.who}
+        ) as answered:
+            if answered.status_code != 200:
+                answered.read()
+            return answered
+
+    def delete(self, path: str, **headers: str) -> Any:
+        """Ask for something to be taken away as whoever it is."""
+        key = {"Idempotency-Key": f"d-{next(_numbers)}"}
+        return self.server.client.delete(
+            f"/api/v1{path}", headers={HEADER: self.who, **key, **headers}
+        )
+
+
+Expected = Callable[[Identity, "str | None"], int]
+
+
+def takes(action: Action) -> Expected:
+    """Expect a refusal of who may not."""
+    return lambda who, data_set: 200 if who.may(action, data_set) else 403
+
+
+def takes_anywhere(action: Action) -> Expected:
+    """Expect a refusal of who may do it for no data set at all."""
+
+    def expected(who: Identity, _: str | None) -> int:
+        sets = {one for each in who.grants.values() for one in each}
+        return 200 if any(who.may(action, one) for one in sets) else 403
+
+    return expected
+
+
+def takes_seen(*actions: Action) -> Expected:
+    """Expect that what may not be read is not there, and a refusal of the rest."""
+
+    def expected(who: Identity, data_set: str | None) -> int:
+        if not who.may(Action.READ_RELEASES, data_set):
+            return 404
+        return 200 if all(who.may(one, data_set) for one in actions) else 403
+
+    return expected
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a route takes.
+
+    Attributes:
+        expected: The status that whoever asks is to hear: 200 for any answer that is
+            no refusal.
+        call: Asks.
+        fine: What such answers may be.
+    """
+
+    expected: Expected
+    call: Callable[[Case], Any]
+    fine: tuple[int, ...] = (200,)
+
+
+WORD = {"approves": False, "reason": "x"}
+REASON = {"reason": "x"}
+
+
+def _say(case: Case) -> Any:
+    name = case.requested()
+    return case.post(f"/requests/{name}/approvals", WORD, headers=case.tag(name))
+
+
+def _take_back(case: Case) -> Any:
+    name = case.requested()
+    return case.delete(f"/requests/{name}/approvals", **case.tag(name))
+
+
+def _lint(case: Case) -> Any:
+    return case.yaml(case.who, "/policies:lint", ASKING, headers={})
+
+
+def _propose(case: Case) -> Any:
+    key = {"Idempotency-Key": f"q-{next(_numbers)}"}
+    return case.yaml(case.who, "/policies", another(), headers=key, reason="x")
+
+
+def _activate_text(case: Case) -> Any:
+    headers = {"Idempotency-Key": f"a-{next(_numbers)}", **case.active()}
+    return case.yaml(
+        case.who, "/policies:activate", another(), headers=headers, reason="x"
+    )
+
+
+def _revoke(case: Case) -> Any:
+    made = case.server.post(HELPER, "/tokens", {}).json()
+    return case.delete(f"/tokens/{made['id']}")
+
+
+def _may_revoke(who: Identity, _: str | None) -> int:
+    """Somebody else's token is not there, but for who manages all."""
+    if who.grants.get(Role.ADMIN, frozenset()) >= ALL_SETS:
+        return 200
+    return 404 if who.may(Action.MANAGE_OWN_TOKENS) else 403
+
+
+def _may_make_tokens(who: Identity, _: str | None) -> int:
+    """A person makes their own; what was let in by one, or acts by itself, none."""
+    may = who.may(Action.MANAGE_OWN_TOKENS) and who.is_present
+    return 200 if may else 403
+
+
+def _may_weigh(who: Identity, _: str | None) -> int:
+    """Rules ask about all releases, in the words of whoever wrote them."""
+    may = who.may(Action.COMPILE_POLICY) and who.may(Action.READ_RELEASES)
+    return 200 if may else 403
+
+
+def _job(case: Case) -> str:
+    """Return a job of somebody else."""
+    owner = "auditor-all"
+    known = case.server.get(owner, "/jobs").json()["jobs"]
+    if known:
+        return str(known[0]["job"])
+    begun = case.server.post(owner, "/ledger:verify")
+    assert begun.status_code == 202
+    return str(begun.json()["job"])
+
+
+def _nobodys_job(who: Identity, _: str | None) -> int:
+    """A job is its owner's, whatever others may do."""
+    return 200 if who.name == "auditor-all" else 404
+
+
+def _controls(who: Identity, data_set: str | None) -> int:
+    """To all but its data stewards, a data set is not there; nor is one without rows.
+
+    Written out, since the table of roles could be changed: privacy officers, auditors
+    and admins see no rows.
+    """
+    is_steward = any(
+        role is Role.DATA_STEWARD and (sets == ALL_SETS or data_set in sets)
+        for role, sets in who.grants.items()
+    )
+    return 200 if is_steward and data_set is not None else 404
+
+
+#: Every route of the description: what it takes, and how it is asked.
+ROWS: dict[tuple[str, str], Row] = {
+    ("get", "/me"): Row(lambda *_: 200, lambda case: case.get("/me")),
+    ("get", "/ping"): Row(lambda *_: 200, lambda case: case.get("/ping"), fine=(204,)),
+    # Releases
+    ("post", "/releases:check"): Row(
+        takes(Action.CHECK_RELEASE),
+        lambda case: case.post("/releases:check", case.release()),
+    ),
+    ("post", "/releases:fit"): Row(
+        takes(Action.CHECK_RELEASE),
+        lambda case: case.post("/releases:fit", case.release()),
+    ),
+    ("post", "/releases:options"): Row(
+        takes(Action.CHECK_RELEASE),
+        lambda case: case.post("/releases:options", case.release()),
+    ),
+    ("post", "/releases"): Row(
+        takes(Action.SUBMIT_RELEASE),
+        lambda case: case.post("/releases", case.release()),
+    ),
+    ("post", "/releases:record-past"): Row(
+        takes(Action.RECORD_PAST),
+        lambda case: case.post("/releases:record-past", case.release()),
+    ),
+    ("get", "/releases"): Row(
+        takes_anywhere(Action.READ_RELEASES), lambda case: case.get("/releases")
+    ),
+    ("get", "/releases/{release}"): Row(
+        takes_seen(), lambda case: case.get(f"/releases/{case.reserved()}")
+    ),
+    ("post", "/releases/{release}:start"): Row(
+        takes_seen(Action.CARRY_OUT_RELEASE, Action.CARRY_OUT_ANY),
+        lambda case: case.post(f"/releases/{case.reserved()}:start"),
+    ),
+    ("post", "/releases/{release}:post"): Row(
+        takes_seen(Action.CARRY_OUT_RELEASE, Action.CARRY_OUT_ANY),
+        lambda case: case.post(f"/releases/{case.started()}:post"),
+    ),
+    ("post", "/releases/{release}:void"): Row(
+        takes_seen(Action.CARRY_OUT_RELEASE, Action.CARRY_OUT_ANY),
+        lambda case: case.post(f"/releases/{case.reserved()}:void", REASON),
+    ),
+    # Requests
+    ("get", "/requests"): Row(
+        takes_anywhere(Action.READ_RELEASES), lambda case: case.get("/requests")
+    ),
+    ("post", "/requests"): Row(
+        takes(Action.SUBMIT_RELEASE),
+        lambda case: case.post(
+            "/requests", case.release(public=True), params={"reason": "x"}
+        ),
+    ),
+    ("get", "/requests/{release}"): Row(
+        takes_seen(), lambda case: case.get(f"/requests/{case.requested()}")
+    ),
+    ("get", "/requests/{release}/approvals"): Row(
+        takes_seen(), lambda case: case.get(f"/requests/{case.requested()}/approvals")
+    ),
+    ("get", "/requests/{release}/statement"): Row(
+        takes_seen(Action.APPROVE_RELEASE),
+        lambda case: case.get(
+            f"/requests/{case.requested()}/statement", reason="x", key="ab" * 32
+        ),
+    ),
+    ("post", "/requests/{release}/approvals"): Row(
+        takes_seen(Action.APPROVE_RELEASE), _say
+    ),
+    ("delete", "/requests/{release}/approvals"): Row(
+        takes_seen(Action.APPROVE_RELEASE), _take_back
+    ),
+    ("post", "/requests/{release}:withdraw"): Row(
+        takes_seen(Action.SUBMIT_RELEASE),
+        lambda case: case.post(f"/requests/{case.requested()}:withdraw", REASON),
+        fine=(409,),  # It is the helper's.
+    ),
+    # Policies and rules
+    ("get", "/policies"): Row(
+        takes(Action.READ_POLICY), lambda case: case.get("/policies")
+    ),
+    ("get", "/policies/{digest}"): Row(
+        takes(Action.READ_POLICY), lambda case: case.get("/policies/active")
+    ),
+    ("post", "/policies:lint"): Row(takes(Action.COMPILE_POLICY), _lint),
+    ("post", "/policies:weigh"): Row(
+        _may_weigh,
+        lambda case: case.yaml(case.who, "/policies:weigh", ASKING, headers={}),
+    ),
+    ("post", "/policies"): Row(takes(Action.PROPOSE_POLICY), _propose),
+    ("get", "/policies/proposals"): Row(
+        takes(Action.READ_POLICY), lambda case: case.get("/policies/proposals")
+    ),
+    ("get", "/policies/proposals/{digest}"): Row(
+        takes(Action.READ_POLICY),
+        lambda case: case.get(f"/policies/proposals/{case.proposed()}"),
+    ),
+    ("get", "/policies/{digest}/approvals"): Row(
+        takes(Action.READ_POLICY),
+        lambda case: case.get(f"/policies/{case.proposed()}/approvals"),
+    ),
+    ("post", "/policies/{digest}/approvals"): Row(
+        takes(Action.APPROVE_POLICY),
+        lambda case: case.post(f"/policies/{case.proposed()}/approvals", WORD),
+    ),
+    ("delete", "/policies/{digest}/approvals"): Row(
+        takes(Action.APPROVE_POLICY),
+        lambda case: case.delete(f"/policies/{case.proposed()}/approvals"),
+    ),
+    ("post", "/policies/{digest}:activate"): Row(
+        takes(Action.ACTIVATE_POLICY),
+        lambda case: case.post(
+            f"/policies/{case.proposed()}:activate", REASON, headers=case.active()
+        ),
+        fine=(403,),  # Nobody has agreed to it yet.
+    ),
+    ("post", "/policies:activate"): Row(
+        takes(Action.ACTIVATE_POLICY), _activate_text, fine=(403,)
+    ),
+    ("get", "/rules"): Row(takes(Action.READ_RULES), lambda case: case.get("/rules")),
+    ("get", "/rules/history"): Row(
+        takes(Action.READ_RULES),
+        lambda case: case.get("/rules/history", rule="global @standard"),
+    ),
+    ("get", "/rules/{rule}"): Row(
+        takes(Action.READ_RULES), lambda case: case.get("/rules/global @standard")
+    ),
+    ("post", "/policies:compile"): Row(
+        takes(Action.COMPILE_POLICY),
+        lambda case: case.yaml(case.who, "/policies:compile", ASKING, headers={}),
+    ),
+    ("post", "/policies:diff"): Row(
+        takes(Action.COMPILE_POLICY),
+        lambda case: case.yaml(case.who, "/policies:diff", ASKING, headers={}),
+    ),
+    ("post", "/policies:simulate"): Row(
+        takes(Action.SIMULATE_POLICY),
+        lambda case: case.yaml(case.who, "/policies:simulate", ASKING, headers={}),
+        fine=(202, 503),  # Too many jobs may be under way.
+    ),
+    # Remarks
+    ("post", "/ledger/remarks"): Row(
+        takes(Action.REMARK),
+        lambda case: case.post("/ledger/remarks", {"remark": "x"}),
+    ),
+    ("post", "/ledger/disclosures"): Row(
+        takes(Action.REMARK),
+        lambda case: case.post(
+            "/ledger/disclosures",
+            {
+                "disclosure": f"d-{next(_numbers)}",
+                "what": "x",
+                "attributes": ["age"],
+                "reason": "x",
+            },
+        ),
+    ),
+    # Rounds and plans
+    ("get", "/rounds"): Row(
+        takes(Action.READ_ROUNDS), lambda case: case.get("/rounds")
+    ),
+    ("post", "/rounds"): Row(
+        takes(Action.PLAN_ROUND), lambda case: case.post("/rounds", {})
+    ),
+    ("get", "/rounds/{round_id}"): Row(
+        takes(Action.READ_ROUNDS), lambda case: case.get("/rounds/none"), fine=(404,)
+    ),
+    ("post", "/rounds/{round_id}/plan"): Row(
+        takes(Action.PLAN_ROUND),
+        lambda case: case.post("/rounds/none/plan", [case.release()]),
+        fine=(404, 409),
+    ),
+    ("get", "/plans"): Row(takes(Action.READ_ROUNDS), lambda case: case.get("/plans")),
+    ("get", "/plans/{plan}"): Row(
+        takes(Action.READ_ROUNDS), lambda case: case.get("/plans/none"), fine=(404,)
+    ),
+    ("post", "/plans:commit"): Row(
+        takes(Action.COMMIT_PLAN),
+        lambda case: case.post("/plans:commit", {}, headers={"If-Match": '"x"'}),
+        fine=(422,),  # It is no plan.
+    ),
+    # Audits and jobs
+    ("get", "/audit/bundles"): Row(
+        takes(Action.EXPORT_AUDIT), lambda case: case.get("/audit/bundles")
+    ),
+    ("get", "/ledger/proof"): Row(
+        takes(Action.READ_LEDGER), lambda case: case.get("/ledger/proof")
+    ),
+    ("post", "/ledger:verify"): Row(
+        takes(Action.READ_LEDGER),
+        lambda case: case.post("/ledger:verify"),
+        fine=(202, 503),
+    ),
+    ("get", "/jobs"): Row(lambda *_: 200, lambda case: case.get("/jobs")),
+    ("get", "/jobs/{job}"): Row(
+        _nobodys_job, lambda case: case.get(f"/jobs/{_job(case)}")
+    ),
+    ("delete", "/jobs/{job}"): Row(
+        _nobodys_job, lambda case: case.delete(f"/jobs/{_job(case)}")
+    ),
+    ("get", "/jobs/{job}/events"): Row(
+        _nobodys_job, lambda case: case.get(f"/jobs/{_job(case)}/events")
+    ),
+    ("get", "/events"): Row(
+        takes(Action.READ_RULES), lambda case: case.head("/events")
+    ),
+    # Risk: for the controller of the data, and nobody else
+    ("post", "/risk/analyses"): Row(
+        _controls,
+        lambda case: case.post("/risk/analyses", case.analysis()),
+        fine=(202, 429),  # Another one may be under way.
+    ),
+    # The log
+    ("get", "/ledger/head"): Row(
+        takes(Action.READ_RULES), lambda case: case.get("/ledger/head")
+    ),
+    ("get", "/ledger/entries"): Row(
+        takes(Action.READ_LEDGER), lambda case: case.get("/ledger/entries")
+    ),
+    ("get", "/ledger/entries/{seq}"): Row(
+        takes(Action.READ_LEDGER), lambda case: case.get("/ledger/entries/1")
+    ),
+    ("get", "/ledger/checkpoint"): Row(
+        takes(Action.READ_LEDGER), lambda case: case.get("/ledger/checkpoint")
+    ),
+    ("get", "/releases/{release}/receipt"): Row(
+        takes_seen(), lambda case: case.get(f"/releases/{case.reserved()}/receipt")
+    ),
+    # Tokens
+    ("get", "/tokens"): Row(
+        takes(Action.MANAGE_OWN_TOKENS), lambda case: case.get("/tokens")
+    ),
+    ("post", "/tokens"): Row(
+        _may_make_tokens,
+        lambda case: case.post("/tokens", {}),
+        fine=(201,),
+    ),
+    ("delete", "/tokens/{token}"): Row(_may_revoke, _revoke),
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("matrix")
+    (folder / "policy.yaml").write_text(ASKING)
+    (folder / "rows.csv").write_text("age\n30\n40\n")
+    tables = {name: TablesOf({"": str(folder / "rows.csv")}) for name in SETS}
+    with served(
+        folder / "ledger.db",
+        policy=folder / "policy.yaml",
+        people=PEOPLE,
+        own=Equipment(tables, signing_key=make_key(folder / "key")),
+    ) as found:
+        found.parts.recognizing = Recognizing([ByName()])
+        yield found
+
+
+def routes_of(server: Served) -> set[tuple[str, str]]:
+    """Return every route that the server describes."""
+    described = server.client.get("/api/v1/openapi.json").json()["paths"]
+    return {
+        (method, path.removeprefix("/api/v1"))
+        for path, methods in described.items()
+        for method in methods
+    }
+
+
+def test_every_route_has_a_row(server: Served) -> None:
+    assert routes_of(server) == ROWS.keys()
+
+
+#: Routes that read the whole ledger. They are asked first, while it is short.
+WHOLE_LEDGER = (
+    ("get", "/audit/bundles"),
+    ("get", "/ledger/checkpoint"),
+    ("get", "/releases/{release}/receipt"),
+)
+
+
+@pytest.mark.parametrize(
+    "route",
+    [" ".join(one) for one in sorted(ROWS, key=lambda row: row not in WHOLE_LEDGER)],
+)
+def test_who_may_gets_through_and_who_may_not_does_not(
+    server: Served, route: str
+) -> None:
+    method, _, path = route.partition(" ")
+    row = ROWS[method, path]
+    for name in PEOPLE:
+        if name == HELPER:
+            continue
+        who = identity(name)
+        for data_set in DATA_SETS if name not in ABSENT else ("visits",):
+            expected = row.expected(who, data_set)
+            answered = row.call(Case(server, name, data_set))
+            allowed = row.fine if expected == 200 else (expected,)
+            assert answered.status_code in allowed, (
+                name,
+                data_set,
+                expected,
+                answered.text,
+            )
+            if answered.status_code == 403:
+                refusal = "MOD832" if expected == 403 else "MOD604"
+                assert answered.json()["code"] == refusal
+
+
+#: What a person must do.
+FOR_PEOPLE = (
+    "post /requests/{release}/approvals",
+    "delete /requests/{release}/approvals",
+    "get /requests/{release}/statement",
+    "post /policies/{digest}/approvals",
+    "delete /policies/{digest}/approvals",
+    "post /policies/{digest}:activate",
+    "post /policies:activate",
+)
+
+
+@pytest.mark.parametrize("route", [" ".join(one) for one in ROWS])
+def test_what_a_person_must_do_neither_a_program_nor_a_token_does(
+    server: Served, route: str
+) -> None:
+    # Written out, so that no row and no table takes it back unnoticed.
+    method, _, path = route.partition(" ")
+    row = ROWS[method, path]
+    for name in ABSENT:
+        who = identity(name)
+        person = Identity("x", who.grants)
+        if row.expected(person, None) != 200:
+            continue
+        refused = row.expected(who, None) == 403
+        assert refused == (route in (*FOR_PEOPLE, "post /tokens"))
+        if route in FOR_PEOPLE:
+            answered = row.call(Case(server, name, None))
+            assert (answered.status_code, answered.json()["code"]) == (403, "MOD832")
+
+
+@pytest.mark.parametrize("route", [" ".join(one) for one in ROWS])
+def test_nobody_gets_through_unrecognized(server: Served, route: str) -> None:
+    method, _, path = route.partition(" ")
+    answered = ROWS[method, path].call(Case(server, "nobody", "visits"))
+    assert (answered.status_code, answered.json()["code"]) == (401, "MOD831")
+
+
+def test_what_an_analysis_finds_is_seen_by_nobody_else(server: Served) -> None:
+    until = time.monotonic() + PATIENCE
+    while True:
+        begun = Case(server, HELPER, "visits").post("/risk/analyses", ANALYSIS)
+        if begun.status_code == 202:
+            break
+        assert begun.status_code == 429  # Another one ends before.
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    job = begun.json()["job"]
+    for name in PEOPLE:
+        expected = 200 if name == HELPER else 404
+        for path in (f"/jobs/{job}", f"/jobs/{job}/events"):
+            assert Case(server, name, "visits").head(path).status_code == expected
+        listed = server.get(name, "/jobs").json()["jobs"]
+        assert (job in [one["job"] for one in listed]) == (name == HELPER)
+        if name != HELPER:
+            assert (
+                Case(server, name, "visits").delete(f"/jobs/{job}").status_code == 404
+            )
+
+
+def test_the_description_is_for_everybody(server: Served) -> None:
+    assert server.client.get("/api/v1/openapi.json").status_code == 200

@@ -1,0 +1,202 @@
+"""What a server holds of bodies: nothing of strangers, and so much of all others."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples.raw_http import (
+    PATIENCE,
+    connect,
+    eventually,
+    head,
+    heard,
+    heard_until,
+    statuses,
+)
+from samples.served import HEADER, Served, served
+from samples.small import POLICY
+
+from modicum.core.errors import UnavailableError
+from modicum.server.limited_bodies import BODY_BYTES, Held
+from modicum.server.telemetry.log import Level, Log
+from modicum.server.telemetry.watch import Watch
+
+CHECK = "/api/v1/releases:check"
+JSON = "Content-Type: application/json"
+CLOSE = "Connection: close"
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+#: What is read, and found to be no release.
+TEXT = b'{"dataset": "visits"}'
+
+
+@pytest.fixture
+def log() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture
+def server(tmp_path: Path, log: io.StringIO) -> Iterator[Served]:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    watch = Watch(Log(log, Level.DEBUG))
+    ledger = tmp_path / "ledger.db"
+    with served(ledger, policy=tmp_path / "policy.yaml", watch=watch) as found:
+        yield found
+
+
+def check(who: str, size: int, *more: str) -> bytes:
+    """Return the head of a request to check a release of so many bytes."""
+    own = [f"X-Who: {who}"] if who else []
+    return head("POST", CHECK, *own, JSON, f"Content-Length: {size}", *more)
+
+
+def chunk(data: bytes) -> bytes:
+    return f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+
+def requests_told(log: io.StringIO) -> list[tuple[str, int]]:
+    told = [json.loads(one) for one in log.getvalue().splitlines()]
+    return [(one["level"], one["status"]) for one in told if one["event"] == "request"]
+
+
+# --- who is not known -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("expects", [(), ("Expect: 100-continue",)])
+def test_who_is_not_known_is_told_so_before_their_body(
+    server: Served, expects: tuple[str, ...]
+) -> None:
+    with connect(server.url) as own:
+        own.sendall(check("", 100_000, *expects))
+        told = heard_until(own, b"MOD831")
+    assert told.startswith(b"HTTP/1.1 401 ")
+
+
+def test_who_is_known_is_asked_for_their_body(server: Served) -> None:
+    with connect(server.url) as own:
+        own.sendall(check("ann", len(TEXT), "Expect: 100-continue", CLOSE))
+        assert heard_until(own, b"\r\n\r\n") == CONTINUE
+        own.sendall(TEXT)
+        assert statuses(heard(own)) == [422]
+
+
+# --- one body -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("more", "status"), [(0, 422), (1, 413)])
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_body_has_so_many_bytes(
+    server: Served, more: int, status: int, is_chunked: bool
+) -> None:
+    body = TEXT.ljust(BODY_BYTES + more)
+    lines = ["X-Who: ann", JSON, CLOSE]
+    if is_chunked:
+        lines.append("Transfer-Encoding: chunked")
+        starts = range(0, len(body), 99_999)
+        sent = b"".join(chunk(body[at : at + 99_999]) for at in starts)
+        sent += chunk(b"")
+    else:
+        lines.append(f"Content-Length: {len(body)}")
+        sent = body
+    with connect(server.url) as own:
+        own.sendall(head("POST", CHECK, *lines))
+        try:
+            own.sendall(sent)
+        except ConnectionError:
+            assert status == 413  # It said so, and then listened no more.
+        (told,) = statuses(heard_until(own, b'"trace_id"'))
+    assert told == status
+
+
+def test_a_body_takes_so_long(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("modicum.server.limited_bodies.READ_SECONDS", 0.2)
+    with connect(server.url) as own:
+        own.sendall(check("ann", 10) + b"{")
+        told = heard_until(own, b'"trace_id"')
+    assert told.startswith(b"HTTP/1.1 408 ")
+    assert b"did not come to its end" in told
+
+
+def test_who_goes_while_sending_is_no_mistake_of_the_server(
+    server: Served, log: io.StringIO
+) -> None:
+    with connect(server.url) as own:
+        own.sendall(check("ann", 10) + b"{")
+    eventually(lambda: len(requests_told(log)) == 1)
+    assert requests_told(log) == [("debug", 0)]
+    assert '"failed"' not in log.getvalue()
+    told = server.client.get("/metrics", headers={HEADER: "petra"}).text
+    assert 'status="5' not in told
+
+
+# --- all of them ----------------------------------------------------------------------
+
+
+def test_one_asker_has_a_share_of_what_is_held(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is free again when their request is over."""
+    monkeypatch.setattr("modicum.server.limited_bodies.HELD_BYTES", 0)  # 4 MiB, then.
+    monkeypatch.setattr("modicum.server.limited_bodies.READ_SECONDS", 10 * PATIENCE)
+    size = 2 * BODY_BYTES // 3
+    body = TEXT.ljust(size)
+    kind = {"Content-Type": "application/json"}
+    taken: list[int] = []
+    take = Held.take
+
+    def noted(self: Held, name: str, size: int) -> None:
+        take(self, name, size)
+        taken.append(size)
+
+    monkeypatch.setattr(Held, "take", noted)
+
+    def asked(who: str) -> httpx2.Response:
+        own = {"X-Who": who, **kind}
+        return server.client.post(CHECK, content=body, headers=own)
+
+    with connect(server.url) as stalled:
+        stalled.sendall(check("amir", BODY_BYTES) + body)
+        eventually(lambda: sum(taken) == size)
+        told = asked("amir")
+        assert (told.status_code, told.headers["retry-after"]) == (503, "1")
+        assert "hold too much" in told.json()["detail"]
+        assert asked("ann").status_code == 422  # It was read, and is no release.
+    eventually(lambda: asked("amir").status_code == 422)
+
+
+sizes = st.integers(0, 12)
+steps = st.lists(
+    st.tuples(st.sampled_from(["", "ann", "lee"]), sizes, st.booleans()), max_size=40
+)
+
+
+@given(st.integers(4, 40), steps)
+def test_what_is_held_is_what_was_taken(
+    most: int, taken: list[tuple[str, int, bool]]
+) -> None:
+    held = Held(most)
+    kept: list[tuple[str, int]] = []
+    for name, size, gives_back in taken:
+        own = sum(one for whose, one in kept if whose == name)
+        every = sum(one for _, one in kept)
+        fits = own + size <= most // 4 and every + size <= most
+        try:
+            held.take(name, size)
+        except UnavailableError:
+            assert not fits
+        else:
+            assert fits
+            kept.append((name, size))
+        if gives_back and kept:
+            held.give_back(*kept.pop(0))
+        assert held.bytes == sum(one for _, one in kept)
+    for name, size in kept:
+        held.give_back(name, size)
+    assert held._by_name == Counter()

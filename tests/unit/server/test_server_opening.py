@@ -1,0 +1,214 @@
+"""What settings and options say reaches the server."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samples.small import POLICY
+from typer.testing import CliRunner, Result
+
+import modicum as mo
+from modicum.cli.exits import Exit
+from modicum.cli.main import app
+from modicum.core.errors import UnavailableError
+from modicum.server import opening
+from modicum.server.running import Listening
+from modicum.server.settings import Settings
+from modicum.server.settings_binding import overridden
+from modicum.server.settings_reading import LOG_LEVELS, load_settings
+from modicum.shell.proofs.keys import load_key, make_key
+
+SETTINGS = """
+modicum: server/v1
+ledger: ledger.db
+listen: {port: 0}
+limits: {body_bytes: 2048, unrecognized_per_minute: 2, leave_s: 7, shutdown_s: 9}
+telemetry: {log_level: warning}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "server.yaml").write_text(SETTINGS)
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    policy = tmp_path / "policy.yaml"
+    mo.open(tmp_path / "ledger.db", policy=policy, actor="olga").init()
+    return tmp_path
+
+
+def test_limits_reach_the_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Any] = []
+    monkeypatch.setattr(opening, "serve", lambda *given: begun.extend(given))
+    arguments = ["serve", "--config", str(folder / "server.yaml")]
+    found = CliRunner().invoke(app, [*arguments, "--log-level", "error"])
+    assert found.exit_code == 0, found.output
+    make, listening, _, log = begun
+    assert isinstance(listening, Listening)
+    assert (listening.body_bytes, listening.leave_seconds) == (2048, 7)
+    assert listening.drain_seconds == 9
+    assert log._least == 40
+    parts = make()
+    try:
+        parts.strangers.note("x")
+        parts.strangers.note("x")
+        with pytest.raises(UnavailableError):
+            parts.strangers.note("x")
+        assert parts.watch.log._least == 40
+    finally:
+        parts.decider.close()
+        for one in parts.closing:
+            one()
+
+
+@pytest.mark.parametrize("level", LOG_LEVELS)
+def test_an_option_says_what_is_logged(level: str) -> None:
+    assert overridden(Settings(), log_level=level).telemetry.log_level == level
+    kept = overridden(Settings(), log_level=level)
+    assert overridden(kept).telemetry.log_level == level
+
+
+def test_no_other_level_is_known() -> None:
+    found = CliRunner().invoke(app, ["serve", "--log-level", "loud"])
+    assert found.exit_code == 2
+
+
+# --- before anybody is let in ---
+
+WITH_SIGN_IN = """
+modicum: server/v1
+ledger: ledger.db
+listen: {port: 0}
+public_url: https://modicum.example
+api_tokens: true
+workers: 2
+signing_key_file: key
+tables: {visits: visits.parquet}
+oidc:
+  issuer: https://login.example
+  client_id: modicum
+  client_secret_file: secret
+  programs: {audience: "https://modicum.example/api"}
+"""
+SECRET = "canary-5c1e"
+
+
+@pytest.fixture
+def signing_in(folder: Path) -> Path:
+    """Return settings by which people sign in, with all that they name."""
+    (folder / "server.yaml").write_text(WITH_SIGN_IN)
+    (folder / "secret").write_text(SECRET)
+    (folder / "secret").chmod(0o600)
+    make_key(folder / "key")
+    return folder / "server.yaml"
+
+
+def check(config: Path, *more: str) -> Result:
+    return CliRunner().invoke(app, ["serve", "--check", "--config", str(config), *more])
+
+
+def test_a_check_says_what_a_server_would_do(
+    signing_in: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "serve", forbidden)
+    monkeypatch.setattr(opening, "bound", forbidden)
+    before = mo.open(signing_in.parent / "ledger.db").state()
+    found = check(signing_in)
+    assert found.exit_code == 0, found.output
+    told = dict(line.split(maxsplit=1) for line in found.stdout.splitlines()[:2])
+    assert told["ledger"].endswith("ledger.db, 1 entry")
+    assert told["policy"] == f"small ({before.policy.digest[:12]})"  # type: ignore[union-attr]
+    assert "127.0.0.1, any port, 2 processes\n" in found.stdout
+    assert "https://modicum.example\n" in found.stdout
+    assert (
+        "people who sign in at https://login.example; programs by its tokens;"
+        " whoever has an API token\n"
+    ) in found.stdout
+    assert load_key(signing_in.parent / "key").id in found.stdout
+    assert "visits\n" in found.stdout
+    assert SECRET not in found.output
+    assert mo.open(signing_in.parent / "ledger.db").state() == before
+
+
+def test_a_check_goes_by_options(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:  # It may be this server's.
+        port = str(taken.getsockname()[1])
+        found = check(folder / "server.yaml", "--port", port)
+    assert found.exit_code == 0, found.output
+    assert f"http://127.0.0.1:{port}, 1 process\n" in found.stdout
+    assert "by a one-time link" in found.stdout
+    assert "whoever has an API token\n" in found.stdout
+    assert found.stdout.count("nothing: no") == 2
+
+
+def forbidden(*_: object) -> Any:
+    raise AssertionError("this must not be reached")
+
+
+def spoiled(config: Path, how: str) -> None:
+    """Have something be wrong with what settings name."""
+    folder = config.parent
+    match how:
+        case "no secret":
+            (folder / "secret").unlink()
+        case "open secret":
+            (folder / "secret").chmod(0o644)
+        case "open key":
+            (folder / "key").chmod(0o640)
+        case "no ledger":
+            (folder / "ledger.db").unlink()
+        case "others":
+            text = config.read_text().replace("{port: 0}", "{host: 0.0.0.0, port: 0}")
+            config.write_text(text)
+        case "settings":
+            config.write_text(config.read_text().replace("workers", "wrokers"))
+        case _:
+            raise AssertionError(how)
+
+
+@pytest.mark.parametrize(
+    ("how", "exit_code", "told"),
+    [
+        ("no secret", Exit.INVALID, "the secret"),
+        ("open secret", Exit.USAGE, "chmod 600"),
+        ("open key", Exit.USAGE, "chmod 600"),
+        ("no ledger", Exit.USAGE, "ledger.db"),
+        ("others", Exit.USAGE, "trusted_proxies"),
+        ("settings", Exit.INVALID, "wrokers"),
+    ],
+)
+def test_what_is_wrong_is_told_before_the_server_listens(
+    signing_in: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+    exit_code: Exit,
+    told: str,
+) -> None:
+    monkeypatch.setattr(opening, "serve", forbidden)
+    monkeypatch.setattr(opening, "bound", forbidden)
+    spoiled(signing_in, how)
+    for found in (
+        check(signing_in),
+        CliRunner().invoke(app, ["serve", "--config", str(signing_in)]),
+    ):
+        assert found.exit_code == exit_code, found.output
+        assert told in found.stderr
+        assert "listening" not in found.output
+        assert SECRET not in found.output
+
+
+def test_a_server_says_where_it_listens_once_it_does(
+    signing_in: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def serve(_make: object, _listening: object, own: socket.socket, _: object) -> None:
+        assert told == [f"http://127.0.0.1:{own.getsockname()[1]}"]
+        socket.create_connection(own.getsockname()).close()
+
+    monkeypatch.setattr(opening, "serve", serve)
+    settings = load_settings(signing_in)
+    opening.open_server(settings, "me", lambda one: told.append(one.url))
+    assert len(told) == 1
