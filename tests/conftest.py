@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
+import typer.main
+import typer.testing
 from hypothesis import HealthCheck, settings
 from samples.postgres import Cluster, running_cluster
 
@@ -20,7 +23,32 @@ settings.register_profile(
 settings.register_profile(
     "soak", print_blob=True, deadline=None, suppress_health_check=_SLOW
 )
+# A command line is made of the same functions each time: a tenth of a second is saved
+# whenever a test gives a command.
+vars(typer.testing)["_get_command"] = cache(typer.main.get_command)
 settings.load_profile("soak" if os.environ.get("MODICUM_SOAK") else "steady")
+
+
+class _AtOnce:
+    """Tells failures when they happen: a run that is cut off says nothing else."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write what failed, and the end of why."""
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            terminal.ensure_newline()
+            terminal.write_sep("!", f"{report.nodeid} ({report.when})")
+            terminal.write_line(report.longreprtext[-4000:])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have CI tell failures at once."""
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ
+    if os.environ.get("CI") == "true" and not is_worker:
+        config.pluginmanager.register(_AtOnce(config))
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modicum.core.errors import (
+        AccessError,
         ConflictError,
         InputError,
         ModicumError,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         randomized_response,
         zcdp,
     )
+    from modicum.remote.opening import connect
     from modicum.shell import request_files as requests
     from modicum.shell import risks as risk
     from modicum.shell.adapters.dp_events import from_dp_event
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from modicum.shell.query_files import load_query, sql_query
     from modicum.shell.risks import count, grid
     from modicum.shell.serving.decider import Decider, Limits
+    from modicum.shell.serving.once import Once, Replayed
     from modicum.shell.serving.opening import open_decider
     from modicum.shell.wiring import open_workspace as open  # noqa: A004
     from modicum.workspace import Decision, Workspace
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
 # `import modicum` and the command line start fast.
 _PUBLIC = {
     "open": ("modicum.shell.wiring", "open_workspace"),
+    "connect": ("modicum.remote.opening", "connect"),
     "open_decider": ("modicum.shell.serving.opening", "open_decider"),
     "load_policy": ("modicum.shell.files", "load_policy"),
     "load_release": ("modicum.shell.files", "load_release"),
@@ -65,6 +69,8 @@ _PUBLIC = {
     "Workspace": ("modicum.workspace", "Workspace"),
     "Decider": ("modicum.shell.serving.decider", "Decider"),
     "Limits": ("modicum.shell.serving.decider", "Limits"),
+    "Once": ("modicum.shell.serving.once", "Once"),
+    "Replayed": ("modicum.shell.serving.once", "Replayed"),
     "Decision": ("modicum.workspace", "Decision"),
     "Release": ("modicum.release", "ReleaseDraft"),
     **{
@@ -85,6 +91,7 @@ _PUBLIC = {
     **{
         name: ("modicum.core.errors", name)
         for name in (
+            "AccessError",
             "ConflictError",
             "InputError",
             "ModicumError",
@@ -97,19 +104,23 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "AccessError",
     "ConflictError",
     "Decider",
     "Decision",
     "InputError",
     "Limits",
     "ModicumError",
+    "Once",
     "Release",
+    "Replayed",
     "StaleError",
     "UnavailableError",
     "UsageError",
     "VerificationError",
     "Workspace",
     "approx_dp",
+    "connect",
     "count",
     "declared",
     "from_dp_event",

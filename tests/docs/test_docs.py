@@ -48,6 +48,7 @@ from modicum.core.errors import Code
 from modicum.core.yaml_reader import read_document
 from modicum.policy.compile import compile_text
 from modicum.release import parse_release, price
+from modicum.server.settings_reading import load_settings
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -290,6 +291,27 @@ def test_a_release_that_is_shown_can_be_priced(block: Block) -> None:
     assert price(parse_release(node, vocabulary), vocabulary).mechanisms
 
 
+_SETTINGS = re.compile(r"^```yaml\n(modicum: server/v1\n.*?)^```$", re.M | re.S)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_settings_of_a_server_that_are_shown_can_be_read(
+    page: Path, tmp_path: Path
+) -> None:
+    for number, text in enumerate(_SETTINGS.findall(page.read_text(encoding="utf-8"))):
+        place = tmp_path / f"{number}.yaml"
+        place.write_text(text)
+        settings = load_settings(place)
+        # Where everybody comes in by a link, nobody needs a file.
+        assert settings.api_tokens or settings.oidc, name_of(page)
+
+
+def test_pages_show_settings() -> None:
+    shown = [one for one in PAGES if _SETTINGS.search(one.read_text(encoding="utf-8"))]
+    assert DOCS / "how-to" / "deploy.md" in shown
+    assert len(shown) >= 4
+
+
 def test_every_mark_is_known_and_stands_on_a_block() -> None:
     known = re.compile(
         r"run|output|(file|append): \S+|policy|release acme-health|folder: empty"
@@ -475,6 +497,10 @@ DOCUMENTS = {
     "Status": ("status",),
     "The entries of a ledger": ("ledger list",),
     "A verification": ("ledger verify",),
+    "A backup": ("db backup copy.db",),
+    "A ledger that was restored": ("db restore backup.db --ledger restored.db",),
+    "Tables that are up to date": ("db upgrade", "db upgrade --check"),
+    "What the doctor found": ("doctor",),
     "A new ledger": ("init --ledger new.db",),
     "A policy that was checked": ("policy lint policy.yaml", "policy lint warn.yaml"),
     "Policies that were checked": ("policy lint policy.yaml warn.yaml",),
@@ -650,6 +676,7 @@ def busy_folder(folder: Folder) -> Folder:
     found += "  discover: {delta: 1e-9}\n"
     (folder.place / "discovered.yaml").write_text(found)
     (folder.place / "visits.csv").write_text("visit_id,patient_id,clinic\n1,p,north\n")
+    folder.run("modicum db backup backup.db")
     folder.run("modicum init --policy policy.yaml --ledger sampled.db")
     folder.run("modicum release submit sampled.yaml --ledger sampled.db")
     return folder

@@ -111,8 +111,11 @@ def sealed(happened: Iterable[Body]) -> list[Record]:
     rows: list[Record] = []
     previous = GENESIS
     for seq, body in enumerate(happened, 1):
-        actor = "olga" if isinstance(body, ApprovalGiven) else "ana"
-        rows.append(seal(Event(at(seq), actor, body), seq, previous))
+        event = Event(at(seq), "ana", body)
+        if isinstance(body, ApprovalGiven):
+            looked = body if body.head else replace(body, head=previous)
+            event = Event(at(seq), "olga", looked)
+        rows.append(seal(event, seq, previous))
         previous = rows[-1].hash
     return rows
 

@@ -17,6 +17,8 @@ from modicum.core.errors import ConflictError, UnavailableError
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
 from modicum.shell.clock import FixedClock, SystemClock
+from modicum.shell.serving.decider import Decider
+from modicum.shell.serving.once import Once, Replayed
 from modicum.shell.storage.stores import open_store
 from modicum.workspace import Workspace
 from samples.small import NOON, compiled, counts
@@ -210,3 +212,40 @@ def _until_available(step: Callable[[], object]) -> None:
     except UnavailableError:
         with suppress(ConflictError):
             step()
+
+
+def ask_once_and_be_struck(folder: Path, statement: int, how: str) -> None:
+    """Ask a decider for three things, each under a key; else as the one above."""
+    StruckConnection.left, StruckConnection.how = statement, how
+    vars(sqlite3)["connect"] = partial(sqlite3.connect, factory=StruckConnection)
+    store = open_store(folder / "ledger.db", keep_open=True)
+    told = (folder / "told").open("a", encoding="utf-8")
+    with Decider(store, FixedClock(NOON), policy=compiled(), actor="tester") as decider:
+        asked: dict[str, Callable[[Once], object]] = {
+            "reserved": lambda once: decider.submit(counts("r-1"), once=once),
+            "started": lambda once: decider.start("r-1", once=once),
+            "posted": lambda once: decider.post("r-1", once=once),
+        }
+        for word, ask in asked.items():
+            _until_told(partial(ask, once_for(word)))
+            told.write(f"{word}\n")
+            told.flush()
+    os._exit(NOT_STRUCK if StruckConnection.left > 0 else 0)
+
+
+def once_for(word: str) -> Once:
+    """Return what makes asking for something one that is done once."""
+    return Once(word, "0" * 64, lambda answer: word.encode())
+
+
+def _until_told(ask: Callable[[], object]) -> None:
+    """Ask, once more if it failed; it may have been done all the same."""
+    for _ in range(2):
+        try:
+            ask()
+        except UnavailableError:
+            continue
+        except Replayed:
+            return
+        else:
+            return

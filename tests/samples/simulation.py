@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager, suppress
 from datetime import date, timedelta
 from typing import Any, TypeAlias
@@ -22,6 +29,7 @@ from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
 from modicum.shell.clock import FixedClock, add_seconds
 from modicum.workspace import Decision, Workspace
+from modicum.workspace.ports import KeptAnswer
 
 Written: TypeAlias = dict[str, Any]
 #: A stored row: its number, its bytes, and its hash.
@@ -55,6 +63,7 @@ class Disk:
 
     def __init__(self) -> None:
         self.records: list[Record] = []
+        self.answers: dict[str, KeptAnswer] = {}
         self.snapshot: bytes | None = None
 
 
@@ -107,11 +116,19 @@ class FaultyStore:
         self._crash_at("crash before the commit", 0.02)
         self._fail_at("commit failed", 0.05)
         self._disk.records += turn.added
+        self._disk.answers |= {one.key: one for one in turn.kept}
         self._fail_at("outcome unknown", 0.03)
         self._crash_at("crash after the commit", 0.02)
 
     def append_fails(self) -> None:
         self._fail_at("append failed", 0.04)
+
+    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+        self._fail_at("look-up failed", 0.04)
+        return {key: one for key, one in self._disk.answers.items() if key in keys}
+
+    def keeping_fails(self) -> None:
+        self._fail_at("keeping failed", 0.04)
 
     def load_snapshot(self) -> bytes | None:
         if self._happens("snapshot lost", 0.1):
@@ -145,6 +162,7 @@ class FaultyTurn:
     def __init__(self, store: FaultyStore) -> None:
         self._store = store
         self.added: list[Record] = []
+        self.kept: list[KeptAnswer] = []
 
     def read(self, after: int) -> Iterable[Record]:
         return self._store.read(after)
@@ -152,6 +170,14 @@ class FaultyTurn:
     def append(self, records: Sequence[Record]) -> None:
         self._store.append_fails()
         self.added += records
+
+    def answered(self, keys: Collection[str]) -> Mapping[str, KeptAnswer]:
+        return self._store.answered(keys)
+
+    def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
+        del forget_before
+        self._store.keeping_fails()
+        self.kept += answers
 
 
 class Simulation:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from modicum.ledger import Record
 from modicum.shell.storage.stores import open_store
-from modicum.workspace.ports import Store
+from modicum.workspace.ports import MaintainedStore, Store
 from samples.postgres import Cluster
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +49,7 @@ class Place:
     keep_open: bool
     damage: Callable[[str], None]
 
-    def open(self, wait_seconds: float = 60) -> Store:
+    def open(self, wait_seconds: float = 60) -> MaintainedStore:
         """Return a new store."""
         return open_store(self.url, keep_open=self.keep_open, wait_seconds=wait_seconds)
 

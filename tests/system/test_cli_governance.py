@@ -64,7 +64,7 @@ def test_people_agree_and_the_release_goes_on() -> None:
     assert "rejected by pavel" in run(*reject)
     run(*submit, code=Exit.NEEDS_APPROVAL)
     assert "\n  approves: false\n" in run("ledger", "show", "4")
-    run("release", "approve", "r-1", "--reason", "yes", "--actor", "pavel")
+    run("release", "approve", "public.yaml", "--reason", "yes", "--actor", "pavel")
     assert "olga approved as officer: fine" in run("release", "approvals", "r-1")
     run("release", "approvals", "public.yaml")
     run(*submit)
@@ -190,7 +190,8 @@ def test_what_can_be_no_path_is_an_id(identifier: str) -> None:
     for command in (("approve", *who), ("reject", *who), ("approvals",)):
         name, *rest = command
         told = run("release", name, identifier, *rest, code=Exit.INVALID)
-        assert "nobody spoke about a release" in told
+        verb = "asks for" if name == "approve" else "spoke about"
+        assert f"nobody {verb} a release" in told
 
 
 @pytest.mark.usefixtures("folder")
@@ -320,6 +321,98 @@ def test_who_agrees_is_told_that_nobody_asks() -> None:
     for again in (
         run("release", "approve", "asked.yaml", *agree),
         run("release", "reject", "public.yaml", *agree),
-        run("release", "approve", "r-1", *agree),
+        run("release", "reject", "r-1", *agree),
     ):
         assert "`requester`" not in again
+
+
+# --- what waits for people ------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_release_is_requested_approved_by_its_id_and_submitted() -> None:
+    run("policy", "activate", "asking.yaml", "--reason", "two eyes")
+    assert run("request", "list") == "nothing is asked for\n"
+    submit = ("release", "submit", "public.yaml", "--actor", "ann")
+    asked = (*submit, "--request", "for the report")
+    told = run(*asked, code=Exit.NEEDS_APPROVAL)
+    assert "release `r-1` is requested by ann since " in told
+    assert "MISSING  approval by 1 of officer" in told
+    again = document(*asked, code=Exit.NEEDS_APPROVAL)
+    assert (again["release"], again["by"], again["entry"]) == ("r-1", "ann", 3)
+    assert again["repeated"]
+    (waiting,) = document("request", "list")["requests"]
+    assert waiting["reason"] == "for the report"
+    assert (waiting["current"], waiting["complete"]) == (True, False)
+    shown = document("request", "show", "r-1")
+    assert shown["body"]["id"] == "r-1"
+    told = run("request", "show", "r-1")
+    assert "mechanism counts: gaussian, reads diagnosis" in told
+    assert "audience: public" in told
+    run("request", "show", "r-2", code=Exit.INVALID)
+    approve = ("release", "approve", "r-1", "--reason", "fine", "--actor", "olga")
+    run(*approve, "--head", "0" * 64, code=Exit.STALE)
+    head = document("ledger", "verify")["head"]
+    run(*approve, "--head", head[:12])
+    assert document("request", "list")["requests"][0]["complete"]
+    withdraw = ("request", "withdraw", "r-1", "--reason", "not now", "--actor")
+    run(*withdraw, "bob", code=Exit.INVALID)
+    assert document(*withdraw, "ann")["withdrawn"]["release"] == "r-1"
+    run(*submit, "--request", "it is approved already")
+    assert "release-requested  r-1" in run("ledger", "show", "3")
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_is_denied_is_not_requested() -> None:
+    run("policy", "activate", "asking.yaml", "--reason", "two eyes")
+    Path("much.yaml").write_text(json.dumps(counts("r-1", rho=3, audience="public")))
+    asked = ("release", "submit", "much.yaml", "--request", "please")
+    run(*asked, code=Exit.DENIED)
+    assert document("request", "list")["requests"] == []
+
+
+@pytest.mark.usefixtures("folder")
+def test_people_sign_with_keys_that_the_policy_names() -> None:
+    Path("phrase").write_text("a long secret\n")
+    secret = ("--passphrase-file", "phrase")
+    run("ledger", "key", "new", "olga.key", *secret)
+    raw = run("ledger", "key", "show", "olga.key.pub").strip()
+    assert document("ledger", "key", "show", "olga.key.pub")["public_key"] == raw
+    Path("signing.yaml").write_text(f"{ASKING}keys: {{olga: {raw}}}\n")
+    run("policy", "activate", "signing.yaml", "--reason", "signed words")
+    approve = ("release", "approve", "public.yaml", "--reason", "x", "--actor", "olga")
+    told = run(*approve, code=Exit.NEEDS_APPROVAL)
+    assert "MOD607" in told
+    (said,) = document(*approve, "--key", "olga.key", *secret)["said"]
+    assert said["key"] == raw
+    assert f"olga approved as officer, signed with {raw[:12]}" in run(
+        "release", "approvals", "public.yaml"
+    )
+    found = document("ledger", "verify")
+    assert (found["approvals"], found["signed_approvals"]) == (1, 1)
+    assert "1 of 1 approvals are signed, and hold" in run("ledger", "verify")
+    reject = ("release", "reject", "public.yaml", "--reason", "x", "--actor", "olga")
+    assert document(*reject)["said"][0]["key"] is None
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_policy_is_proposed_and_approved_by_its_digest() -> None:
+    run("policy", "activate", "asking.yaml", "--reason", "two eyes")
+    assert run("policy", "proposals") == "no policy is proposed\n"
+    Path("next.yaml").write_text(ASKING.replace("name: small", "name: next"))
+    propose = ("policy", "propose", "next.yaml", "--reason", "a name", "--actor", "ann")
+    told = document(*propose, code=Exit.NEEDS_APPROVAL)
+    assert (told["name"], told["repeated"]) == ("next", False)
+    digest = told["digest"]
+    assert "is proposed by ann since" in run(*propose, code=Exit.NEEDS_APPROVAL)
+    (listed,) = document("policy", "proposals")["proposals"]
+    assert listed["text"] == Path("next.yaml").read_text()
+    assert "name: next" in run("policy", "proposals", "--text")
+    agree = ("policy", "approve", digest[:12], "--reason", "fine", "--actor")
+    run(*agree, "ann", code=Exit.NEEDS_APPROVAL)
+    run("policy", "reject", digest, "--reason", "hm", "--actor", "pavel")
+    run(*agree, "pavel", "--head", "0" * 64, code=Exit.STALE)
+    assert document(*agree, "pavel")["conflicts"] == []
+    activate = ("policy", "activate", "next.yaml", "--reason", "a name")
+    run(*activate, "--actor", "bob")
+    run(*agree, "olga", code=Exit.INVALID)

@@ -11,6 +11,8 @@ from samples import parted
 from typer.testing import CliRunner
 
 from modicum.cli.main import app
+from modicum.workspace.alternatives import trials
+from modicum.workspace.explaining.fits import ENDED_EARLY
 
 ASKED = """
 release: asked
@@ -195,3 +197,23 @@ def test_the_status_says_which_cell_is_fullest(folder: Path) -> None:
     assert "country CH, birth 1991 to 1992, 2026-04" in said
     rules = {one["rule"]: one for one in document("status")["rules"]}
     assert rules["all @standard"]["cell"] == "country CH, birth 1991 to 1992"
+
+
+def test_a_search_that_ended_early_does_not_say_that_nothing_helps(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = ("release", "options", "asked.yaml")
+    assert ENDED_EARLY not in run(*args)
+    assert document(*args)["ended_early"] is False
+    monkeypatch.setattr(trials, "WORK_MAX", 3)
+    said = run(*args, exit_code=3)
+    assert ENDED_EARLY in said
+    assert "no single change" not in said
+    assert document(*args, exit_code=3)["ended_early"] is True
+    said = run("release", "fit", "asked.yaml", exit_code=3)
+    assert said.startswith("nothing found, varying noise ")
+    assert ENDED_EARLY in said
+    monkeypatch.setattr(trials, "WORK_MAX", 16)
+    said = run(*args)
+    assert "add more noise" in said
+    assert ENDED_EARLY in said

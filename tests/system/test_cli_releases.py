@@ -347,8 +347,14 @@ def test_releases_are_listed_by_where_they_stand() -> None:
 def test_of_a_denied_release_it_is_said_when() -> None:
     run("init")
     run("release", "submit", "one.yaml", "--post")
-    for _ in range(2):
-        run("release", "submit", "two.yaml", code=Exit.DENIED)
+    write("past")
+    run("release", "submit", "two.yaml", code=Exit.DENIED)
+    # The same again adds nothing, until something else is counted.
+    assert "denied before, with entry 5" in run(
+        "release", "submit", "two.yaml", code=Exit.DENIED
+    )
+    run("release", "record-past", "past.yaml")
+    run("release", "submit", "two.yaml", code=Exit.DENIED)
     last = document("ledger", "list")["entries"][-1]
     denied = problem("release", "show", "two")
     assert denied["code"] == "MOD704"

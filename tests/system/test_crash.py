@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from budget import examples
-from samples.crash import NOT_STRUCK, live_and_be_struck
-from samples.small import counts, workspace
+from samples.crash import (
+    NOT_STRUCK,
+    ask_once_and_be_struck,
+    live_and_be_struck,
+    once_for,
+)
+from samples.small import NOON, compiled, counts, workspace
+
+from modicum.shell.clock import FixedClock
+from modicum.shell.serving.decider import Decider
+from modicum.shell.serving.once import Once, Replayed
+from modicum.shell.storage.sqlite_store import SqliteStore
 
 #: Killed after one statement is almost always killed before the next.
 HOWS = ["after", "fails", *(["before"] if examples(1) > 1 else [])]
@@ -42,13 +54,68 @@ def test_struck_at_every_statement(
     assert len(ends) > 15
 
 
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.spec("REG-1")
+@pytest.mark.parametrize("how", HOWS)
+def test_struck_at_every_statement_of_a_decider(tmp_path: Path, how: str) -> None:
+    ends = []
+    for statement in range(1, STATEMENTS_MAX):
+        folder = tmp_path / f"{statement}"
+        folder.mkdir()
+        (folder / "told").touch()
+        ends.append(ended(partial(ask_once_and_be_struck, folder, statement, how)))
+        if ends[-1] == NOT_STRUCK:
+            break
+        told = (folder / "told").read_text(encoding="utf-8").split()
+        answers_are_kept_with_events(folder, told)
+    assert ends.pop() == NOT_STRUCK
+    assert set(ends) == {0 if how == "fails" else -signal.SIGKILL}
+    assert len(ends) > 15
+
+
+def answers_are_kept_with_events(folder: Path, told: list[str]) -> None:
+    """Assert that an answer is kept if and only if its events are stored."""
+    ws = workspace(folder)
+    standing = ws.state().releases.get("r-1")
+    steps = ["reserved", "started", "posted"]
+    done = steps[: steps.index(standing.status.value) + 1] if standing else []
+    with SqliteStore(folder / "ledger.db").turn() as turn:
+        kept = turn.answered([f"tester {word}" for word in steps])
+    assert {one.answer.decode() for one in kept.values()} == set(done)
+    assert {key.split()[1] for key in kept} == set(done)
+    assert len(told) <= len(done) <= len(told) + 1
+    if ws.state().seq:
+        assert ws.verify().entries == ws.state().seq
+    asks: dict[str, Callable[[Decider, Once], object]] = {
+        "reserved": lambda d, once: d.submit(counts("r-1"), once=once),
+        "started": lambda d, once: d.start("r-1", once=once),
+        "posted": lambda d, once: d.post("r-1", once=once),
+    }
+    store = SqliteStore(folder / "ledger.db", keep_open=True)
+    with Decider(store, FixedClock(NOON), policy=compiled(), actor="tester") as decider:
+        for word, ask in asks.items():  # Whoever asks again is done with once.
+            if word in done:
+                with pytest.raises(Replayed) as caught:
+                    ask(decider, once_for(word))
+                assert caught.value.answer == word.encode()
+            else:
+                ask(decider, once_for(word))
+    state = workspace(folder).state()
+    assert state.releases["r-1"].status.value == "posted"
+    assert state.seq == 4  # The policy, and each step once.
+
+
 def end_of(folder: Path, statement: int, how: str, *, keep_open: bool) -> int | None:
     """Let a process live until it is struck, and return its exit code."""
-    child = multiprocessing.get_context("fork").Process(
-        target=live_and_be_struck,
-        args=(folder, statement, how),
-        kwargs={"keep_open": keep_open},
+    return ended(
+        partial(live_and_be_struck, folder, statement, how, keep_open=keep_open)
     )
+
+
+def ended(life: Callable[[], None]) -> int | None:
+    """Let a process live, and return its exit code."""
+    child = multiprocessing.get_context("fork").Process(target=life)
     child.start()
     child.join()
     return child.exitcode

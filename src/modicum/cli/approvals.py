@@ -9,12 +9,7 @@ import typer
 
 from modicum.cli.exits import Exit
 from modicum.cli.governance import Subject
-from modicum.cli.hearings import (
-    hearing_lines,
-    hearings_to_list,
-    spoken_line,
-    spoken_to_dict,
-)
+from modicum.cli.hearings import hearing_lines, spoken_line
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
 from modicum.cli.output import print_json, reporting
 from modicum.cli.release_files import named_releases
@@ -81,6 +76,8 @@ def _lines(found: Iterable[AskedPeople]) -> Iterator[str]:
 
 
 def _to_dict(found: Iterable[AskedPeople]) -> dict[str, object]:
+    from modicum.workspace.documents.approvals import hearings_to_list, spoken_to_dict
+
     return {
         "approvals": hearings_to_list(one for each in found for one in each.hearings),
         "exact": all(one.exact for one in found),

@@ -27,6 +27,7 @@ _EXITS: tuple[tuple[type[errors.ModicumError], Exit], ...] = (
     (errors.InputError, Exit.INVALID),
     (errors.ConflictError, Exit.INVALID),
     (errors.UsageError, Exit.USAGE),
+    (errors.AccessError, Exit.USAGE),
     (errors.ApprovalError, Exit.NEEDS_APPROVAL),
     (errors.StaleError, Exit.STALE),
     (errors.VerificationError, Exit.BROKEN),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.hearings import hearing_lines, hearings_to_list
+from modicum.cli.hearings import hearing_lines
+from modicum.cli.ledger_checkpoints import PassphraseFile
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
 from modicum.cli.output import note, print_json, reporting
 from modicum.cli.release_files import named_releases, read_release
@@ -17,18 +18,31 @@ from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.core.document import Node
-    from modicum.workspace.governing.governance import Said
+    from modicum.shell.proofs.keys import SigningKey
     from modicum.workspace.governing.governing import Governance
+    from modicum.workspace.governing.saying import Said
 
 Subject = Annotated[
     str,
     typer.Argument(
-        help="The release's file, - for standard input; or its id, if somebody spoke"
-        " about it before.",
+        help="The release's file, - for standard input; or its id, if it is requested.",
         metavar="FILE|ID",
     ),
 ]
 Reason = Annotated[str, typer.Option("--reason", help="Why, for the record.")]
+Head = Annotated[
+    str | None,
+    typer.Option(
+        "--head",
+        help="The hash of the last entry that you reviewed, or its first 12 characters;"
+        " leaves with 7 if something came in since.",
+        metavar="HASH",
+    ),
+]
+Key = Annotated[
+    Path | None,
+    typer.Option("--key", help="The private key that signs it.", metavar="FILE"),
+]
 
 
 def add_to_ledger(app: typer.Typer) -> None:
@@ -43,56 +57,79 @@ def add_to_ledger(app: typer.Typer) -> None:
 def approve(
     subject: Subject,
     reason: Reason,
+    head: Head = None,
+    key: Key = None,
+    passphrase_file: PassphraseFile = None,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Agree to a release that needs approval, as the policy's `roles` allow."""
-    _say(
-        subject,
-        ledger,
-        actor,
-        lambda office, release: office.approve(release, reason=reason),
-        as_json=as_json,
-    )
+    """Agree to a release that needs approval, as the policy's `roles` allow.
+
+    It is decided again: what would be denied now is not approved.
+    """
+    with reporting(as_json=as_json):
+        signer = signer_of(key, passphrase_file)
+        _say(
+            subject,
+            office_of(ledger, actor),
+            lambda office, release: office.approve(
+                release, reason=reason, head=head, key=signer
+            ),
+            as_json=as_json,
+        )
 
 
 def reject(
     subject: Subject,
     reason: Reason,
+    key: Key = None,
+    passphrase_file: PassphraseFile = None,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
     """Refuse a release, or take an approval back; it is blocked until you approve."""
-    _say(
-        subject,
-        ledger,
-        actor,
-        lambda office, release: office.reject(release, reason=reason),
-        as_json=as_json,
-    )
+    with reporting(as_json=as_json):
+        signer = signer_of(key, passphrase_file)
+        _say(
+            subject,
+            office_of(ledger, actor),
+            lambda office, release: office.reject(release, reason=reason, key=signer),
+            as_json=as_json,
+        )
+
+
+def signer_of(key: Path | None, passphrase_file: Path | None) -> SigningKey | None:
+    """Return the key that signs what somebody says; None if nobody does.
+
+    Args:
+        key: The file of the private key, or None.
+        passphrase_file: The file with its passphrase, or None.
+    """
+    from modicum.cli.ledger_checkpoints import open_key
+
+    return None if key is None else open_key(key, passphrase_file)
 
 
 def _say(
     subject: str,
-    ledger: str,
-    actor: str | None,
+    office: Governance,
     verb: Callable[[Governance, Node | str], Said],
     *,
     as_json: bool,
 ) -> None:
-    with reporting(as_json=as_json):
-        office = office_of(ledger, actor)
-        named = list(named_releases(subject))
-        said = [verb(office, one) for one in named]
-        if as_json:
-            print_json({"said": [said_to_dict(one) for one in said]})
-            return
-        for one in said:
-            print_said(one)
-        if any(one.approves for one in said):
-            _warn_of_nobody(named)
+    from modicum.workspace.documents.approvals import said_to_dict
+
+    named = list(named_releases(subject))
+    said = [verb(office, one) for one in named]
+    if as_json:
+        print_json({"said": [said_to_dict(one) for one in said]})
+        return
+    for one in said:
+        print_said(one)
+    if any(one.approves for one in said):
+        _warn_of_nobody(named)
 
 
 def _warn_of_nobody(named: Iterable[Node | str]) -> None:
@@ -112,24 +149,11 @@ def print_said(said: Said) -> None:
     verb = "approved" if said.approves else "rejected"
     roles = " and ".join(said.roles)
     already = f" already (entry {said.seq})" if said.repeated else ""
-    print(printable(f"{said.topic.called} {verb} by {said.by} as {roles}{already}"))
+    signed = f", signed with {said.key[:12]}" if said.key else ""
+    spoken = f"{said.topic.called} {verb} by {said.by} as {roles}{signed}{already}"
+    print(printable(spoken))
     for line in hearing_lines(said.hearings):
         print(f"  {line}")
-
-
-def said_to_dict(said: Said) -> dict[str, object]:
-    """Return what somebody said, as plain JSON (docs/reference/json.md)."""
-    return {
-        "subject": said.topic.subject,
-        "id": said.topic.id,
-        "content": said.topic.content,
-        "by": said.by,
-        "approves": said.approves,
-        "roles": list(said.roles),
-        "entry": said.seq,
-        "repeated": said.repeated,
-        "approvals": hearings_to_list(said.hearings),
-    }
 
 
 def office_of(ledger: str, actor: str | None) -> Governance:

@@ -36,39 +36,11 @@ def spoken_line(one: Spoken, besides: str = "") -> str:
     verb = "approved" if one.approves else "rejected"
     about = f"{verb} ({besides})" if besides else verb
     roles = " and ".join(one.roles)
+    signed = f", signed with {one.key[:12]}" if one.key else ""
     return printable(
-        f"entry {one.seq}  {one.at[:10]}  {one.by} {about} as {roles}: {one.reason}"
+        f"entry {one.seq}  {one.at[:10]}  {one.by} {about} as {roles}{signed}:"
+        f" {one.reason}"
     )
 
 
 # --- JSON -----------------------------------------------------------------------
-
-
-def hearings_to_list(heard: Iterable[Hearing]) -> list[dict[str, object]]:
-    """Return where approvals stand, as plain JSON (docs/reference/json.md).
-
-    Args:
-        heard: The approvals.
-    """
-    from modicum.workspace.governing.governance import hearing_to_dict
-
-    return [hearing_to_dict(one) for one in heard]
-
-
-def spoken_to_dict(one: Spoken, *, current: bool) -> dict[str, object]:
-    """Return what somebody said once, as plain JSON (docs/reference/json.md).
-
-    Args:
-        one: What they said.
-        current: Whether it is about what is weighed here.
-    """
-    return {
-        "entry": one.seq,
-        "at": one.at,
-        "by": one.by,
-        "approves": one.approves,
-        "roles": list(one.roles),
-        "reason": one.reason,
-        "content": one.content,
-        "current": current,
-    }

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from modicum.ledger.proof.claims import Signed
     from modicum.shell.proofs.keys import SigningKey
 
-keys = typer.Typer(help="Keys that sign checkpoints.", no_args_is_help=True)
+keys = typer.Typer(
+    help="Keys that sign checkpoints and approvals.", no_args_is_help=True
+)
 
 Key = Annotated[
     Path, typer.Option("--key", help="The private key that signs.", metavar="FILE")
@@ -60,6 +62,23 @@ def add_to(ledger: typer.Typer) -> None:
     ledger.add_typer(keys, name="key")
     ledger.command("checkpoint")(checkpoint)
     ledger.command("receipt")(receipt)
+
+
+@keys.command("show")
+def show_key(
+    path: Annotated[Path, typer.Argument(help="A public key, `.pub`.")],
+    as_json: Json = False,
+) -> None:
+    """Show a public key as `keys` of a policy names it."""
+    from modicum.ledger.proof.claims import key_id
+    from modicum.shell.proofs.keys import load_public_key
+
+    with reporting(as_json=as_json):
+        raw = load_public_key(path)
+        if as_json:
+            print_json({"key": key_id(raw), "public_key": raw.hex()})
+            return
+        print(raw.hex())
 
 
 @keys.command("new")

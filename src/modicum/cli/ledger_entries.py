@@ -14,11 +14,7 @@ from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.core.canonical import Plain
-    from modicum.ledger import Event, Record
-    from modicum.ledger.log.events import Body
-
-#: A remark is cut to so many characters in a list.
-_SHOWN = 60
+    from modicum.ledger import Record
 
 
 def add_to(app: typer.Typer) -> None:
@@ -58,51 +54,13 @@ def list_entries(
 
 def _entries(records: Iterable[Record]) -> Iterator[dict[str, object]]:
     from modicum.ledger import GENESIS, read_record
+    from modicum.workspace.documents.entries import entry_to_dict
 
     previous = GENESIS
     for seq, record in enumerate(records, 1):
         event = read_record(record, seq, previous)
         previous = record.hash
-        yield _entry(record, event)
-
-
-def _entry(record: Record, event: Event) -> dict[str, object]:
-    from modicum.ledger.log.events import event_name
-
-    return {
-        "seq": record.seq,
-        "at": event.at,
-        "actor": event.actor,
-        "kind": event_name(event.body),
-        "what": _what(event.body),
-        "blocking": list(getattr(event.body, "blocking", ())),
-        "hash": record.hash,
-    }
-
-
-def _what(body: Body) -> str:
-    """Return what an event is about, in few words."""
-    from modicum.ledger.log import events
-
-    match body:
-        case events.PolicyActivated(name=name, digest=digest):
-            return f"{name} {digest[:12]}"
-        case events.ApprovalGiven(subject=subject, id=identifier, approves=approves):
-            named = identifier[:12] if subject == "policy" else identifier
-            return f"{subject} {named}: {'approved' if approves else 'rejected'}"
-        case events.Annotated(about=about, text=text):
-            said = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-            return f"{about}: {said}" if about else said
-        case events.GroupActivated(group=group) | events.GroupRetired(group=group):
-            return f"group {group}"
-        case (
-            events.DisclosureRecorded(id=identifier)
-            | events.RoundOpened(id=identifier)
-            | events.PlanCommitted(id=identifier)
-        ):
-            return identifier
-        case _:
-            return body.release if isinstance(body.release, str) else body.release.id
+        yield entry_to_dict(record, event)
 
 
 def show(
@@ -113,10 +71,11 @@ def show(
     """Show one entry of the ledger as it is stored."""
     from modicum.core.canonical import decode
     from modicum.ledger import event_of
+    from modicum.workspace.documents.entries import entry_to_dict
 
     with reporting(as_json=as_json):
         record = _record(ledger, entry)
-        told = _entry(record, event_of(record, entry))
+        told = entry_to_dict(record, event_of(record, entry))
         stored = decode(record.payload)
         body = stored["event"]["body"]  # type: ignore[call-overload,index]
         if as_json:

@@ -12,14 +12,19 @@ import typer
 from modicum.cli import (
     account,
     audit,
+    db,
     demo,
+    doctor,
     ledger,
     plan,
     policy,
     query,
     release,
+    request,
     risk,
+    serve,
     status,
+    token,
     workload,
 )
 from modicum.cli.exits import Exit
@@ -39,15 +44,20 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("init")(ledger.init)
 app.command("status")(status.status)
+app.command("serve")(serve.serve)
+app.command("doctor")(doctor.doctor)
 app.add_typer(policy.app, name="policy")
 app.add_typer(release.app, name="release")
+app.add_typer(request.app, name="request")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(audit.app, name="audit")
+app.add_typer(db.app, name="db")
 app.add_typer(account.app, name="account")
 app.add_typer(workload.app, name="workload")
 app.add_typer(plan.app, name="plan")
 app.add_typer(query.app, name="query")
 app.add_typer(risk.app, name="risk")
+app.add_typer(token.app, name="token")
 
 
 def _show_version(wanted: bool) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from modicum.shell.report.reading import Source
     from modicum.workspace import Workspace
     from modicum.workspace.ledger_view import LedgerView
-    from modicum.workspace.ports import Store
+    from modicum.workspace.ports import MaintainedStore
 
 #: So much of a name that is too long is shown.
 _SHOWN = 60
@@ -104,7 +104,7 @@ def no_ledger_at(ledger: str) -> UsageError:
     return _refusal(f"there is no ledger at {shown(ledger)}", remedy)
 
 
-def open_log(ledger: str) -> Store:
+def open_log(ledger: str) -> MaintainedStore:
     """Return the store of a ledger that is there.
 
     Args:

@@ -72,7 +72,7 @@ _UNITS = {"s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60}
 
 
 def expires_in_seconds(text: str) -> int:
-    """Return how long `--expires-in` lets a reservation stand.
+    """Return how long `--expires-in` lets a reservation or a token stand.
 
     Args:
         text: What was given, such as `90s`, `30m`, `24h` or `7d`.

@@ -48,6 +48,8 @@ def open_round(
         unlocked = _shares(unlock or (), workspace)
         opened = workspace.rounds.open(round_id, unlocked=unlocked)
         if as_json:
+            from modicum.workspace.documents.rounds import round_to_dict
+
             print_json(round_to_dict(opened))
         else:
             print_round(opened)
@@ -96,25 +98,6 @@ def print_round(found: Round) -> None:
         )
     if found.retired:
         print(f"  retired: {_groups_text(found.retired)}")
-
-
-def round_to_dict(found: Round) -> dict[str, object]:
-    """Return the documented JSON form (docs/reference/json.md).
-
-    Args:
-        found: The round.
-    """
-    return {
-        "round": found.id,
-        "number": found.number,
-        "unlocked": {unit: float(share) for unit, share in found.unlocked.items()},
-        "active": [
-            {"group": one.group, "age": one.age, "unlocked": float(one.unlocked)}
-            for one in found.active
-        ],
-        "retired": list(found.retired),
-        "plans": list(found.plans),
-    }
 
 
 def _shares(given: Iterable[str], workspace: Workspace) -> dict[str, Fraction]:

@@ -26,7 +26,7 @@ from modicum.cli.plan_files import (
     write_plan_file,
 )
 from modicum.cli.plan_notes import note_unnamed_groups, note_unread
-from modicum.cli.plan_rounds import print_round, round_to_dict
+from modicum.cli.plan_rounds import print_round
 from modicum.cli.plan_text import (
     print_committed,
     print_compared,
@@ -39,7 +39,6 @@ from modicum.core.errors import printable
 if TYPE_CHECKING:
     from modicum.ledger.log.events import PlanCommitted
     from modicum.workspace import Workspace
-    from modicum.workspace.planning.committing import Committed
     from modicum.workspace.planning.plan import Plan
 
 PlanFile = Annotated[
@@ -194,7 +193,9 @@ def commit(
         workspace = open_workspace(ledger, actor=actor)
         done = workspace.rounds.commit(found, reserve_seconds=length)
         if as_json:
-            print_json(_committed_to_dict(done))
+            from modicum.workspace.documents.rounds import committed_to_dict
+
+            print_json(committed_to_dict(done))
             return
         print_committed(done)
 
@@ -252,10 +253,12 @@ def _show_ledger(
 ) -> None:
     opened = workspace.rounds.present() if whole else None
     if as_json:
+        from modicum.workspace.documents.rounds import plan_to_dict, round_to_dict
+
         print_json(
             {
                 "round": None if opened is None else round_to_dict(opened),
-                "plans": [_committed_plan_to_dict(one) for one in found],
+                "plans": [plan_to_dict(one) for one in found],
             }
         )
         return
@@ -277,23 +280,4 @@ def _summary(plan: Plan) -> dict[str, object]:
         "solver": plan.solver,
         "accepted": len(plan.accepted),
         "utility": float(plan.utility),
-    }
-
-
-def _committed_to_dict(done: Committed) -> dict[str, object]:
-    return {
-        "plan": done.plan,
-        "round": done.round,
-        "releases": list(done.releases),
-        "expires_at": done.expires_at or None,
-        "ledger": {"seq": done.seq, "head": done.head},
-    }
-
-
-def _committed_plan_to_dict(one: PlanCommitted) -> dict[str, object]:
-    return {
-        "plan": one.id,
-        "round": one.round,
-        "content": one.content,
-        "releases": list(one.releases),
     }

@@ -11,6 +11,7 @@ from modicum.cli import (
     policy_activate,
     policy_changes,
     policy_graph,
+    policy_proposals,
     policy_show,
     policy_test,
 )
@@ -155,3 +156,4 @@ policy_graph.register(app)
 policy_test.register(app)
 policy_changes.register(app)
 policy_activate.register(app)
+policy_proposals.add_to(app)

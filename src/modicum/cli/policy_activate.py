@@ -10,15 +10,10 @@ import typer
 from modicum.cli import policy_approvals
 from modicum.cli.exits import exit_for
 from modicum.cli.governance import Reason, office_of
-from modicum.cli.hearings import hearing_lines, hearings_to_list
+from modicum.cli.hearings import hearing_lines
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
 from modicum.cli.output import print_json, reporting
-from modicum.cli.policy_approvals import (
-    PolicyFile,
-    conflict_lines,
-    conflicts_to_list,
-    load,
-)
+from modicum.cli.policy_approvals import PolicyFile, conflict_lines, load
 from modicum.core.errors import ModicumError, printable
 
 if TYPE_CHECKING:
@@ -121,6 +116,11 @@ def _lines(
 
 
 def _to_dict(weighed: Weighed, done: tuple[int, str] | None) -> dict[str, object]:
+    from modicum.workspace.documents.approvals import (
+        conflicts_to_list,
+        hearings_to_list,
+    )
+
     new, old = weighed.successor, weighed.replaced.policy
     return {
         "policy": {

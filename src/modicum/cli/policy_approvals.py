@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,13 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli.exits import Exit
-from modicum.cli.governance import Reason, office_of, print_said, said_to_dict
-from modicum.cli.hearings import (
-    hearing_lines,
-    hearings_to_list,
-    spoken_line,
-    spoken_to_dict,
-)
+from modicum.cli.governance import Head, Key, Reason, office_of, print_said, signer_of
+from modicum.cli.hearings import hearing_lines, spoken_line
+from modicum.cli.ledger_checkpoints import PassphraseFile
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
 from modicum.cli.output import print_json, reporting
 from modicum.core.errors import printable
@@ -26,6 +23,16 @@ if TYPE_CHECKING:
 
 PolicyFile = Annotated[Path, typer.Argument(help="The policy file.", metavar="FILE")]
 
+Subject = Annotated[
+    str,
+    typer.Argument(
+        help="The policy file; or, if it is proposed, its digest or the first 12"
+        " characters of it.",
+        metavar="FILE|DIGEST",
+    ),
+]
+
+_DIGEST = re.compile(r"[0-9a-fA-F]{12,64}", re.ASCII)
 #: Why a word does not count that was said before the active policy came.
 _EARLIER = "under an earlier policy"
 
@@ -38,8 +45,11 @@ def add_to(app: typer.Typer) -> None:
 
 
 def approve(
-    file: PolicyFile,
+    subject: Subject,
     reason: Reason,
+    head: Head = None,
+    key: Key = None,
+    passphrase_file: PassphraseFile = None,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
     as_json: Json = False,
@@ -49,10 +59,17 @@ def approve(
     Prints the rules that releases already made exceed. You agree to the policy's text;
     who activates it chooses which of these conflicts to accept.
     """
+    from modicum.workspace.documents.approvals import conflicts_to_list, said_to_dict
+
     with reporting(as_json=as_json):
-        office, successor = office_of(ledger, actor), load(file)
-        weighed = office.weigh(successor)
-        said = office.approve_policy(successor, reason=reason)
+        said = office_of(ledger, actor).approve_policy(
+            _named(subject),
+            reason=reason,
+            head=head,
+            key=signer_of(key, passphrase_file),
+        )
+        weighed = said.weighed
+        assert weighed is not None
         if as_json:
             print_json(
                 {"said": [said_to_dict(said)], "conflicts": conflicts_to_list(weighed)}
@@ -64,15 +81,21 @@ def approve(
 
 
 def reject(
-    file: PolicyFile,
+    subject: Subject,
     reason: Reason,
+    key: Key = None,
+    passphrase_file: PassphraseFile = None,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
     """Refuse that a policy takes the place of the active one."""
+    from modicum.workspace.documents.approvals import said_to_dict
+
     with reporting(as_json=as_json):
-        said = office_of(ledger, actor).reject_policy(load(file), reason=reason)
+        said = office_of(ledger, actor).reject_policy(
+            _named(subject), reason=reason, key=signer_of(key, passphrase_file)
+        )
         if as_json:
             print_json({"said": [said_to_dict(said)]})
         else:
@@ -86,6 +109,7 @@ def approvals(
 
     What was said before the active policy came was about another change.
     """
+    from modicum.workspace.documents.approvals import hearings_to_list, spoken_to_dict
     from modicum.workspace.governing.governance import missing_approvals
 
     with reporting(as_json=as_json):
@@ -113,6 +137,12 @@ def load(file: Path) -> CompiledPolicy:
     return load_policy(file)
 
 
+def _named(subject: str) -> CompiledPolicy | str:
+    """Return the policy of a file, or the digest of one that is proposed."""
+    is_digest = _DIGEST.fullmatch(subject) and not Path(subject).exists()
+    return subject if is_digest else load(Path(subject))
+
+
 # --- what history exceeds --------------------------------------------------------
 
 
@@ -130,17 +160,3 @@ def _state(weighed: Weighed, rule: str) -> str:
     if rule in weighed.accepted:
         return "accepted"
     return "CONFLICT" if rule in weighed.made else "as before"
-
-
-def conflicts_to_list(weighed: Weighed) -> list[dict[str, object]]:
-    """Return the rules that history exceeds, as plain JSON (docs/reference/json.md)."""
-    from modicum.cli.policy_simulation import conflict_to_dict
-
-    return [
-        {
-            **conflict_to_dict(one),
-            "made": one.rule.id in weighed.made,
-            "accepted": one.rule.id in weighed.accepted,
-        }
-        for one in weighed.conflicts
-    ]

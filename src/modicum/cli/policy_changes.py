@@ -116,7 +116,8 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Show what a policy would have decided, release by release. Writes nothing."""
-    from modicum.cli.policy_simulation import print_simulation, simulation_to_dict
+    from modicum.cli.policy_simulation import print_simulation
+    from modicum.workspace.documents.what_ifs import simulation_to_dict
     from modicum.workspace.policies.what_if import what_if
 
     with reporting(as_json=as_json):

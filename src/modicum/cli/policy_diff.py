@@ -266,44 +266,12 @@ def diff_to_dict(
     met: Met | None,
 ) -> dict[str, object]:
     """Return the documented JSON form (docs/reference/json.md)."""
-    from modicum.cli.policy_simulation import what_if_to_dict
+    from modicum.workspace.documents.differences import differences_to_dict
+    from modicum.workspace.documents.what_ifs import what_if_to_dict
 
     return {
-        "old": _policy_to_dict(old),
-        "new": _policy_to_dict(new),
-        "same_document": found.same_document,
-        "loosens": found.loosens,
-        "counts": {one.value: found.counts.get(one, 0) for one in Verdict},
-        "rules": [_change_to_dict(change) for change in found.rules],
-        "declared": [
-            {"verdict": one.verdict.value, "subject": one.subject, "text": one.text}
-            for one in found.declared
-        ],
+        **differences_to_dict(old, new, found),
         "history": None if met is None else what_if_to_dict(met.what_if),
         "exceeded_before": sorted(met.before) if met else [],
         "problems": [one.to_dict() for one in met.problems] if met else [],
-    }
-
-
-def _policy_to_dict(compiled: CompiledPolicy) -> dict[str, object]:
-    policy = compiled.policy
-    return {"name": policy.name, "digest": policy.digest}
-
-
-def _change_to_dict(change: RuleChange) -> dict[str, object]:
-    old, new = change.old_budget, change.new_budget
-    return {
-        "verdict": change.verdict.value,
-        "stage": change.stage.value,
-        "scope": change.scope,
-        "context": list(change.context),
-        "unit": change.unit,
-        "old": change.old or None,
-        "new": change.new or None,
-        "old_budget": None if old is None else budget_text(old),
-        "new_budget": None if new is None else budget_text(new),
-        "predicate": change.predicate.value if change.predicate else None,
-        "budget": change.budget.value if change.budget else None,
-        "covered_by": change.covered_by or None,
-        "across": list(change.across),
     }

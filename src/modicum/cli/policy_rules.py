@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from textwrap import indent
 from typing import TYPE_CHECKING
@@ -15,7 +13,7 @@ from modicum.cli.output import fitting
 
 if TYPE_CHECKING:
     from modicum.policy import CompiledPolicy, Rule
-    from modicum.policy.rules import RuleSet
+    from modicum.workspace.documents.compiled_rules import CompiledRule
 
 #: How many rules `compile` shows, and `prune`, unless all are asked for.
 RULES_SHOWN = 200
@@ -24,6 +22,8 @@ IMPLIED_SHOWN = 20
 
 def print_counts(compiled: CompiledPolicy) -> None:
     """Print how the rules come about: base rules times extensions."""
+    from modicum.workspace.documents.compiled_rules import by_unit
+
     policy = compiled.policy
     total = sum(compiled.base_rules.values())
     by_policy = ", ".join(f"{n} {name}" for name, n in compiled.base_rules.items())
@@ -32,7 +32,7 @@ def print_counts(compiled: CompiledPolicy) -> None:
         names = ", ".join(setting.name for setting in extension.settings)
         print(f"  x {extension.name:<8} {len(extension.settings):>6}   {names}")
     print(f"  = rules    {_counted(compiled.pruned.witness)}")
-    units = _by_unit(compiled)
+    units = by_unit(compiled)
     if len(units) > 1:
         listed = ", ".join(f"{sum(n)} {unit}" for unit, n in units.items())
         print(f"  by unit             {listed}")
@@ -43,25 +43,10 @@ def print_counts(compiled: CompiledPolicy) -> None:
 def _counted(witness: Sequence[int]) -> str:
     if not witness:
         return f"{0:>6}"
-    constraining, implied = _kept(witness)
+    from modicum.workspace.documents.compiled_rules import kept
+
+    constraining, implied = kept(witness)
     return f"{len(witness):>6}   constraining {constraining}   implied {implied}"
-
-
-def _kept(witness: Sequence[int]) -> tuple[int, int]:
-    kept = sum(1 for one in witness if one < 0)
-    return kept, len(witness) - kept
-
-
-def _by_unit(compiled: CompiledPolicy) -> dict[str, tuple[int, int]]:
-    """Return for each unit how many rules over history constrain or are implied."""
-    contexts = len(compiled.rules.contexts)
-    kept: Counter[str] = Counter()
-    every: Counter[str] = Counter()
-    for place, base in enumerate(compiled.rules.bases):
-        own = compiled.pruned.witness[place * contexts : (place + 1) * contexts]
-        kept[base.unit] += sum(1 for one in own if one < 0)
-        every[base.unit] += contexts
-    return {unit: (kept[unit], every[unit] - kept[unit]) for unit in every}
 
 
 # --- compile -------------------------------------------------------------------
@@ -74,10 +59,12 @@ def print_rules(compiled: CompiledPolicy, *, shown: int | None) -> None:
         compiled: The policy.
         shown: At most so many; None for all.
     """
+    from modicum.workspace.documents.compiled_rules import compiled_rules
+
     rows: list[tuple[str, ...]] = []
     total = _rules(compiled)
     several = _several_files(compiled)
-    for one in islice(_listed(compiled), fitting(total, shown)):
+    for one in islice(compiled_rules(compiled), fitting(total, shown)):
         rule = one.rule
         marks = [mark for mark in rule.marks if mark is not None]
         lines = ",".join(
@@ -99,72 +86,14 @@ def when_text(rule: Rule) -> str:
 
 def print_compiled(compiled: CompiledPolicy) -> None:
     """Print a compiled policy as one JSON document, rule by rule."""
-    policy = compiled.policy
-    head: dict[str, object] = {
-        "name": policy.name,
-        "digest": policy.digest,
-        "filter": policy.filter_name,
-        "base_rules": sum(compiled.base_rules.values()),
-        "extensions": {
-            extension.name: [setting.name for setting in extension.settings]
-            for extension in policy.extensions
-        },
-        **_counts_to_dict(compiled),
-        "units": {
-            unit: {"constraining": constraining, "implied": implied}
-            for unit, (constraining, implied) in _by_unit(compiled).items()
-        },
-        "warnings": [problem.to_dict() for problem in compiled.warnings],
-    }
-    listed = map(_rule_to_dict, _listed(compiled))
-    _print_streamed(head, "list", listed)
+    from modicum.workspace.documents.compiled_rules import (
+        compiled_rule_to_dict,
+        compiled_rules,
+        compiled_to_dict,
+    )
 
-
-def _counts_to_dict(compiled: CompiledPolicy) -> dict[str, object]:
-    constraining, implied = _kept(compiled.pruned.witness)
-    alone, alone_implied = _kept(compiled.pruned_alone.witness)
-    return {
-        "rules": len(compiled.rules),
-        "release_rules": len(compiled.release_rules),
-        "constraining": constraining,
-        "implied": implied,
-        "release_constraining": alone,
-        "release_implied": alone_implied,
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """A rule by its number; `witness` is that of a rule that implies it, or -1."""
-
-    rules: RuleSet
-    number: int
-    witness: int
-    about_nothing: bool
-
-    @property
-    def rule(self) -> Rule:
-        return self.rules[self.number]
-
-    @property
-    def status(self) -> str:
-        if self.about_nothing:
-            return "about nothing"
-        return "constraining" if self.witness < 0 else "implied"
-
-
-def _listed(compiled: CompiledPolicy) -> Iterator[_Listed]:
-    from modicum.policy.about_nothing import AboutNothing
-    from modicum.policy.pruning.logic import Logic
-
-    logic = Logic(compiled.policy.vocabulary)
-    for rules, pruned in (
-        (compiled.rules, compiled.pruned),
-        (compiled.release_rules, compiled.pruned_alone),
-    ):
-        nothing = AboutNothing(rules, logic)
-        for number, witness in enumerate(pruned.witness):
-            yield _Listed(rules, number, witness, number in nothing)
+    listed = map(compiled_rule_to_dict, compiled_rules(compiled))
+    _print_streamed(compiled_to_dict(compiled), "list", listed)
 
 
 def _several_files(compiled: CompiledPolicy) -> bool:
@@ -178,25 +107,6 @@ def _several_files(compiled: CompiledPolicy) -> bool:
         if mark is not None
     }
     return len(files) > 1
-
-
-def _rule_to_dict(listed: _Listed) -> dict[str, object]:
-    rule, witness = listed.rule, listed.witness
-    base = rule.marks[0]
-    return {
-        "id": rule.id,
-        "stage": rule.stage.value,
-        "scope": rule.scope,
-        "context": list(rule.context),
-        "predicate": rule.when,
-        "unit": rule.unit,
-        "budget": _budget(rule),
-        "status": "constraining" if witness < 0 else "implied",
-        "witness": None if witness < 0 else listed.rules.rule_id(witness),
-        "about_nothing": listed.about_nothing,
-        "source": [str(mark) for mark in rule.marks if mark is not None],
-        "line": base.line if base is not None else None,
-    }
 
 
 def _budget(rule: Rule) -> str:
@@ -215,9 +125,11 @@ def print_implied(compiled: CompiledPolicy, *, shown: int | None) -> None:
         compiled: The policy.
         shown: At most so many; None for all.
     """
+    from modicum.workspace.documents.compiled_rules import kept
+
     rows: list[tuple[str, ...]] = []
     every = compiled.pruned, compiled.pruned_alone
-    total = sum(_kept(pruned.witness)[1] for pruned in every)
+    total = sum(kept(pruned.witness)[1] for pruned in every)
     for one, witness in islice(_implied(compiled), fitting(total, shown)):
         by = "about nothing" if one.about_nothing else witness.id
         limit = "" if one.about_nothing else _budget(witness)
@@ -236,11 +148,13 @@ def print_implied(compiled: CompiledPolicy, *, shown: int | None) -> None:
 
 def print_implied_document(compiled: CompiledPolicy) -> None:
     """Print the implied rules as one JSON document."""
+    from modicum.workspace.documents.compiled_rules import counts_to_dict
+
     listed = (_implied_to_dict(one, witness) for one, witness in _implied(compiled))
-    _print_streamed(_counts_to_dict(compiled), "list", listed)
+    _print_streamed(counts_to_dict(compiled), "list", listed)
 
 
-def _implied_to_dict(one: _Listed, witness: Rule) -> dict[str, object]:
+def _implied_to_dict(one: CompiledRule, witness: Rule) -> dict[str, object]:
     rule = one.rule
     return {
         "rule": rule.id,
@@ -254,8 +168,10 @@ def _implied_to_dict(one: _Listed, witness: Rule) -> dict[str, object]:
     }
 
 
-def _implied(compiled: CompiledPolicy) -> Iterator[tuple[_Listed, Rule]]:
-    for one in _listed(compiled):
+def _implied(compiled: CompiledPolicy) -> Iterator[tuple[CompiledRule, Rule]]:
+    from modicum.workspace.documents.compiled_rules import compiled_rules
+
+    for one in compiled_rules(compiled):
         if one.witness >= 0:
             yield one, one.rules[one.witness]
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from modicum.accounting.budgets import budget_text
 from modicum.cli.output import fitting, print_table
 from modicum.ledger import RuleLoss
 from modicum.ledger.deciding.amounts import amounts
-from modicum.policy import CompiledPolicy
-from modicum.workspace.explaining.conflicts import Conflict
-from modicum.workspace.explaining.contributions import contributors_to_list
-from modicum.workspace.explaining.explain import amount_text, ordered
-from modicum.workspace.policies.past import History
+from modicum.workspace.documents.what_ifs import totals
+from modicum.workspace.explaining.explain import amount_text
 from modicum.workspace.policies.what_if import Change, Replayed, WhatIf
 
 #: How many rules are named beside a release.
@@ -87,7 +83,7 @@ def _by(one: Replayed) -> str:
 
 
 def _totals(found: WhatIf) -> str:
-    counts = _counts(found)
+    counts = totals(found)
     attempts = counts["attempts"]
     return (
         f"{attempts} release{'' if attempts == 1 else 's'}: {counts['allowed']} let in,"
@@ -103,20 +99,6 @@ def _recorded(over: int) -> str:
 def past_releases(ids: Sequence[str]) -> str:
     """Return how many past releases there are."""
     return f"{len(ids)} past release{'' if len(ids) == 1 else 's'}"
-
-
-def _counts(found: WhatIf) -> dict[str, int]:
-    allowed = sum(one.allowed for one in found.replayed)
-    return {
-        "attempts": len(found.replayed),
-        "allowed": allowed,
-        "denied": len(found.replayed) - allowed,
-        "denied_now": len(found.of(Change.DENIED_NOW)),
-        "allowed_now": len(found.of(Change.ALLOWED_NOW)),
-        "recorded_over": sum(
-            one.allowed and bool(one.blocking) for one in found.replayed
-        ),
-    }
 
 
 def _print_closest(closest: Sequence[RuleLoss]) -> None:
@@ -136,76 +118,3 @@ def _print_closest(closest: Sequence[RuleLoss]) -> None:
             escape(f"{shown.measure} per {loss.rule.unit}"),
         )
     print_table(table)
-
-
-# --- JSON -----------------------------------------------------------------------
-
-
-def simulation_to_dict(
-    compiled: CompiledPolicy, history: History, found: WhatIf
-) -> dict[str, object]:
-    """Return the documented JSON form (docs/reference/json.md)."""
-    policy = compiled.policy
-    return {
-        "policy": {"name": policy.name, "digest": policy.digest},
-        "ledger": {"seq": history.seq, "head": history.head},
-        **what_if_to_dict(found),
-    }
-
-
-def what_if_to_dict(found: WhatIf) -> dict[str, object]:
-    """Return a history under a policy as plain JSON (docs/reference/json.md)."""
-    return {
-        "totals": _counts(found),
-        "releases": [_replayed_to_dict(one) for one in found.replayed],
-        "closest": [_spent_to_dict(loss) for loss in found.closest],
-        "conflicts": [conflict_to_dict(one) for one in found.conflicts],
-        "assumptions": [
-            {
-                "kind": one.kind,
-                "subject": one.subject,
-                "taken": one.taken,
-                "releases": list(one.releases),
-            }
-            for one in found.assumptions
-        ],
-        "remarks": list(found.remarks),
-    }
-
-
-def _replayed_to_dict(one: Replayed) -> dict[str, object]:
-    return {
-        "entry": one.attempt.seq,
-        "release": one.attempt.release.id,
-        "then": one.attempt.outcome,
-        "blocking_then": list(one.attempt.blocking),
-        "decision": "allow" if one.allowed else "deny",
-        "blocking": list(one.blocking),
-        "guards": list(one.guards),
-        "change": one.change.value,
-    }
-
-
-def _spent_to_dict(loss: RuleLoss) -> dict[str, object]:
-    shown = amounts(loss)
-    spent, limit = ordered(shown.together, shown.limit, shown.scale)
-    return {
-        "rule": loss.rule.id,
-        "unit": loss.rule.unit,
-        "measure": shown.measure,
-        "spent": spent,
-        "limit": limit,
-    }
-
-
-def conflict_to_dict(conflict: Conflict) -> dict[str, object]:
-    """Return a rule that history exceeds, as plain JSON."""
-    fits = conflict.fits
-    return {
-        **_spent_to_dict(conflict.loss),
-        "budget": budget_text(conflict.rule.budget),
-        "fits": None if fits is None else budget_text(fits),
-        "contributors": contributors_to_list(
-            conflict.contributors, conflict.coordinate
-        ),
-    }

@@ -16,6 +16,7 @@ from modicum.cli import (
     release_run,
     release_show,
 )
+from modicum.cli.exits import Exit
 from modicum.cli.options import (
     DEFAULT_LEDGER,
     Actor,
@@ -28,7 +29,8 @@ from modicum.cli.options import (
 )
 from modicum.cli.output import print_decision, print_json, reporting
 from modicum.cli.release_files import File, read_release, was_lowered
-from modicum.cli.release_show import Id, print_standing, release_to_dict
+from modicum.cli.release_show import Id, print_standing
+from modicum.cli.request import print_requested
 
 if TYPE_CHECKING:
     from modicum.ledger import Standing
@@ -72,15 +74,34 @@ def submit(
             help="How long a reservation stands unless started: 90s, 30m, 24h.",
         ),
     ] = "24h",
+    request: Annotated[
+        str | None,
+        typer.Option(
+            "--request",
+            help="Why it is asked for: if people must agree first, ask them in the"
+            " ledger, and leave with 5.",
+            metavar="REASON",
+        ),
+    ] = None,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
     """Decide a release and reserve its loss if it is allowed; exits 0 or 3."""
+    from modicum.core.errors import ApprovalError
+
     with reporting(as_json=as_json):
         release = read_release(file)
-        decision = _workspace(ledger, policy, actor).submit(
-            release, post=post, reserve_seconds=expires_in_seconds(expires_in)
-        )
+        workspace = _workspace(ledger, policy, actor)
+        try:
+            decision = workspace.submit(
+                release, post=post, reserve_seconds=expires_in_seconds(expires_in)
+            )
+        except ApprovalError:
+            if request is None:
+                raise
+            asked = workspace.governance.request(release, reason=request)
+            print_requested(asked, as_json=as_json)
+            raise typer.Exit(Exit.NEEDS_APPROVAL) from None
         print_decision(decision, as_json=as_json, of_query=was_lowered(release))
 
 
@@ -134,6 +155,8 @@ def _workspace(ledger: str, policy: Path | None, actor: str | None) -> Workspace
 
 def _print_standing(workspace: Workspace, standing: Standing, *, as_json: bool) -> None:
     if as_json:
+        from modicum.workspace.documents.releases import release_to_dict
+
         print_json(release_to_dict(standing, workspace.release_of(standing)))
     else:
         print_standing(standing)

@@ -14,7 +14,7 @@ from modicum.cli.release_files import File, read_release
 
 if TYPE_CHECKING:
     from modicum.workspace import Decision
-    from modicum.workspace.explaining.fits import Fit, Option
+    from modicum.workspace.explaining.fits import Fit, Option, Options
 
 
 def add_to(app: typer.Typer) -> None:
@@ -80,7 +80,8 @@ def options(
 ) -> None:
     """List changes of a denied release after which it would pass, each tried.
 
-    Writes nothing; exits 0, or 3 if it is denied and no single change helps.
+    Writes nothing; exits 0, or 3 if it is denied and no single change helps. Of a
+    release of many mechanisms not everything is tried; it says so then.
     """
     with reporting(as_json=as_json):
         decision = _checked(file, policy, ledger, as_of, quiet=as_json)
@@ -115,15 +116,22 @@ def _print_fit(found: Fit) -> None:
     print(found.text, end="")
 
 
-def _print_options(decision: Decision, found: tuple[Option, ...]) -> None:
+def _print_options(decision: Decision, found: Options) -> None:
+    from modicum.workspace.explaining.fits import ENDED_EARLY
+
+    print(decision.headline)
+    if found:
+        _print_table(found)
+    elif not (decision.allowed or found.ended_early):
+        print("no single change that is known makes it pass")
+    if found.ended_early:
+        print(f"note: {ENDED_EARLY}")
+
+
+def _print_table(found: Options) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    print(decision.headline)
-    if not found:
-        if not decision.allowed:
-            print("no single change that is known makes it pass")
-        return
     table = Table(box=None, pad_edge=False)
     table.add_column("", justify="right")
     table.add_column("CHANGE", no_wrap=True)
@@ -135,16 +143,17 @@ def _print_options(decision: Decision, found: tuple[Option, ...]) -> None:
     print_table(table)
 
 
-def _taken(found: tuple[Option, ...], number: int) -> Option:
+def _taken(found: Options, number: int) -> Option:
     if number > len(found):
         raise typer.BadParameter(f"there are {len(found)} options", param_hint="--take")
     return found[number - 1]
 
 
-def _to_dict(decision: Decision, found: tuple[Option, ...]) -> dict[str, object]:
+def _to_dict(decision: Decision, found: Options) -> dict[str, object]:
     return {
         "decision": "allow" if decision.allowed else "deny",
         "release": decision.release,
         "options": [one.to_dict() for one in found],
+        "ended_early": found.ended_early,
         "ledger": {"seq": decision.seq, "head": decision.head},
     }

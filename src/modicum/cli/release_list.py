@@ -47,7 +47,9 @@ def list_releases(
             if not wanted or one.status.value in wanted
         ]
         if as_json:
-            print_json({"releases": [_listed(one) for one in found]})
+            from modicum.workspace.documents.releases import listed_to_dict
+
+            print_json({"releases": [listed_to_dict(one) for one in found]})
         elif found:
             _print_list(found)
         else:
@@ -90,13 +92,3 @@ def _print_list(found: Iterable[Standing]) -> None:
             seconds(one.expires_at) if one.expires_at else "",
         )
     print_table(table, spare=("DAY",))
-
-
-def _listed(one: Standing) -> dict[str, object]:
-    return {
-        "release": one.id,
-        "status": one.status.value,
-        "entry": one.seq,
-        "day": date.fromordinal(one.day).isoformat(),
-        "expires_at": one.expires_at or None,
-    }

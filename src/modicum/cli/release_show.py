@@ -31,6 +31,7 @@ def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) ->
     Of one that was denied, it is said when; exits 4 then.
     """
     from modicum.cli.opening import open_view
+    from modicum.workspace.documents.releases import happened_to_dict, release_to_dict
     from modicum.workspace.release_story import denied_release, story_of
 
     with reporting(as_json=as_json):
@@ -41,7 +42,7 @@ def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) ->
             raise denied_release(release, read(0))
         story = story_of(release, read(0))
         if as_json:
-            happened = [_happened_to_dict(one) for one in story]
+            happened = [happened_to_dict(one) for one in story]
             told = release_to_dict(standing, view.release_of(standing))
             print_json({**told, "story": happened})
             return
@@ -146,63 +147,3 @@ def _loss_text(coordinates: tuple[int, ...]) -> str:
     if coordinates[DELTA]:
         parts.append(f"delta {amount_text(coordinates[DELTA], DELTA_UNIT)}")
     return ", ".join(parts)
-
-
-# --- JSON -----------------------------------------------------------------------
-
-
-def _happened_to_dict(one: Happened) -> dict[str, object]:
-    from modicum.ledger.log.events import event_name
-
-    body = one.event.body
-    return {
-        "entry": one.seq,
-        "at": one.event.at,
-        "actor": one.event.actor,
-        "kind": event_name(body),
-        "approved_by": list(getattr(body, "approved_by", ())),
-        "blocking": list(getattr(body, "blocking", ())),
-        "reason": getattr(body, "reason", "") or getattr(body, "text", "") or None,
-    }
-
-
-def release_to_dict(standing: Standing, release: RecordedRelease) -> dict[str, object]:
-    """Return a release as plain JSON (docs/reference/json.md).
-
-    Args:
-        standing: Where it stands.
-        release: What it is and costs.
-    """
-    return {
-        "release": release.id,
-        "status": standing.status.value,
-        "entry": standing.seq,
-        "expires_at": standing.expires_at or None,
-        "labels": dict(release.labels),
-        "metadata": dict(release.metadata),
-        "content": release.content,
-        "mechanisms": [_mechanism_to_dict(one) for one in release.mechanisms],
-    }
-
-
-def _mechanism_to_dict(one: RecordedMechanism) -> dict[str, object]:
-    from modicum.accounting.grid import DELTA, coordinate_name
-    from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
-    from modicum.release.parts import part_to_plain
-    from modicum.workspace.explaining.explain import json_number
-
-    losses = {
-        unit: {
-            coordinate_name(index): json_number(
-                units, DELTA_UNIT if index == DELTA else LOSS_UNIT
-            )
-            for index, units in enumerate(loss.coordinates)
-        }
-        for unit, loss in one.losses.items()
-    }
-    return {
-        **one.description,
-        "labels": dict(one.labels),
-        **part_to_plain(one.part),
-        "losses": losses,
-    }

@@ -89,9 +89,10 @@ def rdr(
 
     With a preference (`--tau`, `--max-variance`), also the epsilon that meets it.
     """
-    from modicum.cli.risk_text import print_risk, risk_to_dict
+    from modicum.cli.risk_text import print_risk
     from modicum.shell.risks.charging import uncharged
     from modicum.shell.risks.choices import METHODS
+    from modicum.shell.risks.documents import risk_to_dict
 
     with reporting(as_json=as_json), in_options():
         chooses = tau is not None or max_variance is not None
@@ -163,9 +164,10 @@ def choose(
     """
     from modicum.cli.risk_charging import Charging
     from modicum.cli.risk_release import Asked
-    from modicum.cli.risk_text import choice_to_dict, print_choice
+    from modicum.cli.risk_text import print_choice
     from modicum.shell.risks import unseen_risk
     from modicum.shell.risks.charging import NoDraws
+    from modicum.shell.risks.documents import choice_to_dict
 
     with reporting(as_json=as_json), in_options():
         refuse_unheard(context, mechanism)
@@ -174,11 +176,8 @@ def choose(
             unit, mechanism, epsilons, delta, sensitivity, bounds, rows_max,
             dimensions, "published", calibration, engine,
         )  # fmt: skip
-        wanted: Any = {
-            "choice": choice,
-            "allowance": allowance,
-            "eps_select": eps_select,
-        }
+        wanted: Any = {"choice": choice, "eps_select": eps_select}
+        wanted["allowance"] = allowance
         # All that can be refused is refused before a row is read, or anything spent.
         unseen = unseen_risk(tables(data), query, **known)
         found = unseen.choose(tau, **wanted, draws=NoDraws())
@@ -227,7 +226,8 @@ def compare_groups(
     as_json: Json = False,
 ) -> None:
     """Compare how exposed groups of people are, for each epsilon."""
-    from modicum.cli.risk_text import groups_to_dict, print_groups
+    from modicum.cli.risk_text import print_groups
+    from modicum.shell.risks.documents import groups_to_dict
 
     with reporting(as_json=as_json), in_options():
         if len(set(groups)) < 2:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from modicum.cli.output import print_table
 from modicum.cli.risk_release import Asked, release_lines
@@ -11,6 +11,7 @@ from modicum.core.errors import printable
 from modicum.core.exact import brief
 from modicum.risk.claims import Claim
 from modicum.risk.profile import RELATION
+from modicum.shell.risks.documents import statistic_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,34 +23,6 @@ _CONTROLLER = "For the controller of the data only: computed from rows without n
 _RELATION = (
     f"note: neighbors are {RELATION}: the answer with and without all rows of a person"
 )
-
-
-def risk_to_dict(risk: Risk, choice: Choice | None) -> dict[str, Any]:
-    """Return the documented JSON form of a risk, and of what was chosen.
-
-    Args:
-        risk: What was found.
-        choice: What was chosen; None if nothing was asked for.
-    """
-    found = risk.to_dict()
-    if choice is not None:
-        found |= choice_to_dict(choice)
-        found["candidates"] = risk.to_dict()["candidates"]
-    return found
-
-
-def choice_to_dict(choice: Choice) -> dict[str, Any]:
-    """Return the documented JSON form of a choice.
-
-    Args:
-        choice: The choice.
-    """
-    told = choice.to_dict()
-    return {
-        "epsilon": told["epsilon"],
-        "claim": told["claim"],
-        "choice": told,
-    }
 
 
 def print_risk(risk: Risk, choice: Choice | None) -> None:
@@ -101,29 +74,6 @@ def print_choice(choice: Choice, asked: Asked) -> None:
             print(printable(line))
 
 
-def groups_to_dict(risk: Risk, statistic: str, choice: Choice | None) -> dict[str, Any]:
-    """Return the documented JSON form of a comparison of groups.
-
-    Args:
-        risk: What was found.
-        statistic: What is compared: `max`, `p99` or `median`.
-        choice: What was chosen; None if nothing was asked for.
-    """
-    found = risk_to_dict(risk, choice)
-    found["statistic"] = statistic
-    found["groups"] = {
-        name: {
-            "people": int(risk.influence.members[name].sum()),
-            "indicator": {
-                brief(epsilon): _at(risk, statistic, epsilon, name)
-                for epsilon in risk.candidates
-            },
-        }
-        for name in risk.groups
-    }
-    return found
-
-
 def print_groups(risk: Risk, statistic: str, choice: Choice | None) -> None:
     """Print the indicator of each group at each candidate.
 
@@ -143,7 +93,7 @@ def print_groups(risk: Risk, statistic: str, choice: Choice | None) -> None:
         table.add_column(f"{statistic} of {name}", justify="right")
     table.add_column("ratio", justify="right")
     for epsilon in risk.candidates:
-        found = [_at(risk, statistic, epsilon, name) for name in risk.groups]
+        found = [statistic_at(risk, statistic, epsilon, name) for name in risk.groups]
         there = [one for one in found if one is not None]
         ratio = min(there) / max(there) if there and max(there) > 0 else None
         cells = ["-" if one is None else f"{one:.6g}" for one in found]
@@ -151,15 +101,6 @@ def print_groups(risk: Risk, statistic: str, choice: Choice | None) -> None:
     print_table(table)
     if choice is not None:
         print_choice(choice, Asked(risk.question))
-
-
-_SHARES = {"max": 1.0, "p99": 0.99, "median": 0.5}
-
-
-def _at(risk: Risk, statistic: str, epsilon: Any, name: str) -> float | None:
-    if not risk.influence.members[name].sum():
-        return None
-    return risk.indicator.quantile(_SHARES[statistic], epsilon, name)
 
 
 def _of_people(row: Row) -> tuple[str, str, str]:

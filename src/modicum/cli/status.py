@@ -34,7 +34,9 @@ def status(
     with reporting(as_json=as_json):
         workspace = open_view(ledger, policy=policy, as_of=point(as_of))
         if as_json:
-            print_json(_to_dict(workspace))
+            from modicum.workspace.documents.standings import status_to_dict
+
+            print_json(status_to_dict(workspace))
             return
         print_status(workspace, shown=None if show_all else SHOWN)
 
@@ -71,6 +73,7 @@ def print_status(workspace: LedgerView, *, shown: int | None) -> None:
 
 def _cells(loss: RuleLoss) -> tuple[str, ...]:
     from modicum.ledger.deciding.amounts import amounts, filled
+    from modicum.workspace.documents.standings import standing_word
     from modicum.workspace.explaining.explain import amount_text
     from modicum.workspace.policies.rule_standing import in_cells
 
@@ -81,7 +84,7 @@ def _cells(loss: RuleLoss) -> tuple[str, ...]:
         amount_text(found.together, found.scale),
         amount_text(found.limit, found.scale),
         _scale(loss, found.measure),
-        _state(loss) + (in_cells(loss.denying) if loss.cell and over else ""),
+        standing_word(loss) + (in_cells(loss.denying) if loss.cell and over else ""),
     )
 
 
@@ -126,40 +129,3 @@ def _scale(loss: RuleLoss, measure: str) -> str:
     delta = loss.report_delta
     at = f" at {brief(delta)}" if measure == "eps" and delta is not None else ""
     return f"{measure}{at} per {loss.rule.unit}"
-
-
-def _state(loss: RuleLoss) -> str:
-    from modicum.ledger.deciding.amounts import filled
-
-    if not loss.own_filter.enforced:
-        return "not limited"
-    if not loss.allowed:
-        return "OVER"
-    return "near" if filled(loss) >= Fraction(4, 5) else "ok"
-
-
-def _to_dict(workspace: LedgerView) -> dict[str, object]:
-    from modicum.workspace.explaining.explain import loss_to_dict
-
-    compiled, state = workspace.policy(), workspace.state()
-    rules = []
-    for loss in workspace.standings():
-        shown = loss_to_dict(loss)
-        for key in ("alone", "before", "filter", "unlocked"):
-            del shown[key]
-        shown["spent"] = shown.pop("together")
-        rules.append({**shown, "state": _state(loss)})
-    active = state.policy
-    return {
-        "policy": {
-            "name": compiled.policy.name,
-            "digest": compiled.policy.digest,
-            "active": active is not None and active.digest == compiled.policy.digest,
-        },
-        "active": active
-        and {"name": active.name, "digest": active.digest, "entry": active.seq},
-        "ledger": {"seq": state.seq, "head": state.head},
-        "releases": state.releases.counted,
-        "denials": state.denials,
-        "rules": rules,
-    }

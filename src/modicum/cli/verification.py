@@ -56,6 +56,8 @@ def print_verified(name: str, verified: Verified, *, as_json: bool) -> None:
         f"{name}: chain ok, {report.entries} entries,"
         f" {report.decisions} decisions taken again and agree\n  head {report.head}"
     )
+    if report.signed:
+        print(f"  {report.signed} of {report.approvals} approvals are signed, and hold")
     if report.unpriced.releases:
         print(f"  {printable(_unpriced_text(report.unpriced))}")
     if verified.noted is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from budget import examples
 from hypothesis import given, settings
@@ -15,12 +17,15 @@ from modicum.ledger.deciding.approvals import (
     roles_of,
 )
 from modicum.ledger.state.state import ActivePolicy, Agreement, State
+from modicum.policy import Policy
 from modicum.policy.model import Approval
 from modicum.policy.predicates import Constant
 
 #: `Ada` and `ada` are one person.
 PEOPLE = ("Ada", "ada", "bob", "cyd")
 ROLES = ("officer", "steward")
+KEYS = ("a" * 64, "b" * 64)
+SMALL = compiled().policy
 
 roles = st.fixed_dictionaries(
     {},
@@ -39,23 +44,46 @@ approvals = st.builds(
 )
 said = st.lists(
     st.builds(
-        lambda by, approves, spoken: Agreement(by, approves, tuple(spoken), 1),
+        lambda by, approves, spoken, key: Agreement(
+            by, approves, tuple(spoken), 1, key
+        ),
         st.sampled_from(PEOPLE),
         st.booleans(),
         st.lists(st.sampled_from(ROLES), min_size=1, unique=True),
+        st.sampled_from(("", *KEYS)),
     ),
     max_size=6,
 )
+pins = st.dictionaries(
+    st.sampled_from(PEOPLE),
+    st.lists(st.sampled_from(KEYS), min_size=1, max_size=2, unique=True).map(tuple),
+    max_size=2,
+)
+
+
+def policy_of(
+    known: dict[str, list[str]], pinned: dict[str, tuple[str, ...]]
+) -> Policy:
+    """Return a policy with these people, and these keys of theirs."""
+    people = {role: tuple(each) for role, each in known.items()}
+    return replace(SMALL, roles=people, keys=pinned)
 
 
 def counts(
-    person: str, approval: Approval, words: list[Agreement], known: dict[str, list[str]]
+    person: str,
+    approval: Approval,
+    words: list[Agreement],
+    known: dict[str, list[str]],
+    pinned: dict[str, tuple[str, ...]],
 ) -> bool | None:
     """Return what somebody's last word is worth: yes, no, or nothing."""
     last = None
     for word in words:
-        if word.by == person:
-            last = word
+        if word.by != person:
+            continue
+        if word.approves and person in pinned and word.key not in pinned[person]:
+            continue  # As if it had not been said.
+        last = word
     if last is None:
         return None
     for role in approval.roles:
@@ -66,15 +94,17 @@ def counts(
 
 @pytest.mark.spec("POL-11")
 @settings(max_examples=examples(400), deadline=None)
-@given(approvals, said, roles, st.sets(st.sampled_from(PEOPLE), max_size=2))
+@given(approvals, said, roles, st.sets(st.sampled_from(PEOPLE), max_size=2), pins)
 def test_approvals_are_counted_as_the_rules_say(
     approval: Approval,
     words: list[Agreement],
     known: dict[str, list[str]],
     requesters: set[str],
+    pinned: dict[str, tuple[str, ...]],
 ) -> None:
-    (heard,) = hearings([approval], words, known, requesters)
-    worth = {one: counts(one, approval, words, known) for one in PEOPLE}
+    policy = policy_of(known, pinned)
+    (heard,) = hearings([approval], words, policy, requesters)
+    worth = {one: counts(one, approval, words, known, pinned) for one in PEOPLE}
     may = {
         one
         for one in PEOPLE
@@ -125,7 +155,8 @@ def test_an_agreement_to_a_policy_ends_with_the_policy_it_was_to_follow() -> Non
 def test_a_requester_is_known_however_the_name_is_written(written: str) -> None:
     approval = Approval(Constant(value=True), 1, ("officer",), False, None)
     said = [Agreement("ada", True, ("officer",), 1)]
-    (heard,) = hearings([approval], said, {"officer": ["ada", "bob"]}, [written])
+    policy = policy_of({"officer": ["ada", "bob"]}, {})
+    (heard,) = hearings([approval], said, policy, [written])
     assert heard.agreed == ()
-    (other,) = hearings([approval], said, {"officer": ["ada", "bob"]}, ["cyd"])
+    (other,) = hearings([approval], said, policy, ["cyd"])
     assert other.agreed == ("ada",)

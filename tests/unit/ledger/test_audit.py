@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from samples.audited import described_anew
+from oracle.audited_people import People
+from samples.audited import described_anew, key
 from samples.small import NOON, POLICY, compiled, counts
 
 from modicum.core.document import from_python
 from modicum.ledger import GENESIS, Event, Record, RecordedRelease, audit, seal
 from modicum.ledger.deciding.balances import Balances
 from modicum.ledger.deciding.decide import decide
+from modicum.ledger.log.approval_statement import signed
 from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.events import (
     Annotated,
@@ -36,6 +39,11 @@ from modicum.ledger.log.events import (
     day_of,
 )
 from modicum.ledger.log.recorded import RecordedMechanism, record_release
+from modicum.ledger.log.request_events import (
+    PolicyProposed,
+    ReleaseRequested,
+    RequestWithdrawn,
+)
 from modicum.ledger.proof.consistency import RESERVATION_MAX
 from modicum.policy import CompiledPolicy
 from modicum.release import EVERYTHING, Part, parse_release, price
@@ -89,11 +97,19 @@ def events(*said: Body | tuple[str, Body]) -> list[Event]:
     ]
 
 
+def looked_at(event: Event, head: str) -> Event:
+    """Return an event in which who agrees or refuses looked at all before it."""
+    body = event.body
+    if not isinstance(body, ApprovalGiven) or body.head:
+        return event
+    return replace(event, body=replace(body, head=head))
+
+
 def chained(said: Sequence[Event]) -> list[Record]:
     records: list[Record] = []
     previous = GENESIS
     for seq, event in enumerate(said, 1):
-        records.append(seal(event, seq, previous))
+        records.append(seal(looked_at(event, previous), seq, previous))
         previous = records[-1].hash
     return records
 
@@ -290,6 +306,204 @@ def test_what_was_approved_cannot_be_replaced_by_something_else() -> None:
     agreed = ("olga", word(harmless.content))
     said = events(activated(ASKING), agreed, reserved(big, "olga", under=ASKING))
     breaks(said, "not the digest")
+
+
+# --- what people sign, and what waits for them ------------------------------------
+
+SIGNING = compiled(
+    POLICY
+    + "roles: {officer: [olga, pavel]}\n"
+    + f"keys: {{olga: {key(1).public.hex()}}}\n"
+    + 'approvals: [{when: "true", need: 1, from: [officer]}]\n'
+    + "activation: {need: 1, from: [officer]}\n"
+)
+ASKED = release(under=SIGNING)
+
+
+def signed_word(head: str, by: int = 1, **said: Any) -> ApprovalGiven:
+    """Return what olga signs at a head, with one of the keys."""
+    body = replace(word(ASKED.content), head=head, **said)
+    policy = SIGNING.policy.digest
+    return signed(body, by="olga", policy=policy, signer=key(by))
+
+
+def approved(change: Callable[[ApprovalGiven], ApprovalGiven]) -> list[Event]:
+    """Return a log in which olga approves what ann requests, but for a change."""
+    begun = events(activated(SIGNING), ("ann", asks_for(ASKED)))
+    agreed = change(signed_word(chained(begun)[-1].hash))
+    return [*begun, *events(("olga", agreed))]
+
+
+def asks_for(one: RecordedRelease, under: CompiledPolicy = SIGNING) -> Body:
+    return ReleaseRequested(one, under.policy.digest, "for the report")
+
+
+def found_twice(said: Sequence[Event], why: str) -> None:
+    """Check that the audit finds what is wrong, and so does the other auditor."""
+    breaks(said, why)
+    people = People()
+    for one in chained(said):
+        people.take(one.seq, json.loads(one.payload)["event"], one.hash)
+    assert people.mistakes
+
+
+@pytest.mark.spec("LED-22")
+@pytest.mark.spec("POL-16")
+def test_what_was_signed_holds() -> None:
+    said = approved(lambda body: body)
+    booked = reserved(ASKED, "olga", under=SIGNING)
+    assert holds([*said, *events(("bob", booked))]) == 1
+    report = audit(chained(said))
+    assert (report.approvals, report.signed) == (1, 1)
+
+
+@pytest.mark.spec("LED-22")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"subject": "plan"},
+        {"approves": False},
+        {"roles": ("officer", "officer")},
+        {"reason": "finer"},
+        {"key": key(2).public.hex()},
+        {"signature": "0" * 128},
+    ],
+)
+def test_anything_else_than_what_was_signed_is_found(changes: dict[str, Any]) -> None:
+    found_twice(approved(lambda body: replace(body, **changes)), "its signature")
+
+
+@pytest.mark.spec("LED-22")
+def test_a_signature_for_another_release_policy_or_person_is_found() -> None:
+    other = release("r-1", rho="0.002", under=SIGNING)
+    found_twice(
+        approved(lambda body: replace(body, content=other.content)), "its signature"
+    )
+    begun = approved(lambda body: body)
+    begun[-1] = replace(begun[-1], actor="pavel")
+    found_twice(begun, "its signature")
+    renamed = compiled(SIGNING.policy.text.replace("name: small", "name: other"))
+    first = events(activated(renamed), ("ann", asks_for(ASKED, renamed)))
+    agreed = signed_word(chained(first)[-1].hash)  # Under the policy of that name.
+    found_twice([*first, *events(("olga", agreed))], "its signature")
+
+
+@pytest.mark.spec("LED-22")
+def test_a_signed_word_cannot_be_said_again_later() -> None:
+    said = approved(lambda body: body)
+    agreed = said[-1]
+    refusal = events(("olga", word(ASKED.content, approves=False)))
+    found_twice([*said, *refusal, agreed], "not the end")
+    found_twice([*said, agreed], "not the end")
+    for head in ("0" * 64, chained(said)[0].hash):
+        begun = events(activated(SIGNING), ("ann", asks_for(ASKED)))
+        found_twice([*begun, *events(("olga", signed_word(head)))], "not the end")
+
+
+@pytest.mark.spec("LED-17")
+def test_since_version_3_who_approves_says_what_they_looked_at() -> None:
+    records = chained(events(activated(ASKING)))
+    content = release(under=ASKING).content
+    bare = Event(NOON, "olga", word(content))
+    with pytest.raises(ChainBreakError, match="what they looked at"):
+        audit([*records, seal(bare, 2, records[-1].hash)])
+
+
+@pytest.mark.spec("LED-22")
+def test_between_looking_and_approving_reservations_may_expire() -> None:
+    """All at one time; a word that looked into the midst of them is none."""
+    ones = [release(f"x-{n}", rho="0.0001") for n in range(3)]
+    begun = events(activated(SMALL), *(reserved(one) for one in ones))
+    asking = replace(events(activated(ASKING))[0], at=LATER)
+    seen = events(*(ReleaseExpired(one.id) for one in ones))
+    gone = [replace(one, at=LATER) for one in seen]
+    said = [*begun, asking, *gone]
+    agreed = word(release(under=ASKING).content)
+    heads = [one.hash for one in chained(said)]
+    for place, fits in ((-1, True), (-4, True), (-2, False), (-3, False), (-5, False)):
+        body = replace(agreed, head=heads[place])
+        log = [*said, Event(LATER, "olga", body)]
+        if fits:
+            holds(log)
+        else:
+            found_twice(log, "not the end")
+
+
+@pytest.mark.spec("POL-16")
+def test_an_approval_that_is_not_signed_as_the_policy_asks_is_not_counted() -> None:
+    booked = events(("bob", reserved(ASKED, "olga", under=SIGNING)))
+    begun = events(activated(SIGNING))
+    for said in (
+        ("olga", word(ASKED.content)),
+        ("olga", signed_word(chained(begun)[-1].hash, by=2)),
+    ):
+        found_twice([*begun, *events(said), *booked], "without approval")
+    # An unsigned word takes no signed refusal back.
+    refused = ("pavel", word(ASKED.content, approves=False))
+    agreed = ("pavel", word(ASKED.content))
+    free = events(("bob", reserved(ASKED, "pavel", under=SIGNING)))
+    assert holds([*begun, *events(refused, agreed), *free]) == 1
+
+
+@pytest.mark.spec("LED-17")
+@pytest.mark.spec("POL-11")
+def test_who_requested_a_release_is_not_counted() -> None:
+    one = release(under=ASKING)
+    digest = ASKING.policy.digest
+    asked = ("olga", ReleaseRequested(one, digest, "mine"))
+    gone = ("olga", RequestWithdrawn("r-1", "or not"))
+    agreed = ("olga", word(one.content))
+    booked = ("bob", reserved(one, "olga", under=ASKING))
+    for said in ((asked, agreed), (asked, gone, agreed), (agreed, asked, gone)):
+        found_twice(events(activated(ASKING), *said, booked), "without approval")
+
+
+@pytest.mark.spec("LED-17")
+def test_who_proposed_a_policy_is_not_counted() -> None:
+    one_of_two = compiled(SIGNING.policy.text.replace("keys:", "#"))
+    new = SMALL.policy
+    proposed = PolicyProposed(new.digest, new.name, new.text, "simpler")
+    agreed = ApprovalGiven("policy", new.digest, new.digest, True, ("officer",), "x")
+    begun = (activated(one_of_two), ("pavel", proposed))
+    assert holds(events(*begun, ("olga", agreed), ("pavel", activated(SMALL)))) == 0
+    found_twice(
+        events(*begun, ("pavel", agreed), ("bob", activated(SMALL))),
+        "activated without approval",
+    )
+
+
+@pytest.mark.spec("LED-21")
+def test_what_waits_is_what_it_says_it_is() -> None:
+    begun = activated(SIGNING)
+    asked = ("ann", asks_for(ASKED))
+    other = release("r-1", rho="0.002", under=SIGNING)
+    stands = PastRecorded(ASKED, SIGNING.policy.digest)
+    free = compiled(SIGNING.policy.text.replace('[{when: "true"', '[{when: "false"'))
+    cases: list[tuple[tuple[Body | tuple[str, Body], ...], str]] = [
+        ((begun, asked, asked), "cannot happen here"),
+        ((begun, asked, ("bob", asks_for(other))), "cannot happen here"),
+        ((begun, asked, ("bob", RequestWithdrawn("r-1", "x"))), "cannot happen here"),
+        ((begun, ("ann", RequestWithdrawn("r-1", "x"))), "cannot happen here"),
+        ((begun, stands, asked), "cannot happen here"),
+        ((activated(free), ("ann", asks_for(ASKED, free))), "needs no approval"),
+    ]
+    for said, why in cases:
+        found_twice(events(*said), why)
+    cheap = replace(other, content=ASKED.content)
+    breaks(events(begun, ("ann", asks_for(cheap))), "not the digest")
+    breaks(events(begun, ("ann", asks_for(ASKED, SMALL))), "not active")
+    new = SMALL.policy
+    proposed = PolicyProposed(new.digest, new.name, new.text, "simpler")
+    own = SIGNING.policy
+    for body, why in (
+        (replace(proposed, digest="0" * 64), "digest"),
+        (replace(proposed, name="another"), "name"),
+        (replace(proposed, text=own.text), "digest"),
+        (PolicyProposed(own.digest, own.name, own.text, "x"), "cannot happen here"),
+    ):
+        found_twice(events(begun, body), why)
+    found_twice(events(begun, proposed, proposed), "cannot happen here")
+    breaks(events(begun, replace(proposed, text="x")), "does not compile")
 
 
 # --- policies -----------------------------------------------------------------------

@@ -46,6 +46,11 @@ from modicum.ledger.log.recorded import (
     RecordedRelease,
     record_release,
 )
+from modicum.ledger.log.request_events import (
+    PolicyProposed,
+    ReleaseRequested,
+    RequestWithdrawn,
+)
 from modicum.ledger.proof.repricing import Unpriced
 from modicum.release import EVERYTHING, Part, parse_release, price
 
@@ -95,6 +100,10 @@ BODIES: tuple[Body, ...] = (
     GroupActivated(3, "2026-Q1"),
     GroupRetired(3, "2026-Q1"),
     PlanCommitted("plan-1", "2026-Q1", SHA, ("r-1", "r-2")),
+    ApprovalGiven("release", "r", SHA, True, ("o",), "", SHA, SHA, "0f" * 64),
+    ReleaseRequested(small(PART), SHA, "for the report"),
+    RequestWithdrawn("r-1", "not needed"),
+    PolicyProposed(SHA, "small", "modicum: policy/v1\n", "less noise"),
 )
 
 
@@ -146,6 +155,16 @@ def test_a_field_too_few_too_many_or_of_another_form_is_refused(body: Body) -> N
         (BODIES[2], "expires_at", "2026-02-03T23:59:60.000000Z"),
         (BODIES[11], "subject", "round"),
         (BODIES[14], "unlocked", {"user": 10**6 + 1}),
+        (BODIES[18], "head", ""),
+        (BODIES[18], "head", "d" * 63),
+        (BODIES[18], "head", "D" * 64),
+        (BODIES[18], "key", ""),
+        (BODIES[18], "key", "d" * 65),
+        (BODIES[18], "signature", ""),
+        (BODIES[18], "signature", "d" * 64),
+        (BODIES[18], "signature", "x" * 128),
+        (BODIES[19], "policy", ""),
+        (BODIES[21], "digest", ""),
     ],
 )
 def test_a_value_that_cannot_be_is_refused(body: Body, name: str, value: Any) -> None:
@@ -195,6 +214,76 @@ def test_a_ledger_of_version_1_goes_on_in_this_one(tmp_path: Path) -> None:
     assert ws.state().seq > before
     assert ws.verify().entries == len(versions)
 
+
+# --- version 2 ------------------------------------------------------------------
+
+SECOND_LEDGER = OLD_LEDGER.with_name("v2.db")
+SECOND_HEAD = "0fae819b60e8ce572b89d8aa0b414778511145cd10cd8e47257d6542c0fbdbf7"
+#: The kinds that came with version 3, and what it added to an older one.
+THIRD = (ReleaseRequested, RequestWithdrawn, PolicyProposed)
+THIRD_FIELDS = {"head": "", "key": "", "signature": ""}
+
+
+def second(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return an event of this version as version 2 wrote it."""
+    plain["v"] = 2
+    if plain["kind"] == NAMES[ApprovalGiven]:
+        for name in THIRD_FIELDS:
+            del plain["body"][name]
+    return plain
+
+
+@pytest.mark.spec("LED-12")
+def test_a_ledger_of_version_2_verifies_and_its_decisions_follow() -> None:
+    records = old_records(SECOND_LEDGER)
+    report = audit(records)
+    assert (report.entries, report.decisions, report.head) == (26, 5, SECOND_HEAD)
+    assert (report.approvals, report.signed) == (4, 0)
+    events = [read_record(one, one.seq, prev) for one, prev in linked(records)]
+    assert {event.version for event in events} == {2}
+    assert {type(event.body) for event in events} == set(NAMES) - {*THIRD}
+    # Written as it was then, each gives the very bytes again.
+    for (record, prev), event in zip(linked(records), events, strict=True):
+        plain = second(copy.deepcopy(to_plain(event)))
+        whole: Any = {"seq": record.seq, "prev": prev, "event": plain}
+        assert encode(whole) == record.payload
+
+
+def linked(records: list[Record]) -> list[tuple[Record, str]]:
+    return list(zip(records, [GENESIS, *(one.hash for one in records)], strict=False))
+
+
+@pytest.mark.spec("LED-12")
+@pytest.mark.parametrize("body", BODIES, ids=event_name)
+def test_version_2_has_what_it_had_and_nothing_else(body: Body) -> None:
+    plain = second(plain_of(body))
+    if isinstance(body, THIRD):
+        with pytest.raises(ValueError, match="unknown kind"):
+            from_plain(plain)
+        return
+    then = body
+    if isinstance(body, ApprovalGiven):
+        then = replace(body, head="", key="", signature="")
+    assert from_plain(plain) == Event(NOON, "tester", then, 2)
+    for name in THIRD_FIELDS:
+        more = second(plain_of(body))
+        more["body"][name] = ""
+        with pytest.raises(ValueError, match="unknown fields"):
+            from_plain(more)
+
+
+@pytest.mark.spec("LED-12")
+def test_a_ledger_of_version_2_goes_on_in_this_one(tmp_path: Path) -> None:
+    shutil.copy(SECOND_LEDGER, tmp_path / "ledger.db")
+    ws = workspace(tmp_path, policy=None)
+    ws.submit(counts("after", rho="1e-9", groups=[2]))
+    events = [read_record(one, one.seq, prev) for one, prev in linked([*ws.records()])]
+    assert [event.version for event in events[:26]] == [2] * 26
+    assert {event.version for event in events[26:]} == {EVENT_VERSION}
+    assert ws.verify().entries == len(events) > 26
+
+
+# --- version 1, event by event ------------------------------------------------------
 
 #: What version 2 added to a kind of version 1, and what an old event has instead.
 LATER: dict[type[Body], dict[str, Any]] = {

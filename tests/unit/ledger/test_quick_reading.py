@@ -247,9 +247,9 @@ def one_release() -> RecordedRelease:
     [
         (b'"seq":3', b'"seq":3.0'),
         (b'"seq":3', b'"seq":true'),
-        (b'"v":2', b'"v":2.0'),
-        (b'"v":2', b'"v":1'),
-        (b'"v":2', b'"v":3'),
+        (b'"v":3', b'"v":3.0'),
+        (b'"v":3', b'"v":1'),
+        (b'"v":3', b'"v":4'),
         (b'"purpose":"x"', b'"purpose":"x","purpose":"x"'),
         (b'"purpose":"x"', b'"purpose":"x","a":"x"'),
         (b'"given":[]', b'"given":[ ]'),
@@ -288,6 +288,32 @@ def test_other_kinds_and_the_first_version_are_left_to_the_strict_reader(
         rows = connection.execute("SELECT payload FROM events").fetchall()
     assert len(rows) > 5
     assert all(read_release_entry(payload) is None for (payload,) in rows)
+
+
+def test_the_second_version_is_read_as_the_strict_reader_reads_it(
+    tmp_path: Path,
+) -> None:
+    copied = shutil.copy(OLD_LEDGER.with_name("v2.db"), tmp_path / "v2.db")
+    with closing(sqlite3.connect(copied)) as connection:
+        rows = connection.execute("SELECT payload FROM events").fetchall()
+    quick = 0
+    for (payload,) in rows:
+        plain: Any = decode(payload)
+        found = read_release_entry(payload)
+        strict = from_plain(plain["event"])
+        quick += found is not None
+        assert found is None or found.event == strict
+        usual = isinstance(
+            strict.body,
+            ReleaseReserved
+            | ReleaseDenied
+            | PastRecorded
+            | ReleaseStarted
+            | ReleasePosted
+            | ReleaseExpired,
+        )
+        assert (found is not None) == usual
+    assert quick > 5
 
 
 def test_what_is_shared_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

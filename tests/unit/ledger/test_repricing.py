@@ -34,6 +34,7 @@ from modicum.ledger import (
 from modicum.ledger.deciding.decide import decide
 from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.events import (
+    ApprovalGiven,
     Body,
     PastRecorded,
     PolicyActivated,
@@ -185,6 +186,9 @@ def chained(happened: Sequence[Event]) -> list[Record]:
     rows: list[Record] = []
     previous = GENESIS
     for seq, event in enumerate(happened, 1):
+        body = event.body
+        if isinstance(body, ApprovalGiven):  # Who agrees looked at all before it.
+            event = replace(event, body=replace(body, head=previous))  # noqa: PLW2901
         rows.append(seal(event, seq, previous))
         previous = rows[-1].hash
     return rows

@@ -21,6 +21,7 @@ from modicum.planner.allocating.with_numba import NumbaEngine
 from modicum.planner.allocating.with_numpy import NumpyEngine
 from modicum.planner.on_ledger import refusing
 from modicum.planner.on_ledger.beforehand import Reason
+from modicum.planner.on_ledger.heeding import Means
 from modicum.planner.on_ledger.open_coordinates import open_engine
 from modicum.planner.on_ledger.planned import ON_LEDGER, Planned, plan_round
 from modicum.planner.on_ledger.round_problem import RoundProblem, problem_of
@@ -426,3 +427,40 @@ def test_of_the_open_coordinates_the_one_is_favored_that_accepts_most(
     engine = open_engine(nothing, engine_of)
     contests = engine.contests(everybody)
     assert engine.favored(contests, everybody).tolist() == [0]
+
+
+# --- watched --------------------------------------------------------------------------
+
+
+class Enough(Exception):  # noqa: N818 - it is what a test raises to end a plan
+    """Somebody has waited long enough."""
+
+
+@pytest.mark.parametrize("solver", sorted(ON_LEDGER))
+def test_a_plan_that_is_watched_is_the_same_and_can_be_ended_at_each_step(
+    solver: str,
+) -> None:
+    requests = [release(f"r{n}", mechanism(1 + n % 4, "CH", "DE")) for n in range(9)]
+    weights = [3 + n % 5 for n in range(9)]
+
+    def plan(means: Means) -> Planned:
+        balances = Balances(policy())
+        return plan_round(balances, requests, weights, ON_LEDGER[solver](), 0, means)
+
+    steps: list[float] = []
+    watched = plan(Means(on_step=steps.append))
+    assert watched.accepted == plan(Means()).accepted
+    assert steps == sorted(steps)
+    assert 0 <= steps[0] <= steps[-1] < 1
+    assert len([one for one in steps if one >= 0.5]) == len(requests)
+    for last in range(len(steps)):
+        told: list[float] = []
+
+        def end(progress: float, told: list[float] = told, last: int = last) -> None:
+            told.append(progress)
+            if len(told) > last:
+                raise Enough
+
+        with pytest.raises(Enough):
+            plan(Means(on_step=end))
+        assert told == steps[: last + 1]

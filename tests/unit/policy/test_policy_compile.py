@@ -18,10 +18,11 @@ from modicum.accounting import (
     ZcdpBudget,
 )
 from modicum.core.errors import Code, InputError
-from modicum.policy import CompiledPolicy, Rule
-from modicum.policy.compile import RULES_MAX, compile_text
+from modicum.policy import CompiledPolicy, Rule, rule_numbers
+from modicum.policy.compile import compile_text
 from modicum.policy.predicates import Facts, Scope
-from modicum.policy.rules import Stage
+from modicum.policy.rule_numbers import RULES_MAX
+from modicum.policy.rules import BaseRule, Stage
 
 HEAD = """\
 modicum: policy/v1
@@ -491,7 +492,9 @@ def test_all_mistakes_are_reported_at_once_in_the_order_of_the_file() -> None:
     ]
 
 
-def test_a_policy_may_not_compile_to_more_rules_than_the_limit() -> None:
+def test_a_policy_may_not_compile_to_more_rules_than_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     wide = ", ".join(
         f's{{0}}{n}: {{{{when: "true", budget: same}}}}' for n in range(64)
     )
@@ -509,6 +512,42 @@ def test_a_policy_may_not_compile_to_more_rules_than_the_limit() -> None:
         compiled(GLOBAL, extensions(3))
     assert caught.value.code is Code.TOO_LARGE
     assert str(64**3) in caught.value.problems[0].message
+    # A number with more digits than Python writes is not written.
+    monkeypatch.setattr(rule_numbers, "_COUNTABLE", 1000)
+    with pytest.raises(InputError, match="over 1000 rules"):
+        compiled(GLOBAL, extensions(3))
+
+
+@pytest.mark.parametrize(
+    "section", ["policies", "per_release"], ids=["history", "release"]
+)
+def test_what_is_too_much_is_refused_before_any_rule_is_made(
+    section: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    each = "for_each: attribute, unit: user, budget: {low: 1, medium: 1, high: 1}"
+    levels = "levels: {weak: same, strong: same, member: same}"
+    base = [
+        f"{{name: a, {each}}}",
+        f"{{name: c, {each.replace('attribute', 'category')}, {levels}}}",
+        '{name: g, when: "true", unit: user, budget: 2}',
+    ]
+    parts = f"{section}: [{', '.join(base)}]\n"
+    if section != "policies":
+        parts += GLOBAL
+    found = compiled(parts)
+    rules = found.rules if section == "policies" else found.release_rules
+    assert len(rules) == 6 + 2 * 3 + 1
+    monkeypatch.setattr(rule_numbers, "RULES_MAX", len(rules))
+    assert compiled(parts).policy.digest == found.policy.digest
+    monkeypatch.setattr(rule_numbers, "RULES_MAX", len(rules) - 1)
+    monkeypatch.setattr(BaseRule, "__init__", _none_is_made)
+    with pytest.raises(InputError) as caught:
+        compiled(parts)
+    assert [one.code for one in caught.value.problems] == [Code.TOO_LARGE]
+
+
+def _none_is_made(*_: object, **__: object) -> None:
+    raise AssertionError("a rule was made")
 
 
 def test_warnings_name_what_is_allowed_and_probably_not_meant() -> None:

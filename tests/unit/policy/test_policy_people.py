@@ -51,6 +51,62 @@ def test_a_mistake_in_roles_is_refused(roles: str, code: Code) -> None:
     assert refused(f"{POLICY}roles: {roles}\n")[0] is code
 
 
+A, B = "a" * 64, "0f" * 32
+
+
+@pytest.mark.spec("POL-16")
+def test_keys_of_people_are_kept() -> None:
+    text = f"{POLICY}{ROLES}keys: {{olga: {A}, sam@example.org: [{B}, {A}]}}\n"
+    policy = compiled(text).policy
+    assert policy.keys == {"olga": (A,), "sam@example.org": (B, A)}
+    assert compiled(POLICY + ROLES).policy.keys == {}
+    plain = f"{POLICY}{ROLES}"
+    assert policy.digest != compiled(plain).policy.digest
+    other = text.replace(f"[{B}, {A}]", f"[{B}]")
+    assert policy.digest != compiled(other).policy.digest
+    # Where a section stands does not count, nor whether a key is in quotes.
+    moved = f"{POLICY}keys: {{olga: '{A}', sam@example.org: [{B}, {A}]}}\n{ROLES}"
+    assert compiled(moved).policy.digest == policy.digest
+
+
+@pytest.mark.spec("POL-16")
+@pytest.mark.parametrize(
+    ("keys", "code"),
+    [
+        (f"{{ogla: {A}}}", Code.UNKNOWN_CHOICE),
+        (f"{{Olga: {A}}}", Code.UNKNOWN_CHOICE),
+        (f"{{officer: {A}}}", Code.UNKNOWN_CHOICE),
+        ("{olga: []}", Code.MISSING_KEY),
+        (f"{{olga: {A.upper()}}}", Code.WRONG_TYPE),
+        (f"{{olga: {A}0}}", Code.WRONG_TYPE),
+        (f"{{olga: {A[1:]}}}", Code.WRONG_TYPE),
+        (f"{{olga: {{key: {A}}}}}", Code.WRONG_TYPE),
+        ("{olga: null}", Code.WRONG_TYPE),
+        (f"{{olga: [{A}, {A}]}}", Code.DUPLICATE_NAME),
+        (f"[{A}]", Code.WRONG_TYPE),
+    ],
+)
+def test_a_mistake_in_keys_is_refused(keys: str, code: Code) -> None:
+    assert refused(f"{POLICY}{ROLES}keys: {keys}\n")[0] is code
+    assert refused(f"{POLICY}keys: {{olga: {A}}}\n")[0] is Code.UNKNOWN_CHOICE
+
+
+def test_a_change_of_keys_is_told() -> None:
+    def keyed(written: str) -> str:
+        return f"{POLICY}{ROLES}keys: {{{written}}}\n"
+
+    one, both = keyed(f"olga: {A}"), keyed(f"olga: [{A}, {B}]")
+    for old, new, verdicts in (
+        (POLICY + ROLES, one, {Verdict.TIGHTER}),
+        (one, POLICY + ROLES, {Verdict.LOOSER}),
+        (one, both, {Verdict.LOOSER}),
+        (both, one, {Verdict.TIGHTER}),
+        (one, keyed(f"olga: {B}"), {Verdict.TIGHTER, Verdict.LOOSER}),
+        (both, keyed(f"olga: [{B}, {A}]"), set()),
+    ):
+        assert differences(old, new) == {(one, "key") for one in verdicts}
+
+
 @pytest.mark.parametrize("key", ["approvals", "activation"])
 @pytest.mark.parametrize(
     ("people", "code"),

@@ -50,6 +50,7 @@ STRUCTURAL = {
 #: Structural mistakes that no schema can see, and why.
 BEYOND_A_SCHEMA = {
     "include-unknown-section": "the schema sees the parts one by one",
+    "keys-of-nobody": "a name that the file declares",
     "label-named-like-a-key": "keys of releases are not part of the format",
     "label-that-hides-a-check": "keys of releases are not part of the format",
     "map-key-in-quotes": "in JSON every key is in quotes",

@@ -1,0 +1,178 @@
+"""`modicum db`: back up, restore and upgrade the store of a ledger.
+
+What these commands move is the log as it lies; what the log says is for `ledger`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.exits import Exit
+from modicum.cli.ledger_checkpoints import file_named
+from modicum.cli.noted_head import noted_head, whole_head
+from modicum.cli.opening import open_log, refuse_no_ledger
+from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger, shown
+from modicum.cli.output import note, print_json, reporting
+from modicum.cli.progress import counting
+
+if TYPE_CHECKING:
+    from modicum.shell.backups.restoring import Restored
+
+app = typer.Typer(
+    help="Back up, restore and upgrade the store of a ledger.", no_args_is_help=True
+)
+
+
+@app.command()
+def backup(
+    destination: Annotated[
+        Path,
+        typer.Argument(help="The new file.", metavar="DEST", callback=file_named),
+    ],
+    ledger: Ledger = DEFAULT_LEDGER,
+    as_json: Json = False,
+) -> None:
+    """Copy a ledger, while it is used, into a new file, and check the copy."""
+    from modicum.shell.backups.backing_up import back_up
+
+    with reporting(as_json=as_json):
+        store = open_log(ledger)
+        with counting("copying", quiet=as_json) as on_entry:
+            done = back_up(store, destination, on_entry)
+        if as_json:
+            print_json(
+                {
+                    "file": str(destination),
+                    "entries": done.entries,
+                    "head": done.head,
+                    "at": done.at,
+                    "checkpoints": done.checkpoints,
+                }
+            )
+            return
+        print(
+            f"{destination}: chain ok, {done.entries} entries,"
+            f" {done.checkpoints} checkpoints\n  head {done.head}"
+        )
+
+
+@app.command()
+def restore(
+    source: Annotated[str, typer.Argument(help="The backup.", metavar="SRC")],
+    ledger: Ledger = DEFAULT_LEDGER,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "--head",
+            help="A head noted elsewhere: the backup must have that entry. The hash,"
+            " or the first 12 digits of it or more.",
+        ),
+    ] = None,
+    known_heads: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--known-head",
+            help="The head of a backup, as it was printed when that was made: the"
+            " backup must end with it. May be given more than once: any of them.",
+            metavar="HEAD",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Verify a backup, and copy it to where there is no ledger."""
+    from modicum.shell.backups.restoring import Heads
+    from modicum.shell.backups.restoring import restore as restore_backup
+
+    with reporting(as_json=as_json):
+        refuse_no_ledger(ledger)
+        noted = None if head is None else noted_head(head)
+        known = [noted_head(one) for one in known_heads or ()]
+        refuse_no_ledger(source)
+        if noted is not None:
+            noted = whole_head(noted, (one.hash for one in open_log(source).read(0)))
+        with counting("verifying", quiet=as_json) as on_entry:
+            done = restore_backup(source, ledger, Heads(noted, known), on_entry)
+        if as_json:
+            print_json({"ledger": shown(ledger), **_restored(done)})
+            return
+        _print_restored(shown(ledger), done)
+        if noted is None and not known:
+            note(
+                "note: nothing shows that this is the latest backup: compare its head"
+                " with one that was noted elsewhere"
+            )
+
+
+def _restored(done: Restored) -> dict[str, object]:
+    report = done.verified.report
+    return {
+        "entries": report.entries,
+        "head": report.head,
+        "at": done.at,
+        "decisions": report.decisions,
+        "noted": done.verified.noted,
+    }
+
+
+def _print_restored(ledger: str, done: Restored) -> None:
+    report = done.verified.report
+    print(
+        f"{ledger}: restored, {report.entries} entries,"
+        f" {report.decisions} decisions taken again and agree\n  head {report.head}"
+    )
+    if done.verified.noted is not None:
+        print(f"  the noted hash is that of entry {done.verified.noted}")
+    print(
+        f"  the last entry is of {done.at}; every loss since then is forgotten\n"
+        "  before anybody decides on it: bring in what was started, posted or recorded"
+        " since, with  modicum release record-past"
+    )
+
+
+@app.command()
+def upgrade(
+    ledger: Ledger = DEFAULT_LEDGER,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Change nothing; leave with 7 if tables are out of date."
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Bring the tables of a ledger up to date; its entries stay as they are."""
+    with reporting(as_json=as_json):
+        store = open_log(ledger)
+        before = store.table_versions()
+        changed = not check and before.stored != before.current
+        if changed:
+            with store.turn():
+                pass  # Beginning a turn brings the tables up to date.
+        found = store.table_versions()
+        if as_json:
+            print_json(
+                {
+                    "ledger": shown(ledger),
+                    "before": before.stored,
+                    "tables": found.stored,
+                    "current": found.current,
+                    "changed": changed,
+                }
+            )
+        elif changed:
+            print(
+                f"{shown(ledger)}: tables brought from version {before.stored}"
+                f" to {found.stored}"
+            )
+        elif found.stored == found.current:
+            print(f"{shown(ledger)}: tables are up to date, version {found.stored}")
+        else:
+            print(
+                f"{shown(ledger)}: tables have version {found.stored}, and"
+                f" {found.current} is current; run  modicum db upgrade"
+            )
+        if found.stored != found.current:
+            raise typer.Exit(Exit.STALE)

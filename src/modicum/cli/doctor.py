@@ -1,0 +1,95 @@
+"""`modicum doctor`: is this machine, and this ledger, in order?"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.exits import Exit
+from modicum.cli.ledger_checkpoints import file_named
+from modicum.cli.opening import open_log, refuse_no_ledger
+from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
+from modicum.cli.output import note, print_json, reporting
+from modicum.cli.progress import counting
+from modicum.core.errors import UnavailableError, printable
+
+if TYPE_CHECKING:
+    from modicum.shell.doctor.findings import Diagnosis
+
+
+def doctor(
+    context: typer.Context,
+    ledger: Ledger = DEFAULT_LEDGER,
+    deep: Annotated[
+        bool,
+        typer.Option("--deep", help="Read all entries, and take each decision again."),
+    ] = False,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(
+            "--bundle",
+            help="Write versions, results and counts here, for a bug report; no names,"
+            " no ids, no paths.",
+            metavar="FILE",
+            callback=file_named,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check this machine and a ledger; say what is wrong, and what helps."""
+    from modicum.shell.clock import SystemClock
+    from modicum.shell.doctor.examining import examine, write_bundle
+
+    with reporting(as_json=as_json):
+        given = _ledger(context, ledger)
+        with counting("verifying", quiet=as_json) as on_entry:
+            found = examine(given, SystemClock(), deep=deep, on_entry=on_entry)
+        if bundle is not None:
+            write_bundle(bundle, found)
+        if as_json:
+            print_json(found.to_dict())
+        else:
+            _print(found)
+            if given is None:
+                note(f"note: there is no {DEFAULT_LEDGER} here; name one by  --ledger")
+        _leave(found)
+
+
+def _ledger(context: typer.Context, ledger: str) -> str | None:
+    """Return the ledger to look at: one that was named must be there."""
+    source = context.get_parameter_source("ledger")
+    is_named = source is not None and source.name != "DEFAULT"
+    if not is_named and not Path(ledger).exists():
+        return None
+    refuse_no_ledger(ledger)
+    with suppress(UnavailableError):  # A store that is away is a finding.
+        open_log(ledger)
+    return ledger
+
+
+def _print(found: Diagnosis) -> None:
+    from modicum.shell.doctor.findings import Status
+
+    width = max(len(one.check) for one in found.findings)
+    for one in found.findings:
+        print(printable(f"{one.status.value:<5} {one.check:<{width}}  {one.says}"))
+        if one.remedy:
+            print(printable(f"{'':<5} {'':<{width}}  help: {one.remedy}"))
+    counts = {status: found.count(status) for status in Status}
+    print(
+        f"{counts[Status.OK]} ok, {counts[Status.WARN]} to look at,"
+        f" {counts[Status.FAIL]} wrong"
+    )
+
+
+def _leave(found: Diagnosis) -> None:
+    """Leave with 6 if the ledger is broken, with 1 if something else is wrong."""
+    from modicum.shell.doctor.findings import Status
+
+    if found.is_broken:
+        raise typer.Exit(Exit.BROKEN)
+    if found.count(Status.FAIL):
+        raise typer.Exit(Exit.INTERNAL)

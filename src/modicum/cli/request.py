@@ -1,0 +1,134 @@
+"""`modicum request`: the releases that people are asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.governance import Reason, office_of
+from modicum.cli.hearings import hearing_lines
+from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
+from modicum.cli.output import print_json, reporting
+from modicum.core.errors import printable
+
+if TYPE_CHECKING:
+    from modicum.ledger.deciding.approvals import Hearing
+    from modicum.ledger.state.waiting import Request
+    from modicum.workspace.governing.requesting import PendingRequest, Requested
+
+app = typer.Typer(help="Releases that wait for approval.", no_args_is_help=True)
+
+Id = Annotated[str, typer.Argument(help="The id of the release.", metavar="ID")]
+
+
+@app.command("list")
+def list_requests(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
+    """List the releases that are asked for, and who is missing."""
+    from modicum.workspace.documents.approvals import pending_to_dict
+
+    with reporting(as_json=as_json):
+        found = office_of(ledger, None).requests()
+        if as_json:
+            print_json({"requests": [pending_to_dict(one) for one in found]})
+            return
+        for line in _lines(found) if found else ["nothing is asked for"]:
+            print(line)
+
+
+@app.command()
+def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
+    """Show one release that is asked for: what it is, and who is missing."""
+    from modicum.ledger.state.waiting import no_request
+    from modicum.workspace.documents.approvals import pending_to_dict
+
+    with reporting(as_json=as_json):
+        found = office_of(ledger, None).requests()
+        known = [one for one in found if one.request.release == release]
+        if not known:
+            raise no_request(release)
+        if as_json:
+            print_json({**pending_to_dict(known[0]), "body": _body(known[0])})
+            return
+        for line in (*_lines(known), *_described(known[0])):
+            print(line)
+
+
+@app.command()
+def withdraw(
+    release: Id,
+    reason: Reason,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Take back a request of your own."""
+    from modicum.workspace.documents.approvals import request_to_dict
+
+    with reporting(as_json=as_json):
+        office = office_of(ledger, actor)
+        known = office.withdraw_request(release, reason=reason)
+        if as_json:
+            print_json({"withdrawn": request_to_dict(known)})
+        else:
+            print(printable(f"release `{known.release}` is no longer requested"))
+
+
+def print_requested(found: Requested, *, as_json: bool) -> None:
+    """Print a release that is asked for now.
+
+    Args:
+        found: The request.
+        as_json: Whether to print JSON.
+    """
+    from modicum.workspace.documents.approvals import hearings_to_list, request_to_dict
+
+    if as_json:
+        print_json(
+            {
+                **request_to_dict(found.request),
+                "repeated": found.repeated,
+                "approvals": hearings_to_list(found.hearings),
+            }
+        )
+        return
+    for line in _asked_lines(found.request, "", found.hearings):
+        print(line)
+
+
+# --- words and JSON ---------------------------------------------------------------
+
+
+def _lines(found: Iterable[PendingRequest]) -> Iterator[str]:
+    for one in found:
+        yield from _asked_lines(one.request, f": {one.reason}", one.hearings)
+        if not one.current:
+            yield "  AGAIN    it was requested under another policy: request it again"
+
+
+def _asked_lines(request: Request, why: str, heard: Iterable[Hearing]) -> Iterator[str]:
+    yield printable(
+        f"release `{request.release}` is requested by {request.by} since"
+        f" {request.at[:10]} (entry {request.seq}){why}"
+    )
+    for line in hearing_lines(heard):
+        yield f"  {line}"
+
+
+def _described(one: PendingRequest) -> Iterator[str]:
+    """Yield what is asked for, in few words."""
+    release = one.release
+    for key, value in {**release.labels, **release.metadata}.items():
+        yield printable(f"  {key}: {value}")
+    for mechanism in release.mechanisms:
+        kind, name = (mechanism.description.get(key) for key in ("kind", "name"))
+        reads = ", ".join(mechanism.attributes) or "nothing"
+        yield printable(f"  mechanism {name}: {kind}, reads {reads}")
+    yield "  all of it, and what it costs, with  --json"
+
+
+def _body(one: PendingRequest) -> object:
+    from modicum.ledger.log.release_format import release_to_plain
+
+    return release_to_plain(one.release)

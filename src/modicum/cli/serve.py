@@ -1,0 +1,166 @@
+"""`modicum serve`: one ledger for many people and programs, over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from modicum.cli.opening import refuse_no_ledger
+from modicum.cli.output import note, reporting
+from modicum.core.errors import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modicum.server.checking import Checked
+    from modicum.server.opening import Opened
+    from modicum.server.settings import Settings
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        envvar="MODICUM_CONFIG",
+        help="The settings file; options override it.",
+        metavar="FILE",
+    ),
+]
+Check = Annotated[
+    bool, typer.Option("--check", help="Look at the settings, and serve nobody.")
+]
+
+
+def serve(
+    config: Config = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            "--ledger",
+            envvar="MODICUM_LEDGER",
+            help="The ledger: a file, or a URL such as postgresql://host/database.",
+            metavar="FILE|URL",
+        ),
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option("--host", help="The address to listen on.")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port", min=0, max=65535, help="Its port; 0 for one that is free."
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, max=64, help="How many processes serve."),
+    ] = None,
+    public_url: Annotated[
+        str | None,
+        typer.Option("--public-url", help="How people reach it: https://NAME."),
+    ] = None,
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"] | None,
+        typer.Option("--log-level", help="The least that is logged."),
+    ] = None,
+    check: Check = False,
+) -> None:
+    """Serve a ledger over HTTP until told to end.
+
+    Without settings, it serves one person on this machine, who comes in by a link that
+    works once. To serve others, settings say how they sign in. With --check, it reads
+    settings, ledger, policy, keys and secrets, and says what it would do.
+    """
+    from modicum.shell.wiring import current_actor
+
+    with reporting(as_json=False):
+        _need_server()
+        from modicum.server.opening import open_server
+        from modicum.server.settings_binding import overridden
+
+        settings = overridden(
+            _settings(config),
+            ledger=ledger,
+            public_url=public_url,
+            log_level=log_level,
+            host=host,
+            port=port,
+            workers=workers,
+        )
+        refuse_no_ledger(settings.ledger)
+        if check:
+            from modicum.server.checking import checked
+
+            _print_checked(checked(settings, current_actor()), settings)
+            return
+        open_server(settings, current_actor(), _say)
+
+
+def _settings(config: Path | None) -> Settings:
+    from modicum.server.settings import Settings
+    from modicum.server.settings_reading import load_settings
+
+    return Settings() if config is None else load_settings(config)
+
+
+def _say(opened: Opened) -> None:
+    """Say where the server listens, and by which link its only user comes in."""
+    note(f"listening on {printable(opened.url)}")
+    if opened.link is not None:
+        note(f"come in, once, by  {opened.link}")
+
+
+def _print_checked(found: Checked, settings: Settings) -> None:
+    """Say what a server would do."""
+    entries = "1 entry" if found.entries == 1 else f"{found.entries} entries"
+    processes = f"{settings.workers} process" + "es" * (settings.workers > 1)
+    where = found.door.origin if found.door.port else f"{found.door.address}, any port"
+    for what, told in (
+        ("ledger", f"{found.ledger}, {entries}"),
+        ("policy", f"{found.policy} ({found.digest[:12]})"),
+        ("listens on", f"{where}, {processes}"),
+        ("public URL", settings.public_url or "none"),
+        ("lets in", "; ".join(_let_in(settings, found.door.user))),
+        ("signs with", found.key or "nothing: no `signing_key_file`"),
+        ("analyzes", ", ".join(sorted(settings.tables)) or "nothing: no `tables`"),
+    ):
+        print(printable(f"{what:<12}{told}"))
+    note("the settings hold; nothing was served, and no provider was asked")
+
+
+def _let_in(settings: Settings, user: str) -> Iterator[str]:
+    """Yield who would come in, and by what."""
+    if settings.is_local:
+        yield f"{user} by a one-time link, from this machine"
+    if settings.oidc is not None:
+        yield f"people who sign in at {settings.oidc.issuer}"
+        if settings.oidc.programs is not None:
+            yield "programs by its tokens"
+    if settings.api_tokens or settings.is_local:
+        yield "whoever has an API token"
+
+
+def _need_server() -> None:
+    """Refuse to go on without the libraries of the server.
+
+    Raises:
+        UsageError: If one is missing.
+    """
+    from importlib.util import find_spec
+
+    from modicum.core.errors import Code, Problem, UsageError
+
+    missing = [
+        one
+        for one in ("fastapi", "uvicorn", "authlib", "httpx2")
+        if find_spec(one) is None
+    ]
+    if missing:
+        raise UsageError(
+            Problem(
+                Code.NOT_SUPPORTED,
+                f"the server needs {', '.join(missing)}",
+                help="install it with  pip install 'modicum[server]'",
+            )
+        )

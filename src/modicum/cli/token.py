@@ -1,0 +1,183 @@
+"""`modicum token`: make, list and revoke the tokens that let programs in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.opening import open_log
+from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger, expires_in_seconds
+from modicum.cli.output import note, print_json, print_table, reporting, seconds
+from modicum.core.errors import printable
+
+if TYPE_CHECKING:
+    from modicum.shell.registry.registry import Registry
+    from modicum.workspace.permissions.identity import Grants
+    from modicum.workspace.permissions.tokens import Token
+
+app = typer.Typer(
+    help="Tokens that let programs use the service.", no_args_is_help=True
+)
+
+
+@app.command()
+def create(
+    actor: Annotated[
+        str,
+        typer.Option("--actor", help="Who it acts as: the actor of all it does."),
+    ],
+    role: Annotated[
+        list[str],
+        typer.Option(
+            "--role",
+            help="What it may do: a role, for all data sets or for those named, as in"
+            " analyst=hr,bank; repeatable.",
+            metavar="ROLE[=DATA SET,...]",
+        ),
+    ],
+    name: Annotated[str, typer.Option("--name", help="What it is for.")] = "",
+    expires_in: Annotated[
+        str,
+        typer.Option(
+            "--expires-in",
+            help="How long it is good for: 12h or 90d, 366d at most.",
+            metavar="TIME",
+        ),
+    ] = "90d",
+    service: Annotated[
+        bool,
+        typer.Option(
+            "--service",
+            help="It is for a program that acts by itself: service:NAME.",
+        ),
+    ] = False,
+    ledger: Ledger = DEFAULT_LEDGER,
+    as_json: Json = False,
+) -> None:
+    """Make a token and print it. It is shown this once; keep it like a password."""
+    from modicum.server.identity.names import owner_name, program_actor
+    from modicum.shell.wiring import current_actor
+    from modicum.workspace.permissions.tokens import TokenTerms
+
+    with reporting(as_json=as_json):
+        terms = TokenTerms(
+            actor=program_actor(actor) if service else owner_name(actor),
+            grants=_grants(role),
+            is_service=service,
+            name=name,
+            seconds=expires_in_seconds(expires_in),
+        )
+        issued = _registry(ledger).add_token(terms, created_by=current_actor())
+        token = issued.token
+        if as_json:
+            shown = token.to_dict(token.created_at)
+            print_json({"token": issued.text, **shown})
+            return
+        note(
+            f"token {token.id} acts as {printable(token.actor)} until"
+            f" {seconds(token.expires_at)}; it is shown this once:"
+        )
+        print(issued.text)
+
+
+@app.command("list")
+def list_tokens(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
+    """List every token, those that ended too: who may do what, and who made it."""
+    from modicum.shell.clock import SystemClock
+
+    with reporting(as_json=as_json):
+        tokens, now = _registry(ledger).tokens(), SystemClock().now()
+        if as_json:
+            print_json({"tokens": [one.to_dict(now) for one in tokens]})
+        elif tokens:
+            _print_tokens(tokens, now)
+        else:
+            note("there are no tokens")
+
+
+@app.command()
+def revoke(
+    identifier: Annotated[
+        str, typer.Argument(help="The id of the token, or the token.", metavar="ID")
+    ],
+    ledger: Ledger = DEFAULT_LEDGER,
+    as_json: Json = False,
+) -> None:
+    """Let nobody in by a token any more. A server that runs hears of it in seconds."""
+    from modicum.shell.clock import SystemClock
+
+    with reporting(as_json=as_json):
+        token = _registry(ledger).revoke_token(identifier)
+        if as_json:
+            print_json(token.to_dict(SystemClock().now()))
+            return
+        print(f"token {token.id} is revoked since {seconds(token.revoked_at)}")
+
+
+def _registry(ledger: str) -> Registry:
+    from modicum.shell.registry.registry import open_registry
+
+    return open_registry(open_log(ledger))
+
+
+def _grants(given: Iterable[str]) -> Grants:
+    """Return the grants that `--role` names.
+
+    Raises:
+        BadParameter: If there is no such role, or a data set has no name.
+    """
+    from modicum.workspace.permissions.actions import Role
+    from modicum.workspace.permissions.identity import ALL
+
+    grants: dict[Role, frozenset[str]] = {}
+    for text in given:
+        word, equals, names = text.partition("=")
+        if word not in {one.value for one in Role}:
+            roles = ", ".join(one.value for one in Role)
+            raise typer.BadParameter(
+                f"`{word}` is no role; the roles are {roles}", param_hint="--role"
+            )
+        named = (one.strip() for one in names.split(","))
+        sets = frozenset(named) if equals else frozenset({ALL})
+        if "" in sets:
+            raise typer.BadParameter(
+                f"`{text}` names no data set after `=`", param_hint="--role"
+            )
+        grants[Role(word)] = grants.get(Role(word), frozenset()) | sets
+    return grants
+
+
+def _print_tokens(tokens: Iterable[Token], now: str) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from modicum.server.identity.names import PROGRAM_PREFIX
+
+    table = Table(box=None, pad_edge=False)
+    for header in ("ID", "STATUS", "ACTOR", "MAY", "EXPIRES", "MADE BY", "FOR"):
+        table.add_column(header, overflow="fold")
+    for one in tokens:
+        is_told = not one.is_service or one.actor.startswith(PROGRAM_PREFIX)
+        row = (
+            one.id,
+            one.status(now).value,
+            one.actor if is_told else f"{one.actor} (service)",
+            _grants_text(one.grants),
+            seconds(one.expires_at),
+            one.created_by,
+            one.name,
+        )
+        table.add_row(*(escape(printable(cell)) for cell in row))
+    print_table(table, spare=["FOR", "MADE BY"])
+
+
+def _grants_text(grants: Grants) -> str:
+    """Return grants as `--role` takes them."""
+    from modicum.workspace.permissions.identity import ALL
+
+    return " ".join(
+        role.value if ALL in sets else f"{role.value}={','.join(sorted(sets))}"
+        for role, sets in grants.items()
+    )

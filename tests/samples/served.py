@@ -1,0 +1,166 @@
+"""A server on a free port of this machine, in a thread of the test's own process."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from starlette.requests import Request
+from uvicorn import Server
+
+import modicum as mo
+from modicum.server.app import build
+from modicum.server.asking import Recognizing
+from modicum.server.connections import Waits
+from modicum.server.equipment import Equipment
+from modicum.server.limits import Rates
+from modicum.server.parts import Parts
+from modicum.server.running import Listening, config_of
+from modicum.server.telemetry.watch import Watch
+from modicum.shell.registry.registry import open_registry
+from modicum.shell.storage.stores import open_store
+from modicum.workspace.permissions.actions import Role
+from modicum.workspace.permissions.identity import ALL, Grants, Identity
+
+#: Says who asks; only servers of tests believe it.
+HEADER = "X-Who"
+
+ALL_SETS = frozenset({ALL})
+#: The people of the organization that most tests are about.
+PEOPLE: Mapping[str, Grants] = {
+    "olga": {Role.PRIVACY_OFFICER: ALL_SETS},
+    "pavel": {Role.PRIVACY_OFFICER: ALL_SETS},
+    "dara": {Role.DATA_STEWARD: ALL_SETS},
+    "amir": {Role.ANALYST: ALL_SETS},
+    "ann": {Role.ANALYST: frozenset({"visits"})},
+    "lee": {Role.ANALYST: frozenset({"labs"})},
+    "petra": {Role.PLATFORM_ENGINEER: ALL_SETS},
+    "audra": {Role.AUDITOR: ALL_SETS},
+    "root": {Role.ADMIN: ALL_SETS},
+}
+
+
+class ByHeader:
+    """Believes what a header says.
+
+    Args:
+        people: Who there is.
+    """
+
+    def __init__(self, people: Mapping[str, Grants]) -> None:
+        self._people = people
+
+    async def identify(self, request: Request) -> Identity | None:
+        """Return who the header names."""
+        name = request.headers.get(HEADER, "")
+        if name not in self._people:
+            return None
+        return Identity(name, self._people[name], via="a header")
+
+
+@dataclass
+class Served:
+    """A server that runs, and a client of it.
+
+    Attributes:
+        url: Where it is.
+        client: Asks it.
+        parts: What it is made of.
+    """
+
+    url: str
+    client: httpx2.Client
+    parts: Parts
+    _keys: Iterator[int] = field(default_factory=lambda: iter(range(10**9)))
+
+    def get(self, who: str, path: str, **named: Any) -> httpx2.Response:
+        """Ask for something."""
+        return self.client.get(f"/api/v1{path}", headers={HEADER: who}, **named)
+
+    def post(
+        self,
+        who: str,
+        path: str,
+        document: object = None,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        **named: Any,
+    ) -> httpx2.Response:
+        """Ask for something to be done, under a new key unless one is given."""
+        own = {
+            HEADER: who,
+            "Idempotency-Key": key or f"key-{next(self._keys)}",
+            **(headers or {}),
+        }
+        return self.client.post(f"/api/v1{path}", json=document, headers=own, **named)
+
+
+@contextmanager
+def served(
+    ledger: str | Path,
+    *,
+    policy: Any = None,
+    people: Mapping[str, Grants] = PEOPLE,
+    rates: Rates | None = None,
+    strangers: Rates | None = None,
+    watch: Watch | None = None,
+    waits: Waits | None = None,
+    own: Equipment | None = None,
+) -> Iterator[Served]:
+    """Serve a ledger; it ends with the block."""
+    if policy is not None:
+        mo.open(ledger, policy=policy, actor="olga").init()
+    decider = mo.open_decider(ledger)
+    store = open_store(ledger, keep_open=True)
+    registry = open_registry(store, fresh_seconds=0)
+    parts = Parts(
+        decider,
+        registry,
+        Recognizing([ByHeader(people)]),
+        rates or Rates(),
+        watch or Watch(),
+        own or Equipment(),
+        strangers=strangers or rates or Rates(),
+    )
+    try:
+        with (
+            running(parts, waits) as url,
+            httpx2.Client(base_url=url, timeout=60, verify=False) as client,
+        ):
+            yield Served(url, client, parts)
+    finally:
+        parts.service.jobs.close()
+        decider.close()
+        store.close()
+
+
+@contextmanager
+def running(parts: Parts, waits: Waits | None = None) -> Iterator[str]:
+    """Run a server; yield where it is."""
+    config = config_of(lambda: build(parts), Listening(waits=waits or Waits()))
+    config.lifespan = "off"
+    server = Server(config)
+    listening = socket.socket(proto=socket.IPPROTO_TCP)
+    listening.bind(("127.0.0.1", 0))
+    thread = threading.Thread(
+        target=server.run, args=([listening],), name="served", daemon=True
+    )
+    thread.start()
+    try:
+        while not server.started:
+            if not thread.is_alive():
+                raise RuntimeError("the server did not start")
+            time.sleep(0.005)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        listening.close()

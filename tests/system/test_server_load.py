@@ -1,0 +1,207 @@
+"""A thousand clients for a minute, and restarts under load: nothing is lost.
+
+A plain run has a tenth of the clients, for a tenth of the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from budget import examples
+from samples.crowd import BACK_PRESSURE, Noted, crowd
+from samples.ledger_places import LedgerPlace, postgres_place, sqlite_place
+from samples.postgres import Cluster
+from samples.small import POLICY
+
+import modicum as mo
+from modicum.shell.registry.registry import open_registry
+from modicum.shell.storage.stores import open_store
+from modicum.workspace.permissions.actions import Role
+from modicum.workspace.permissions.identity import ALL
+from modicum.workspace.permissions.tokens import TokenTerms
+
+CLIENTS = 100
+SECONDS = 6
+#: So many identities share the clients: each may ask 6,000 times a minute.
+TOKENS = 50
+#: Files that may be open: a connection is one, on both sides.
+FILES = 8_192
+
+
+def release(number: int) -> dict[str, Any]:
+    """Return a release that costs next to nothing; most are like others."""
+    return {
+        "audience": "internal",
+        "mechanisms": [
+            {
+                "name": "counts",
+                "mechanism": "gaussian",
+                "attributes": [("age", "diagnosis", "steps")[number % 3]],
+                "sensitivity": {"user": {"l2": 1}},
+                "sigma": 50_000 + 500 * (number % 20),
+            }
+        ],
+    }
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LedgerPlace]:
+    if request.param == "sqlite":
+        yield sqlite_place(tmp_path / "ledger.db")
+    else:
+        cluster: Cluster = request.getfixturevalue("postgres")
+        yield postgres_place(cluster)
+
+
+@pytest.fixture
+def tokens(place: LedgerPlace, tmp_path: Path) -> list[str]:
+    """Begin a ledger, and return tokens for it."""
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    mo.open(place.address, policy=tmp_path / "policy.yaml", actor="olga").init()
+    store = open_store(place.address)
+    registry = open_registry(store)
+    grants = {Role.ANALYST: frozenset({ALL})}
+    issued = [
+        registry.add_token(TokenTerms(f"a{number}", grants), created_by="olga").text
+        for number in range(TOKENS)
+    ]
+    store.close()
+    return issued
+
+
+class Running:
+    """A server in a process of its own, which may be started again.
+
+    Args:
+        address: The ledger.
+        config: Its settings.
+    """
+
+    def __init__(self, address: str, config: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = int(free.getsockname()[1])
+        self._command = [
+            str(Path(sys.executable).with_name("modicum")),
+            *("serve", "--config", str(config), "--ledger", address),
+            *("--port", str(self.port)),
+        ]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it; it listens then."""
+        self._process = subprocess.Popen(
+            self._command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
+        ends = time.monotonic() + 60
+        while time.monotonic() < ends:
+            with socket.socket() as trial:
+                if trial.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        raise RuntimeError("the server does not listen")
+
+    def stop(self) -> int:
+        """Tell it to end, and return how it did."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(60)
+
+
+@contextmanager
+def servers(address: str, folder: Path, count: int) -> Iterator[list[Running]]:
+    """Run servers of one ledger, each on a port of its own."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
+    config = folder / "server.yaml"
+    config.write_text("modicum: server/v1\napi_tokens: true\n")
+    found = [Running(address, config) for _ in range(count)]
+    try:
+        for one in found:
+            one.start()
+        yield found
+    finally:
+        for one in found:
+            one.stop()
+
+
+def brought_in(address: str) -> Counter[str]:
+    """Return how often each release was reserved."""
+    found: Counter[str] = Counter()
+    for record in mo.open(address).records():
+        if b'"release-reserved"' in record.payload:
+            event = mo_event(record)
+            found[event] += 1
+    return found
+
+
+def mo_event(record: Any) -> str:
+    """Return the id of the release that a record reserves."""
+    from modicum.ledger import event_of
+
+    body: Any = event_of(record, record.seq).body
+    return str(body.release.id)
+
+
+def judge(noted: Noted, address: str) -> None:
+    """Hold what clients heard against the ledger."""
+    print(
+        f"\n{len(noted.reserved)} reserved, {dict(noted.statuses)},"
+        f" {noted.lost} connections lost; p50 {noted.percentile(50):.3f} s,"
+        f" p99 {noted.percentile(99):.3f} s"
+    )
+    assert not noted.unexpected, noted.unexpected[:5]
+    assert noted.statuses.keys() <= {200, *BACK_PRESSURE}
+    assert noted.reserved
+    found = brought_in(address)
+    assert set(found) == noted.reserved
+    assert set(found.values()) == {1}
+    mo.open(address).verify()
+
+
+@pytest.mark.soak
+def test_a_crowd_is_served_or_told_to_wait(
+    place: LedgerPlace, tokens: list[str], tmp_path: Path
+) -> None:
+    with servers(place.address, tmp_path, 1) as (one,):
+        noted = asyncio.run(
+            crowd([one.port], tokens, examples(CLIENTS), examples(SECONDS), release)
+        )
+    assert noted.lost == 0
+    judge(noted, place.address)
+
+
+@pytest.mark.soak
+def test_two_servers_are_restarted_and_nothing_is_lost(
+    place: LedgerPlace, tokens: list[str], tmp_path: Path
+) -> None:
+    with servers(place.address, tmp_path, 2) as both:
+        endings: list[int] = []
+
+        def restart() -> None:
+            for one in both:
+                time.sleep(examples(SECONDS) / 5)
+                endings.append(one.stop())
+                one.start()
+
+        restarting = threading.Thread(target=restart)
+        restarting.start()
+        ports = [one.port for one in both]
+        noted = asyncio.run(
+            crowd(ports, tokens, examples(CLIENTS) // 2, examples(SECONDS), release)
+        )
+        restarting.join()
+    assert endings == [0, 0]
+    judge(noted, place.address)
