@@ -21,11 +21,19 @@ class Heard:
         default_factory=lambda: defaultdict(Counter)
     )
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
+    _told: int = 0
 
     @property
     def calls(self) -> int:
         """How many generated calls were answered."""
         return sum(one.total() for one in self.statuses.values())
+
+    def news(self) -> str:
+        """Return how many calls there were, and what was wrong since the last time."""
+        fresh = list(self.failures.items())[self._told :]
+        self._told = len(self.failures)
+        told = [f"{' '.join(kind)}\n{text}" for kind, text in fresh]
+        return "\n".join([f"{self.calls} calls, failures: {self._told}", *told])
 
     def seldom_done(self, percent: int) -> list[str]:
         """Return the operations that were done less often than that.

@@ -419,7 +419,7 @@ def test_generated_calls_break_nothing(
                     fuzzer.run(cases[done : done + TURN], start + done)
             assert mo.open(place.address).verify().entries > 0
         # A soak tells what it found as it goes on: it may take an hour.
-        print(f"{heard.calls} calls, failures: {[*heard.failures] or 'none'}")
+        print(heard.news(), flush=True)
     print(f"\n{heard.calls} calls\n{heard.table()}")
     assert not heard.failures, "\n".join(
         f"{' '.join(kind)}\n{told}" for kind, told in heard.failures.items()

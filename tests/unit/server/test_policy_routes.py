@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from samples.jobs import finished
-from samples.served import Served, served
+from samples.served import HEADER, Served, served
 from samples.small import POLICY, compiled
 
 import modicum as mo
@@ -241,4 +241,9 @@ def test_who_gets_the_address_of_a_step_is_told_how_it_is_taken(
     for digest in ("0" * 64, "x"):
         answered = server.get("olga", f"/policies/{digest}:activate")
         assert (answered.status_code, answered.headers["allow"]) == (405, "POST")
-        assert server.get("olga", f"/policies/{digest}").status_code == 404
+    # Whatever else is asked for is a policy, if one that is not there.
+    for digest in ("0" * 64, "x", "x:y", ":activated"):
+        address = f"/policies/{digest}"
+        assert server.get("olga", address).json()["code"] == "MOD838"
+        answered = server.client.delete(f"/api/v1{address}", headers={HEADER: "olga"})
+        assert (answered.status_code, answered.headers["allow"]) == (405, "GET")

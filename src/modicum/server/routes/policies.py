@@ -31,9 +31,9 @@ from modicum.workspace.documents.standings import head_to_dict, standing_to_dict
 
 
 class _Digest(StringConvertor):
-    """A digest has no colon: `/policies/{digest}:activate` is another address."""
+    """What is no step: `/policies/{digest}:activate` is another address."""
 
-    regex = "[^/:]+"
+    regex = "[^/]+(?<!:activate)"
 
 
 register_url_convertor("digest", _Digest())
