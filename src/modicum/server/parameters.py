@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, get_origin
 
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
@@ -50,10 +50,10 @@ def malformed(found: Mapping[str, Any]) -> Problem:
 
 
 def refuse_unknown_parameters(request: Request) -> None:
-    """Refuse a request whose query names what its route does not take.
+    """Refuse a request whose query names what its route does not take, or takes once.
 
-    Whoever misspells a parameter, or takes it for one of this route, would otherwise
-    hear the answer to another question.
+    Whoever misspells a parameter, takes it for one of this route, or names it twice
+    would otherwise hear the answer to another question.
 
     Args:
         request: A request that came to a route.
@@ -65,19 +65,26 @@ def refuse_unknown_parameters(request: Request) -> None:
     route = request.scope.get("route")
     if not named or not isinstance(route, APIRoute):
         return
-    taken = sorted(set(_taken(route.dependant)))
-    unknown = [one for one in named if one not in taken]
-    if unknown:
-        raise InputError(
-            Problem(
-                Code.BAD_REQUEST,
-                f"the parameter `{unknown[0][:60]}` is not taken here",
-                help=f"it takes {', '.join(taken)}" if taken else "leave it out",
+    taken = dict(sorted(_taken(route.dependant)))
+    for name in named:
+        if name not in taken:
+            raise _refused(
+                f"the parameter `{name[:60]}` is not taken here",
+                f"it takes {', '.join(taken)}" if taken else "leave it out",
             )
-        )
+        if not taken[name] and len(request.query_params.getlist(name)) > 1:
+            raise _refused(
+                f"the parameter `{name}` stands there more than once", "give it once"
+            )
 
 
-def _taken(dependant: Dependant) -> Iterator[str]:
-    yield from (one.alias for one in dependant.query_params)
-    for one in dependant.dependencies:
-        yield from _taken(one)
+def _refused(message: str, remedy: str) -> InputError:
+    return InputError(Problem(Code.BAD_REQUEST, message, help=remedy))
+
+
+def _taken(dependant: Dependant) -> Iterator[tuple[str, bool]]:
+    """Yield the name of each parameter, and whether it takes several values."""
+    for one in dependant.query_params:
+        yield one.alias, get_origin(one.field_info.annotation) is list
+    for inner in dependant.dependencies:
+        yield from _taken(inner)

@@ -47,8 +47,32 @@ def test_what_is_not_taken_is_refused_everywhere(server: Served) -> None:
     assert looked_at > 50
 
 
+def test_what_is_taken_once_is_not_taken_twice(server: Served) -> None:
+    description = server.client.get("/api/v1/openapi.json").json()
+    several: dict[bool, set[str]] = {True: set(), False: set()}
+    for method, path, operation in operations(description):
+        where = re.sub(r"\{.*?\}", "x", path)
+        for one in operation.get("parameters", ()):
+            if one["in"] != "query":
+                continue
+            name, is_list = one["name"], one["schema"].get("type") == "array"
+            answered = server.client.request(
+                method, f"{where}?{name}=1&{name}=1", headers={HEADER: "root"}
+            )
+            told = f"the parameter `{name}` stands there more than once"
+            assert (answered.json().get("detail") == told) is not is_list, where
+            several[is_list].add(name)
+    assert several[True] == {"accept", "status"}
+    assert several[False] > {"limit", "cursor", "solver", "reason"}
+
+
 def test_what_is_taken_is_not(server: Served) -> None:
-    for path in ("/rules?unit=user&limit=3", "/releases?status=posted&cursor=", "/me?"):
+    for path in (
+        "/rules?unit=user&limit=3",
+        "/releases?status=posted&cursor=",
+        "/releases?status=posted&status=reserved",
+        "/me?",
+    ):
         assert server.get("olga", path).status_code == 200, path
 
 
