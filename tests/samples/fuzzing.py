@@ -294,6 +294,8 @@ class Fuzzer:
         data = case.meta.phase.data if case.meta else None
         if getattr(data, "parameter", None) == "Authorization":
             who = {}  # It is about calls without a token, or with a wrong one.
+        # Else a token that was left out, and is sent, would be taken for missing.
+        case.headers.update(who)
         self._connect_anew_if_idle()
         response = case.call(
             base_url=self._url,
