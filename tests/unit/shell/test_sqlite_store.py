@@ -371,6 +371,51 @@ def test_a_server_ends_when_another_file_takes_the_place(
         assert look(path) == [1]
 
 
+FILE = "modicum.shell.storage.sqlite_access._file"
+
+
+@pytest.mark.spec("LED-18")
+def test_what_another_thread_makes_just_then_replaces_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = SqliteStore(tmp_path / "a.db", keep_open=True)
+    with monkeypatch.context() as patched:
+
+        def made_after_a_look(path: Path) -> os.stat_result | None:
+            patched.undo()
+            assert not path.exists()
+            append(server, numbered(1, 3))
+            return None
+
+        patched.setattr(FILE, made_after_a_look)
+        assert not server.exists()
+    assert server.exists()
+    assert [record.seq for record in server.read(0)] == [1, 2, 3]
+    server.close()
+
+
+@pytest.mark.spec("LED-18")
+def test_what_is_closed_just_then_may_be_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, backup = tmp_path / "a.db", tmp_path / "b.db"
+    append(SqliteStore(backup), numbered(1, 1))
+    server = SqliteStore(path, keep_open=True)
+    append(server, numbered(1, 3))
+    with monkeypatch.context() as patched:
+
+        def closed_before_a_look(path: Path) -> os.stat_result:
+            patched.undo()
+            server.close()
+            backup.replace(path)
+            return path.stat()
+
+        patched.setattr(FILE, closed_before_a_look)
+        assert server.exists()
+    assert [record.seq for record in server.read(0)] == [1]
+    server.close()
+
+
 @pytest.mark.spec("LED-18")
 @pytest.mark.parametrize("keep_open", [False, True])
 def test_a_ledger_with_two_names_is_not_written(

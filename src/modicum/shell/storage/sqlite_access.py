@@ -249,9 +249,12 @@ class KeptOpen:
         Raises:
             VerificationError: If it is another one, or gone.
         """
+        # What is open is looked at before the file, and again: another thread may make
+        # both, or close one, just then.
+        before = (self._reader, self._writer)
         found = _file(self._path)
-        for kept in (self._reader, self._writer):
-            if kept is not None and not kept.is_in(found):
+        for kept, now in zip(before, (self._reader, self._writer), strict=True):
+            if kept is not None and kept is now and not kept.is_in(found):
                 raise replaced(self._path)
         return found
 
