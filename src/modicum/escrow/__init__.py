@@ -1,0 +1,6 @@
+"""The escrow: contracts for each flow of data, programs, and what they may tell.
+
+Analysts never see rows or exact answers. Whatever leaves does so under a contract that
+the owners of the data approved, and everything here is pure: the shell keeps the data
+and runs the programs.
+"""

@@ -1,0 +1,1 @@
+"""The escrow's verbs, and what they need from the world."""

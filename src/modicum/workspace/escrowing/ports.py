@@ -1,0 +1,120 @@
+"""What the escrow needs from the world; the shell implements it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from modicum.escrow.programs import Program, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a program may use up.
+
+    Attributes:
+        seconds: How long a run takes. It is told only when this time is over, whenever
+            it ended; so its length tells nothing.
+        memory_bytes: How much memory it may have.
+        processes: How many processes and threads it may have at a time.
+    """
+
+    seconds: float = 60.0
+    memory_bytes: int = 2**31
+    processes: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """Something that lies in the vault.
+
+    Attributes:
+        id: What it is called there.
+        digest: SHA-256 of its encrypted bytes. It tells nothing about what they hold.
+    """
+
+    id: str
+    digest: str
+
+
+class Sandbox(Protocol):
+    """Where programs run that nobody trusts."""
+
+    @property
+    def tier(self) -> str:
+        """What people call it, such as `bubblewrap` or `wasm`."""
+        ...
+
+    def check(self) -> None:
+        """Return if it is there and holds what runs in it.
+
+        Raises:
+            UnavailableError: If anything is missing that it takes to hold a program.
+        """
+        ...
+
+    def score(
+        self,
+        program: Program,
+        tables: Mapping[str, Table],
+        reference: Mapping[str, Table] | None,
+        limits: Limits,
+    ) -> float | None:
+        """Return the score of one program, in its range; None if it has none.
+
+        Whatever a program does, it is one of these. It returns when the time of its
+        limits is over, not before.
+
+        Args:
+            program: The program.
+            tables: By name, what it is given.
+            reference: By name, what it compares with; None if it does not compare.
+            limits: What it may use up.
+
+        Raises:
+            UnavailableError: If it cannot be held; nothing ran then.
+        """
+        ...
+
+
+class Vault(Protocol):
+    """Where data and withheld results lie, encrypted."""
+
+    def seal(self, identifier: str, content: bytes) -> Sealed:
+        """Put something in, under a key of its own; it is durable on return.
+
+        Args:
+            identifier: What it is called; nothing may have been called so before.
+            content: What it is.
+
+        Raises:
+            ConflictError: If something is, or was, called so.
+            UnavailableError: If it cannot be stored, or its key cannot be wrapped.
+        """
+        ...
+
+    def open(self, sealed: Sealed) -> bytes:
+        """Return what was put in.
+
+        Args:
+            sealed: What `seal` returned, as the ledger remembers it.
+
+        Raises:
+            VerificationError: If it is not what was put in.
+            UnavailableError: If its key cannot be had, or was destroyed.
+        """
+        ...
+
+    def shred(self, identifier: str) -> None:
+        """Destroy the key of something; it cannot be read again by anybody.
+
+        Shredding again changes nothing.
+
+        Args:
+            identifier: What it is called.
+
+        Raises:
+            UnavailableError: If the key cannot be destroyed.
+        """
+        ...
