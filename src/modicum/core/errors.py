@@ -113,6 +113,11 @@ class Code(Enum):
     BAD_ADDRESS = "MOD844"
     JOB_ELSEWHERE = "MOD845"
     NOT_SET_UP = "MOD846"
+    # The escrow
+    NOT_PERMITTED = "MOD865"
+    CONTRACT_UNKNOWN = "MOD866"
+    CONTRACT_REFUSED = "MOD867"
+    DATA_SET_UNKNOWN = "MOD868"
     # We are wrong
     INTERNAL = "MOD900"
 

@@ -34,6 +34,7 @@ from modicum.ledger import (
 )
 from modicum.ledger.following.folding import Followed, fold, followed_from, loss_changes
 from modicum.ledger.following.snapshot import Snapshot
+from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
     Body,
     PastRecorded,
@@ -41,7 +42,6 @@ from modicum.ledger.log.events import (
     ReleaseDenied,
     ReleaseExpired,
     ReleaseReserved,
-    day_of,
 )
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text

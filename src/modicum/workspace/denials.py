@@ -7,22 +7,23 @@ decided anew each time; only what the log tells already is not told once more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, get_args
 
 from modicum.ledger import Event, Record, event_of
+from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
     Annotated,
     ApprovalGiven,
     ReleaseDenied,
     ReleasePosted,
     ReleaseStarted,
-    day_of,
 )
 from modicum.ledger.log.request_events import (
     PolicyProposed,
     ReleaseRequested,
     RequestWithdrawn,
 )
+from modicum.ledger.state.escrow import EscrowBody
 
 #: A denial is looked for among so many of the last entries.
 LOOKED_BACK: Final = 1_000
@@ -35,6 +36,7 @@ _HARMLESS: Final = (
     RequestWithdrawn,
     PolicyProposed,
     Annotated,
+    *get_args(EscrowBody),
 )
 
 

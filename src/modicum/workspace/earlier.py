@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from modicum.core.errors import Code, Problem, UsageError, check
 from modicum.ledger import Record, State, event_of
-from modicum.ledger.log.events import day_of
+from modicum.ledger.log.days import day_of
 from modicum.workspace.ports import EventStore, Turn
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)

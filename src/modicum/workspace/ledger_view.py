@@ -19,7 +19,7 @@ from modicum.ledger import (
     audit,
 )
 from modicum.ledger.deciding.decide import over_history
-from modicum.ledger.log.events import day_of
+from modicum.ledger.log.days import day_of
 from modicum.ledger.state.life import unknown_release
 from modicum.policy import CompiledPolicy, Rule
 from modicum.workspace.alternatives.asked import Asked

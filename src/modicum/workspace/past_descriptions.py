@@ -13,7 +13,7 @@ from datetime import date
 from modicum.core.document import Entries, Items, Kind, Node, Scalar, from_python
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.ledger import RecordedRelease
-from modicum.ledger.log.events import day_of
+from modicum.ledger.log.days import day_of
 from modicum.ledger.log.recorded import RecordedMechanism
 from modicum.policy import CompiledPolicy
 from modicum.release import ReleaseDraft, Vocabulary

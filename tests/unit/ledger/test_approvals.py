@@ -16,7 +16,8 @@ from modicum.ledger.deciding.approvals import (
     hearings_of_policy,
     roles_of,
 )
-from modicum.ledger.state.state import ActivePolicy, Agreement, State
+from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.state import ActivePolicy, State
 from modicum.policy import Policy
 from modicum.policy.model import Approval
 from modicum.policy.predicates import Constant

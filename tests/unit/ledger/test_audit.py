@@ -22,6 +22,7 @@ from modicum.ledger.deciding.balances import Balances
 from modicum.ledger.deciding.decide import decide
 from modicum.ledger.log.approval_statement import signed
 from modicum.ledger.log.chain import ChainBreakError
+from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
     Annotated,
     ApprovalGiven,
@@ -36,7 +37,6 @@ from modicum.ledger.log.events import (
     ReleaseStarted,
     ReleaseVoided,
     RoundOpened,
-    day_of,
 )
 from modicum.ledger.log.recorded import RecordedMechanism, record_release
 from modicum.ledger.log.request_events import (

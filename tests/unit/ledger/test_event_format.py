@@ -17,6 +17,7 @@ from modicum.core.canonical import decode, encode
 from modicum.core.document import from_python
 from modicum.ledger import GENESIS, Event, Record, State, audit, read_record, seal
 from modicum.ledger.following.folding import fold
+from modicum.ledger.log.days import day_of
 from modicum.ledger.log.event_format import from_plain, to_plain
 from modicum.ledger.log.events import (
     EVENT_VERSION,
@@ -37,7 +38,6 @@ from modicum.ledger.log.events import (
     ReleaseStarted,
     ReleaseVoided,
     RoundOpened,
-    day_of,
     day_of_release,
     event_name,
 )

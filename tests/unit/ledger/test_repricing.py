@@ -33,6 +33,7 @@ from modicum.ledger import (
 )
 from modicum.ledger.deciding.decide import decide
 from modicum.ledger.log.chain import ChainBreakError
+from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
     ApprovalGiven,
     Body,
@@ -40,7 +41,6 @@ from modicum.ledger.log.events import (
     PolicyActivated,
     ReleaseDenied,
     ReleaseReserved,
-    day_of,
 )
 from modicum.ledger.log.recorded import RecordedMechanism
 from modicum.ledger.proof import repricing

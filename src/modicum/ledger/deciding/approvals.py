@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 from modicum.ledger.deciding.balances import facts_of
 from modicum.ledger.log.recorded import RecordedRelease
-from modicum.ledger.state.state import Agreement, State
+from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.state import State
 from modicum.policy import Policy
 from modicum.policy.declarations.people import meant_by
 from modicum.policy.model import Approval

@@ -19,13 +19,15 @@ from modicum.accounting import GRID_VERSION
 from modicum.core.canonical import Joined, Plain, join
 from modicum.ledger.log.events import EVENT_VERSION, PlanCommitted, RoundOpened
 from modicum.ledger.log.release_format import release_from_plain, release_joined
+from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.escrow_form import escrow_from_plain
 from modicum.ledger.state.planning import Group, Planning
 from modicum.ledger.state.standings import Standings
-from modicum.ledger.state.state import ActivePolicy, Agreement, State
+from modicum.ledger.state.state import ActivePolicy, State
 from modicum.ledger.state.waiting import Proposal, Request, Waiting
 
 #: Raised whenever the fold, the balances, or this format change in any way.
-FOLD_VERSION = 3
+FOLD_VERSION = 4
 
 _MAGIC = b"modicum-snapshot\n"
 _LENGTH_BYTES = 8
@@ -157,6 +159,7 @@ def _state(plain: dict[str, Any]) -> State:
                 for name, round_, content, releases in plain["plans"]
             },
         ),
+        escrow=escrow_from_plain(plain),
         waiting=Waiting(
             requests={one[0]: Request(*one) for one in plain["requests"]},
             proposals={one[0]: Proposal(*one) for one in plain["proposals"]},

@@ -11,6 +11,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from modicum.core.canonical import Joined, Plain
+from modicum.ledger.log import contracts
+from modicum.ledger.log.escrow_events import (
+    ContractProposed,
+    ContractWithdrawn,
+    DataRegistered,
+    DataShredded,
+    FlowBegun,
+    FlowFailed,
+    FlowReleased,
+    FlowWithheld,
+)
 from modicum.ledger.log.events import (
     EVENT_VERSION,
     NAMES,
@@ -46,8 +57,10 @@ from modicum.ledger.log.request_events import (
 )
 from modicum.ledger.log.stored_fields import (
     DIGEST,
+    DIGESTS,
     FLAG,
     HASH_OR_EMPTY,
+    KEYS,
     NUMBER,
     SHARES,
     SIGNATURE_OR_EMPTY,
@@ -159,7 +172,9 @@ def _read_body(form: _Form, plain: Mapping[str, Any], version: int) -> Body:
 
 _RELEASE = Codec(release_to_plain, release_from_plain)
 _PART = Codec(part_to_plain, read_part)
+_CONTRACT = Codec(contracts.to_plain, contracts.from_plain)
 _BY_ID = {"release": TEXT}
+_RUN = {"contract": DIGEST, "run": NUMBER}
 
 _FORMS: Mapping[type[Body], _Form] = {
     form.body: form
@@ -200,7 +215,7 @@ _FORMS: Mapping[type[Body], _Form] = {
         _Form(
             ApprovalGiven,
             {
-                "subject": one_of("release", "policy", "plan"),
+                "subject": one_of("release", "policy", "plan", "contract"),
                 "id": TEXT,
                 "content": DIGEST,
                 "approves": FLAG,
@@ -245,6 +260,28 @@ _FORMS: Mapping[type[Body], _Form] = {
             {"digest": DIGEST, "name": TEXT, "text": TEXT, "reason": TEXT},
             since=3,
         ),
+        _Form(
+            DataRegistered,
+            {
+                "id": TEXT,
+                "version": NUMBER,
+                "sealed": DIGEST,
+                "media": one_of("csv", "parquet"),
+                "table": TEXT,
+                "owners": KEYS,
+                "quorum": NUMBER,
+                "contracts_max": NUMBER,
+                "bits_max": NUMBER,
+            },
+            since=4,
+        ),
+        _Form(DataShredded, {"id": TEXT, "version": NUMBER, "reason": TEXT}, since=4),
+        _Form(ContractProposed, {"contract": _CONTRACT, "reason": TEXT}, since=4),
+        _Form(ContractWithdrawn, {"contract": DIGEST, "reason": TEXT}, since=4),
+        _Form(FlowBegun, _RUN, since=4),
+        _Form(FlowWithheld, {**_RUN, "results": DIGESTS}, since=4),
+        _Form(FlowFailed, _RUN, since=4),
+        _Form(FlowReleased, {"contract": DIGEST, "to": TEXT}, since=4),
     )
 }
 

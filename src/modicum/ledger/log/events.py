@@ -10,10 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from modicum.ledger.log.days import day_named, day_of
+from modicum.ledger.log.escrow_events import (
+    ContractProposed,
+    ContractWithdrawn,
+    DataRegistered,
+    DataShredded,
+    FlowBegun,
+    FlowFailed,
+    FlowReleased,
+    FlowWithheld,
+)
 from modicum.ledger.log.recorded import RecordedRelease
 from modicum.ledger.log.request_events import (
     PolicyProposed,
@@ -25,7 +34,7 @@ from modicum.release import (
 )
 
 #: Version of the event schema. Older events are read for good; newer ones are refused.
-EVENT_VERSION = 3
+EVENT_VERSION = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +133,7 @@ class ApprovalGiven:
 
     Attributes:
         subject: What kind of thing it is about.
-        id: Its id: a release id, the digest of a policy, the id of a plan.
+        id: Its id: of a release, a plan or a contract; of a policy, its digest.
         content: SHA-256 of what was agreed to; other contents are not approved.
         approves: Whether the actor of the event agrees.
         roles: The roles in which they do, as the policy of the day gives them.
@@ -141,7 +150,7 @@ class ApprovalGiven:
             or without a head.
     """
 
-    subject: Literal["release", "policy", "plan"]
+    subject: Literal["release", "policy", "plan", "contract"]
     id: str
     content: str
     approves: bool
@@ -269,6 +278,14 @@ Body: TypeAlias = (
     | ReleaseRequested
     | RequestWithdrawn
     | PolicyProposed
+    | DataRegistered
+    | DataShredded
+    | ContractProposed
+    | ContractWithdrawn
+    | FlowBegun
+    | FlowWithheld
+    | FlowFailed
+    | FlowReleased
 )
 
 
@@ -309,33 +326,20 @@ NAMES: Mapping[type[Body], str] = {
     ReleaseRequested: "release-requested",
     RequestWithdrawn: "request-withdrawn",
     PolicyProposed: "policy-proposed",
+    DataRegistered: "data-registered",
+    DataShredded: "data-shredded",
+    ContractProposed: "contract-proposed",
+    ContractWithdrawn: "contract-withdrawn",
+    FlowBegun: "flow-begun",
+    FlowWithheld: "flow-withheld",
+    FlowFailed: "flow-failed",
+    FlowReleased: "flow-released",
 }
 
 
 def event_name(body: Body) -> str:
     """Return the name of an event's kind, as it is stored."""
     return NAMES[type(body)]
-
-
-@lru_cache(maxsize=64)
-def _day(text: str) -> int:
-    return date.fromisoformat(text).toordinal()
-
-
-def day_of(at: str) -> int:
-    """Return the day of a time, as an ordinal of the Gregorian calendar in UTC.
-
-    Args:
-        at: The time, as events write it.
-
-    Raises:
-        ValueError: If there is no such day.
-
-    Examples:
-        >>> day_of("0001-01-02T23:59:59.999999Z")
-        2
-    """
-    return _day(at[:10])
 
 
 def day_of_release(body: ReleaseReserved | PastRecorded, at: str) -> int:
@@ -351,7 +355,7 @@ def day_of_release(body: ReleaseReserved | PastRecorded, at: str) -> int:
     if isinstance(body, PastRecorded):
         released_on = body.release.metadata.get("released_on", "")
         try:
-            return _day(released_on)
+            return day_named(released_on)
         except ValueError:
             pass
     return day_of(at)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from modicum.core.canonical import Plain
-from modicum.ledger.log.events import day_of
+from modicum.ledger.log.days import day_of
 
 #: Shares of a budget are written in millionths.
 WHOLE_SHARE = 10**6
@@ -129,6 +129,27 @@ def read_shares(plain: Plain) -> dict[str, int]:
     return shares
 
 
+def read_digests(plain: Plain) -> dict[str, str]:
+    """Return a stored mapping to SHA-256s.
+
+    Raises:
+        ValueError: If it has another form.
+    """
+    return {name: read_digest(one) for name, one in read_mapping(plain).items()}
+
+
+def read_keys(plain: Plain) -> dict[str, tuple[str, ...]]:
+    """Return stored public keys by name, in hexadecimal.
+
+    Raises:
+        ValueError: If it has another form.
+    """
+    return {
+        name: tuple(read_digest(key) for key in read_list(keys))
+        for name, keys in read_mapping(plain).items()
+    }
+
+
 def one_of(*words: str) -> Codec:
     """Return the form of a field that holds one of a few words.
 
@@ -156,6 +177,10 @@ def exactly(plain: Mapping[str, object], keys: frozenset[str]) -> None:
     else:
         message = f"unknown fields: {', '.join(sorted(unknown))}"
     raise ValueError(message)
+
+
+def _write_keys(keys: Mapping[str, tuple[str, ...]]) -> Plain:
+    return {name: list(one) for name, one in keys.items()}
 
 
 def _read_hex(digits: int, plain: Plain) -> str:
@@ -190,6 +215,9 @@ TEXT = Codec(str, read_text)
 TEXTS = Codec(list, read_texts)
 TEXT_MAP = Codec(dict, read_text_map)
 DIGEST = Codec(str, read_digest)
+DIGESTS = Codec(dict, read_digests)
+#: Public keys have as many digits as a SHA-256.
+KEYS = Codec(_write_keys, read_keys)
 TIME = Codec(str, read_time)
 NUMBER = Codec(int, read_number)
 SHARES = Codec(dict, read_shares)

@@ -15,6 +15,7 @@ from modicum.ledger.following.folding import (
     loss_changes,
 )
 from modicum.ledger.log.chain import ChainBreakError, Record, read_record
+from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
     ApprovalGiven,
     Event,
@@ -22,7 +23,6 @@ from modicum.ledger.log.events import (
     PolicyActivated,
     ReleaseDenied,
     ReleaseReserved,
-    day_of,
 )
 from modicum.ledger.log.recorded import RecordedRelease
 from modicum.ledger.log.request_events import PolicyProposed, ReleaseRequested

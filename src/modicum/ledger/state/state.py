@@ -36,6 +36,9 @@ from modicum.ledger.log.request_events import (
     ReleaseRequested,
     RequestWithdrawn,
 )
+from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.escrow import Around, Escrow, EscrowBody
+from modicum.ledger.state.escrow_form import escrow_to_plain
 from modicum.ledger.state.life import (
     ReleaseStatus,
     Standing,
@@ -71,26 +74,6 @@ class ActivePolicy:
     seq: int
     reason: str = ""
     accepted: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """What somebody said to a release, policy or plan that needs approval.
-
-    Attributes:
-        by: Who.
-        approves: Whether they agree.
-        roles: The roles in which they spoke.
-        seq: The number of the entry.
-        key: The public key that it is signed with, in hexadecimal; empty if it is not
-            signed. The signature was checked.
-    """
-
-    by: str
-    approves: bool
-    roles: tuple[str, ...]
-    seq: int
-    key: str = ""
 
 
 class LossChange(msgspec.Struct, frozen=True):
@@ -131,6 +114,7 @@ class State:
             differential privacy, by id.
         planning: Rounds, user groups and plans.
         waiting: What people are asked about.
+        escrow: Data sets, contracts, and how far each flow of data has come.
         before_expiring: The hash of the entry before the reservations that expired
             last, all at one time; empty if the last entry is another one. Whoever
             looked at the ledger there has seen all that counts now.
@@ -151,6 +135,7 @@ class State:
     disclosures: dict[str, int] = field(default_factory=dict)
     planning: Planning = field(default_factory=Planning)
     waiting: Waiting = field(default_factory=Waiting)
+    escrow: Escrow = field(default_factory=Escrow)
 
     @property
     def policy(self) -> ActivePolicy | None:
@@ -183,6 +168,8 @@ class State:
                 before_expiring = self.before_expiring if goes_on else self.head
         elif isinstance(body, ReleaseDenied):
             self.denials += 1
+        elif isinstance(body, EscrowBody):
+            self.escrow.apply(body, self._around(event, seq))
         else:
             self._govern(body, event, seq)
         self.seq, self.head, self.at = seq, record_hash, event.at
@@ -227,6 +214,7 @@ class State:
             "disclosures": dict(self.disclosures),
             **self.planning.to_plain(),
             **self.waiting.to_plain(),
+            **escrow_to_plain(self.escrow),
         }
 
     # --- one step ---
@@ -280,7 +268,7 @@ class State:
                     )
                 )
             case ApprovalGiven():
-                self._hear(body, event.actor, seq)
+                self._hear(body, event, seq)
             case Annotated():
                 self.annotations += 1
             case DisclosureRecorded():
@@ -292,14 +280,27 @@ class State:
             case _:
                 self._plan(body)
 
-    def _hear(self, body: ApprovalGiven, actor: str, seq: int) -> None:
+    def _hear(self, body: ApprovalGiven, event: Event, seq: int) -> None:
+        actor = event.actor
         if body.head and not self.is_present(body.head):
             raise _impossible("what was looked at is not the end of the ledger")
         if not is_genuine(body, actor, self.policy.digest if self.policy else ""):
             raise _impossible("its signature is not of what it says, by its key")
         about = (body.subject, body.content)
         said = Agreement(actor, body.approves, body.roles, seq, body.key)
+        if body.subject == "contract":
+            self.escrow.hear(body.content, body.id, said, event.at)
         self.approvals[about] = (*self.approvals.get(about, ()), said)
+
+    def _around(self, event: Event, seq: int) -> Around:
+        return Around(
+            by=event.actor,
+            at=event.at,
+            seq=seq,
+            said=self.approvals,
+            releases=self.releases,
+            disclosures=self.disclosures,
+        )
 
     def _wait(
         self,

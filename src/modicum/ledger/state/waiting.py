@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from modicum.core.canonical import Plain
 from modicum.core.errors import Code, ConflictError, Mark, Problem
-from modicum.ledger.log.events import day_of
+from modicum.ledger.log.days import day_of
 from modicum.ledger.log.request_events import (
     PolicyProposed,
     ReleaseRequested,

@@ -30,7 +30,8 @@ from modicum.ledger.log.request_events import (
     ReleaseRequested,
     RequestWithdrawn,
 )
-from modicum.ledger.state.state import ActivePolicy, Agreement
+from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.state import ActivePolicy
 from modicum.policy import Policy
 from modicum.policy.parse import parse_policy
 from modicum.shell.report.matter import Counted, Matter, Step, Subject, Word
@@ -64,6 +65,8 @@ class Matters:
             body: What happened.
         """
         match body:
+            case ApprovalGiven(subject="contract"):
+                pass  # Owners speak to contracts, and not under a policy.
             case ApprovalGiven():
                 self._hear(told, body)
             case ReleaseRequested():

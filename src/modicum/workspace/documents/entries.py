@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from modicum.ledger import Event, Record
-from modicum.ledger.log import events
+from modicum.ledger.log import escrow_events, events
 from modicum.ledger.log.events import Body, event_name
 from modicum.ledger.log.request_events import PolicyProposed
+from modicum.ledger.state.escrow import EscrowBody
 
 #: A remark is cut to so many characters in a list.
 _SHOWN = 60
@@ -55,5 +56,19 @@ def what_of(body: Body) -> str:
             | events.PlanCommitted(id=identifier)
         ):
             return identifier
+        case _ if isinstance(body, EscrowBody):
+            return _what_of_flow(body)
         case _:
             return body.release if isinstance(body.release, str) else body.release.id
+
+
+def _what_of_flow(body: EscrowBody) -> str:
+    match body:
+        case escrow_events.DataRegistered() | escrow_events.DataShredded():
+            return f"{body.id} version {body.version}"
+        case escrow_events.ContractProposed(contract=contract):
+            return f"{contract.flow} {contract.id}"
+        case escrow_events.FlowReleased(contract=contract, to=recipient):
+            return f"{contract[:12]} to {recipient}"
+        case _:
+            return body.contract[:12]

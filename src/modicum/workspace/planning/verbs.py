@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Protocol, TypeVar
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.ledger.log.events import PlanCommitted, day_of
+from modicum.ledger.log.days import day_of
+from modicum.ledger.log.events import PlanCommitted
 from modicum.planner.allocating.engines import EngineOf
 from modicum.planner.allocating.with_numpy import NumpyEngine
 from modicum.planner.on_ledger.heeding import Means, OnStep, nobody

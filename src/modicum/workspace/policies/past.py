@@ -10,6 +10,7 @@ from modicum.ledger import GENESIS, Record, RecordedRelease, State
 from modicum.ledger.deciding.balances import Brought
 from modicum.ledger.following.folding import fold
 from modicum.ledger.following.retelling import Retelling
+from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
     Event,
     GroupActivated,
@@ -20,7 +21,6 @@ from modicum.ledger.log.events import (
     ReleaseReserved,
     ReleaseVoided,
     RoundOpened,
-    day_of,
     day_of_release,
 )
 from modicum.ledger.state.state import ActivePolicy

@@ -1,0 +1,318 @@
+"""Contracts: what may flow, to whom, how often. This page is a storage format.
+
+A contract never changes. It is known by the SHA-256 of its canonical bytes, and what
+people agree to is that digest. See ADR 0035.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from modicum.core.canonical import Plain, digest, encode
+from modicum.ledger.log.stored_fields import (
+    DIGEST,
+    HASH_OR_EMPTY,
+    NUMBER,
+    TEXT,
+    TEXTS,
+    TIME,
+    Codec,
+    exactly,
+    read_list,
+    read_mapping,
+    read_number,
+    read_text,
+)
+
+CONTRACT_KIND: Final = "modicum-contract/v1"
+
+#: What a run leaves behind: what is differentially private, and what is not.
+ResultName: TypeAlias = Literal["private", "exact"]
+#: An exact score may tell so many bits: no more fit into it.
+EXACT_BITS: Final = 64
+
+
+class Charge(NamedTuple):
+    """A release whose loss is spent when a flow begins.
+
+    Attributes:
+        release: Its id.
+        content: SHA-256 of what it is, its epsilon included.
+        text: What was asked, as it was written: a query file.
+    """
+
+    release: str
+    content: str
+    text: str
+
+
+class Version(NamedTuple):
+    """A version of a data set.
+
+    Attributes:
+        id: The data set.
+        number: The version, from 1.
+    """
+
+    id: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTerms:
+    """Queries are run, and their answers withheld.
+
+    Attributes:
+        charges: What is asked, one release for each query.
+        results: Which answers are computed, in alphabetical order.
+    """
+
+    charges: tuple[Charge, ...]
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTerms:
+    """A program is run on withheld answers, and its scores withheld.
+
+    Attributes:
+        program: What runs, as canonical text; it names its code by the digest.
+        tier: The sandbox that it runs in.
+        seconds: After so many seconds its end is told.
+        memory_mib: How much memory it may have.
+        results: On which answers it runs, in alphabetical order.
+        blocks: Into so many blocks people are divided, for a score that is
+            differentially private itself; 0 if they are not.
+        charges: What that costs; nothing without blocks.
+    """
+
+    program: str
+    tier: str
+    seconds: int
+    memory_mib: int
+    results: tuple[str, ...]
+    blocks: int = 0
+    charges: tuple[Charge, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OutputTerms:
+    """Private answers go out.
+
+    Attributes:
+        result: SHA-256 of what lies in the vault.
+    """
+
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class SignalTerms:
+    """A score on private answers goes out.
+
+    Attributes:
+        result: SHA-256 of what lies in the vault.
+    """
+
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class RawSignalTerms:
+    """A score on exact answers goes out. That is not differentially private.
+
+    Attributes:
+        result: SHA-256 of what lies in the vault.
+        bins: Into so many bins its range is divided, of which one is told; 0 if the
+            score is told exactly.
+    """
+
+    result: str
+    bins: int
+
+    @property
+    def bits(self) -> int:
+        """How many bits it tells at most: one of its bins, or that there is none."""
+        return self.bins.bit_length() if self.bins else EXACT_BITS
+
+
+Computing: TypeAlias = QueryTerms | TaskTerms
+LettingGo: TypeAlias = OutputTerms | SignalTerms | RawSignalTerms
+Terms: TypeAlias = Computing | LettingGo
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What may flow, under which conditions.
+
+    Attributes:
+        id: What people call it.
+        analyst: Who asks for it, and is not among those who agree.
+        recipients: Who may have what it lets go, in alphabetical order.
+        data: The version of the data that each table of its queries stands for.
+        parent: The contract that it follows from, by its digest; empty for none.
+        expires_at: From then on it permits nothing.
+        uses: How often it may be used.
+        terms: What flows.
+    """
+
+    id: str
+    analyst: str
+    recipients: tuple[str, ...]
+    data: Mapping[str, Version]
+    parent: str
+    expires_at: str
+    uses: int
+    terms: Terms
+
+    @property
+    def flow(self) -> str:
+        """What kind of flow it is."""
+        return FLOWS[type(self.terms)]
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """The data sets that it is about, in alphabetical order."""
+        return tuple(sorted({one.id for one in self.data.values()}))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of its canonical bytes."""
+        return digest(encode(to_plain(self)))
+
+
+#: The name of each kind of flow, as it is stored.
+FLOWS: Final[Mapping[type[Terms], str]] = {
+    QueryTerms: "query",
+    OutputTerms: "output",
+    TaskTerms: "task",
+    SignalTerms: "signal",
+    RawSignalTerms: "raw-signal",
+}
+
+
+def to_plain(contract: Contract) -> dict[str, Plain]:
+    """Return a contract as plain data, ready for canonical encoding."""
+    terms = contract.terms
+    return {
+        "kind": CONTRACT_KIND,
+        "flow": contract.flow,
+        **{name: codec.write(getattr(contract, name)) for name, codec in _COMMON},
+        "terms": {
+            name: codec.write(getattr(terms, name))
+            for name, codec in _TERMS[type(terms)].items()
+        },
+    }
+
+
+def from_plain(plain: Plain) -> Contract:
+    """Return the contract that plain data encodes.
+
+    Raises:
+        ValueError: If anything is missing, left over, or not of its form.
+    """
+    fields = read_mapping(plain)
+    exactly(fields, _FIELDS)
+    if fields["kind"] != CONTRACT_KIND:
+        message = f"a contract must be of the kind {CONTRACT_KIND}"
+        raise ValueError(message)
+    kind = _BY_FLOW.get(read_text(fields["flow"]))
+    if kind is None:
+        message = f"a flow must be one of {', '.join(_BY_FLOW)}"
+        raise ValueError(message)
+    codecs, terms = _TERMS[kind], read_mapping(fields["terms"])
+    exactly(terms, frozenset(codecs))
+    common: dict[str, Any] = {name: codec.read(fields[name]) for name, codec in _COMMON}
+    return Contract(
+        **common,
+        terms=kind(**{name: codec.read(terms[name]) for name, codec in codecs.items()}),
+    )
+
+
+def _write_charges(charges: tuple[Charge, ...]) -> Plain:
+    return [list(one) for one in charges]
+
+
+def _read_charges(plain: Plain) -> tuple[Charge, ...]:
+    return tuple(_read_charge(one) for one in read_list(plain))
+
+
+def _read_charge(plain: Plain) -> Charge:
+    release, content, text = _three(read_list(plain))
+    return Charge(read_text(release), DIGEST.read(content), read_text(text))
+
+
+def _three(items: list[Plain]) -> list[Plain]:
+    if len(items) != len(Charge._fields):
+        message = "a charge has a release, a content and a text"
+        raise ValueError(message)
+    return items
+
+
+def _write_data(data: Mapping[str, Version]) -> Plain:
+    return {table: list(one) for table, one in data.items()}
+
+
+def _read_data(plain: Plain) -> dict[str, Version]:
+    return {table: _read_version(one) for table, one in read_mapping(plain).items()}
+
+
+def _read_version(plain: Plain) -> Version:
+    items = read_list(plain)
+    if len(items) != len(Version._fields):
+        message = "a version has an id and a number"
+        raise ValueError(message)
+    return Version(read_text(items[0]), read_number(items[1]))
+
+
+def _sorted_texts(read: Callable[[Plain], tuple[str, ...]]) -> Codec:
+    def checked(plain: Plain) -> tuple[str, ...]:
+        texts = read(plain)
+        if list(texts) != sorted(set(texts)):
+            message = "texts must stand in alphabetical order, each once"
+            raise ValueError(message)
+        return texts
+
+    return Codec(list, checked)
+
+
+def _read_results(plain: Plain) -> tuple[str, ...]:
+    names = _NAMES.read(plain)
+    if not names or not {"private", "exact"}.issuperset(names):
+        message = "results must be private, exact or both"
+        raise ValueError(message)
+    return tuple(names)
+
+
+_NAMES = _sorted_texts(TEXTS.read)
+_CHARGES = Codec(_write_charges, _read_charges)
+_RESULTS = Codec(list, _read_results)
+_COMMON: Final[tuple[tuple[str, Codec], ...]] = (
+    ("id", TEXT),
+    ("analyst", TEXT),
+    ("recipients", _NAMES),
+    ("data", Codec(_write_data, _read_data)),
+    ("parent", HASH_OR_EMPTY),
+    ("expires_at", TIME),
+    ("uses", NUMBER),
+)
+_TERMS: Final[Mapping[type[Terms], Mapping[str, Codec]]] = {
+    QueryTerms: {"charges": _CHARGES, "results": _RESULTS},
+    TaskTerms: {
+        "program": TEXT,
+        "tier": TEXT,
+        "seconds": NUMBER,
+        "memory_mib": NUMBER,
+        "results": _RESULTS,
+        "blocks": NUMBER,
+        "charges": _CHARGES,
+    },
+    OutputTerms: {"result": DIGEST},
+    SignalTerms: {"result": DIGEST},
+    RawSignalTerms: {"result": DIGEST, "bins": NUMBER},
+}
+_BY_FLOW: Final = {name: kind for kind, name in FLOWS.items()}
+_FIELDS: Final = frozenset({"kind", "flow", "terms", *(name for name, _ in _COMMON)})

@@ -1,0 +1,152 @@
+"""Consent to a flow of data: which of its owners agree, and who is still missing.
+
+What an owner said last counts. A refusal blocks until its owner takes it back: no
+number of others outvotes it. Who asks for a flow, or is given what it lets go, does not
+count among those who agree. See ADR 0035.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from modicum.ledger.log.contracts import Contract, RawSignalTerms
+from modicum.ledger.state.agreement import Agreement
+from modicum.policy.declarations.people import meant_by
+
+#: An exact score that is not differentially private takes two people, whatever owners
+#: ask for.
+PEOPLE_FOR_EXACT: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Whose a data set is.
+
+    Attributes:
+        owners: By name the keys that their agreement must be signed with; none if it
+            need not be signed.
+        quorum: So many of them must agree.
+    """
+
+    owners: Mapping[str, tuple[str, ...]]
+    quorum: int
+
+    def is_owner(self, person: str) -> bool:
+        """Return whether a data set is somebody's, by the very name."""
+        return person in self.owners
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """Where the owners of one data set stand.
+
+    Attributes:
+        data: The data set.
+        quorum: So many must agree.
+        agreed: The owners who agree and count, in the order of their names.
+        refused: The owners who refuse, in the order of their names.
+        left: The owners who could still agree, in the order of their names.
+    """
+
+    data: str
+    quorum: int
+    agreed: tuple[str, ...]
+    refused: tuple[str, ...]
+    left: tuple[str, ...]
+
+    @property
+    def missing(self) -> int:
+        """How many more owners must agree."""
+        return max(self.quorum - len(self.agreed), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Consents:
+    """Where all stand whose agreement a contract takes.
+
+    Attributes:
+        by_data: Of each data set, in alphabetical order.
+        people: So many different people must agree in all.
+    """
+
+    by_data: tuple[Consent, ...]
+    people: int
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The owners who refuse, in the order of their names."""
+        return tuple(sorted({name for one in self.by_data for name in one.refused}))
+
+    @property
+    def missing_people(self) -> int:
+        """How many more different people must agree, besides what owners ask for."""
+        agreed = {meant_by(name) for one in self.by_data for name in one.agreed}
+        return max(self.people - len(agreed), 0)
+
+    @property
+    def given(self) -> bool:
+        """Whether enough owners of everything agree, and nobody refuses."""
+        enough = not any(one.missing for one in self.by_data)
+        return enough and not self.missing_people and not self.refused
+
+    @property
+    def attainable(self) -> bool:
+        """Whether there are enough owners who may agree at all."""
+        able = {
+            one.data: {meant_by(name) for name in (*one.agreed, *one.left)}
+            for one in self.by_data
+        }
+        people = {name for names in able.values() for name in names}
+        return len(people) >= self.people and all(
+            len(able[one.data]) >= one.quorum for one in self.by_data
+        )
+
+
+def consents(
+    contract: Contract,
+    ownerships: Mapping[str, Ownership],
+    said: Iterable[Agreement] = (),
+) -> Consents:
+    """Return where the owners stand whose agreement a contract takes.
+
+    Args:
+        contract: The contract.
+        ownerships: Whose each of its data sets is.
+        said: What people said to it, oldest first; signatures were checked.
+    """
+    words = list(said)
+    by_data = tuple(
+        _consent(contract, name, ownerships[name], words) for name in contract.data_sets
+    )
+    terms = contract.terms
+    exactly = isinstance(terms, RawSignalTerms) and not terms.bins
+    return Consents(by_data, PEOPLE_FOR_EXACT if exactly else 1)
+
+
+def _consent(
+    contract: Contract, name: str, ownership: Ownership, said: Sequence[Agreement]
+) -> Consent:
+    last = {
+        one.by: one.approves
+        for one in said
+        if ownership.is_owner(one.by) and _is_heard(one, ownership)
+    }
+    given_to = {meant_by(one) for one in (contract.analyst, *contract.recipients)}
+    may = {one for one in ownership.owners if meant_by(one) not in given_to}
+    agreed = {one for one, approves in last.items() if approves} & may
+    refused = {one for one, approves in last.items() if not approves}
+    return Consent(
+        name,
+        ownership.quorum,
+        tuple(sorted(agreed)),
+        tuple(sorted(refused)),
+        tuple(sorted(may - agreed - refused)),
+    )
+
+
+def _is_heard(one: Agreement, ownership: Ownership) -> bool:
+    """Return whether a word counts: a refusal always, agreement by the right key."""
+    keys = ownership.owners[one.by]
+    return not one.approves or not keys or one.key in keys

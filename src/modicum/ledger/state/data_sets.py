@@ -1,0 +1,175 @@
+"""The data sets of the escrow: whose they are, and which versions lie in the vault."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from modicum.core.errors import Code, ConflictError, InputError, Problem
+from modicum.core.mistakes import nearest
+from modicum.ledger.log.contracts import Version
+from modicum.ledger.log.escrow_events import DataRegistered, DataShredded
+from modicum.ledger.state.consent import Ownership
+from modicum.policy.declarations.people import meant_by
+
+#: More owners than this never speak to each other.
+OWNERS_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DataVersion:
+    """A version of a data set, in the vault.
+
+    Attributes:
+        sealed: SHA-256 of its encrypted bytes.
+        media: How its rows are written.
+        table: What its table is, as canonical text.
+        seq: The number of the entry that registered it.
+        shredded: Whether its key was destroyed.
+    """
+
+    sealed: str
+    media: str
+    table: str
+    seq: int
+    shredded: bool = False
+
+
+@dataclass
+class DataSet:
+    """A data set, as its owners registered it.
+
+    Attributes:
+        ownership: Whose it is.
+        contracts_max: So many contracts may wait or hold for one analyst at a time.
+        bits_max: So many bits may one person be told outside differential privacy.
+        versions: Its versions by number, oldest first.
+    """
+
+    ownership: Ownership
+    contracts_max: int
+    bits_max: int
+    versions: dict[int, DataVersion] = field(default_factory=dict)
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest version."""
+        return max(self.versions)
+
+
+def register(data: dict[str, DataSet], body: DataRegistered, by: str, seq: int) -> None:
+    """Take a version of a data set.
+
+    Args:
+        data: The data sets; it is added to them.
+        body: The version.
+        by: Who registers it.
+        seq: The number of the entry.
+
+    Raises:
+        ConflictError: If it is not the next one, or is not registered by an owner, or
+            says otherwise whose it is than the first one does.
+    """
+    ownership = Ownership(dict(body.owners), body.quorum)
+    known = data.get(body.id)
+    if known is None:
+        _refuse_ill_owned(body.id, ownership)
+    elif (known.ownership, known.contracts_max, known.bits_max) != (
+        ownership,
+        body.contracts_max,
+        body.bits_max,
+    ):
+        raise _impossible(
+            f"version {body.version} of the data set `{body.id}` has other owners or"
+            " limits than its first version",
+            "whose data it is never changes: register it under another id",
+        )
+    if not ownership.is_owner(by):
+        raise _impossible(
+            f"`{by}` does not own the data set `{body.id}`", "an owner registers it"
+        )
+    due = 1 if known is None else known.newest + 1
+    if body.version != due:
+        raise _impossible(
+            f"the next version of the data set `{body.id}` is {due}, and not"
+            f" {body.version}",
+            "somebody else registered one meanwhile: look again",
+        )
+    one = DataSet(ownership, body.contracts_max, body.bits_max)
+    versions = data.setdefault(body.id, one).versions
+    versions[body.version] = DataVersion(body.sealed, body.media, body.table, seq)
+
+
+def shred(data: Mapping[str, DataSet], body: DataShredded, by: str) -> None:
+    """Let nothing flow from a version any more.
+
+    Args:
+        data: The data sets.
+        body: The version.
+        by: Who shredded it.
+
+    Raises:
+        ConflictError: If they do not own it, or it was shredded before.
+        InputError: If there is no such version.
+    """
+    version = version_of(data, Version(body.id, body.version))
+    known = data[body.id]
+    if not known.ownership.is_owner(by):
+        raise _impossible(
+            f"`{by}` does not own the data set `{body.id}`", "an owner shreds it"
+        )
+    if version.shredded:
+        raise _impossible(
+            f"version {body.version} of the data set `{body.id}` was shredded before"
+        )
+    known.versions[body.version] = replace(version, shredded=True)
+
+
+def version_of(data: Mapping[str, DataSet], version: Version) -> DataVersion:
+    """Return a version of a data set.
+
+    Args:
+        data: The data sets.
+        version: Which one.
+
+    Raises:
+        InputError: If there is none.
+    """
+    known = data.get(version.id)
+    found = None if known is None else known.versions.get(version.number)
+    if found is not None:
+        return found
+    if known is None:
+        message = f"no data set `{version.id}` is registered"
+        near = nearest(version.id, list(data))
+    else:
+        message = f"the data set `{version.id}` has no version {version.number}"
+        near = f"its newest is {known.newest}"
+    raise InputError(
+        Problem(
+            Code.DATA_SET_UNKNOWN,
+            message,
+            label=near,
+            help="see what there is with  modicum escrow list",
+        )
+    )
+
+
+def _refuse_ill_owned(identifier: str, ownership: Ownership) -> None:
+    people = {meant_by(name) for name in ownership.owners}
+    if len(people) != len(ownership.owners):
+        raise _impossible(
+            f"the data set `{identifier}` names an owner twice",
+            "capitals and blanks tell nobody apart",
+        )
+    if not 1 <= ownership.quorum <= len(people) <= OWNERS_MAX:
+        raise _impossible(
+            f"of the {len(people)} owners of the data set `{identifier}`"
+            f" {ownership.quorum} must agree",
+            f"name 1 to {OWNERS_MAX} owners, of whom at least one must agree",
+        )
+
+
+def _impossible(message: str, remedy: str = "") -> ConflictError:
+    return ConflictError(Problem(Code.CONTRACT_REFUSED, message, help=remedy))

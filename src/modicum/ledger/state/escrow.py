@@ -1,0 +1,247 @@
+"""The escrow: data sets, contracts, and how far each flow of data has come.
+
+Nothing flows unless this permits it, and it permits nothing by default: see ADR 0035.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from modicum.core.errors import Code, ConflictError, InputError, Problem
+from modicum.ledger.log.contracts import QueryTerms, TaskTerms
+from modicum.ledger.log.escrow_events import (
+    ContractProposed,
+    ContractWithdrawn,
+    DataRegistered,
+    DataShredded,
+    FlowBegun,
+    FlowFailed,
+    FlowReleased,
+    FlowWithheld,
+)
+from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.consent import Consents, consents
+from modicum.ledger.state.data_sets import DataSet, register, shred
+from modicum.ledger.state.flow import Flow, to_begin, to_release
+from modicum.ledger.state.ill_proposed import ill_proposed
+from modicum.ledger.state.life import Standing
+
+#: The role in which people speak to contracts.
+OWNER: Final = "owner"
+#: What happens in the escrow.
+EscrowBody: TypeAlias = (
+    DataRegistered
+    | DataShredded
+    | ContractProposed
+    | ContractWithdrawn
+    | FlowBegun
+    | FlowWithheld
+    | FlowFailed
+    | FlowReleased
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What else the ledger knows when something happens in the escrow.
+
+    Attributes:
+        by: Who acts.
+        at: When.
+        seq: The number of the entry.
+        said: What people said to contracts, by digest, oldest first.
+        releases: Where each release stands.
+        disclosures: The ids of the disclosures that were recorded.
+    """
+
+    by: str
+    at: str
+    seq: int
+    said: Mapping[tuple[str, str], tuple[Agreement, ...]]
+    releases: Mapping[str, Standing]
+    disclosures: Collection[str]
+
+
+@dataclass
+class Escrow:
+    """All of the escrow, up to the head.
+
+    Attributes:
+        data: The data sets by id, oldest first.
+        flows: The contracts, by digest, oldest first.
+        names: The digest of each contract, by what people call it.
+    """
+
+    data: dict[str, DataSet] = field(default_factory=dict)
+    flows: dict[str, Flow] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+
+    def apply(self, body: EscrowBody, around: Around) -> None:
+        """Take what happened; if it may not happen, nothing changes.
+
+        Args:
+            body: What happened.
+            around: What else the ledger knows.
+
+        Raises:
+            ConflictError: If it may not happen.
+            InputError: If it is about data or a contract that nobody knows.
+        """
+        match body:
+            case DataRegistered():
+                register(self.data, body, around.by, around.seq)
+            case DataShredded():
+                shred(self.data, body, around.by)
+            case ContractProposed():
+                self._propose(body, around)
+            case ContractWithdrawn():
+                self._withdraw(body, around)
+            case FlowBegun():
+                self._begin(body, around)
+            case FlowWithheld() | FlowFailed():
+                self._end(body)
+            case FlowReleased():
+                self._release(body, around)
+
+    def flow(self, contract: str) -> Flow:
+        """Return a contract, and what became of it.
+
+        Args:
+            contract: Its digest.
+
+        Raises:
+            InputError: If there is none.
+        """
+        known = self.flows.get(contract)
+        if known is None:
+            raise InputError(
+                Problem(
+                    Code.CONTRACT_UNKNOWN,
+                    f"no contract has the digest {contract[:12]}",
+                    help="see what there is with  modicum escrow list",
+                )
+            )
+        return known
+
+    def consents(self, flow: Flow, said: Iterable[Agreement]) -> Consents:
+        """Return where the owners stand whose agreement a contract takes.
+
+        Args:
+            flow: The contract.
+            said: What people said to it, oldest first.
+        """
+        ownerships = {
+            name: self.data[name].ownership for name in flow.contract.data_sets
+        }
+        return consents(flow.contract, ownerships, said)
+
+    def hear(self, contract: str, named: str, said: Agreement, at: str) -> None:
+        """Refuse a word that nobody may say to a contract; it changes nothing here.
+
+        Args:
+            contract: The digest of the contract.
+            named: What they call it.
+            said: What somebody says.
+            at: When.
+
+        Raises:
+            ConflictError: If it is called otherwise, they do not speak as an owner of
+                its data, or they agree to what nobody asks for any more.
+            InputError: If there is no such contract.
+        """
+        flow = self.flow(contract)
+        if named != flow.contract.id:
+            raise not_permitted(flow, "it was called otherwise")
+        owners = [self.data[name].ownership for name in flow.contract.data_sets]
+        if not any(one.is_owner(said.by) for one in owners):
+            raise not_permitted(flow, f"`{said.by}` owns none of its data")
+        if said.roles != (OWNER,):
+            raise not_permitted(flow, f"`{said.by}` does not speak as an owner")
+        if said.approves and flow.withdrawn:
+            raise not_permitted(flow, "it was withdrawn")
+        if said.approves and at >= flow.contract.expires_at:
+            raise not_permitted(flow, f"it ended at {flow.contract.expires_at}")
+
+    def _propose(self, body: ContractProposed, around: Around) -> None:
+        contract = body.contract
+        if contract.id in self.names or contract.digest in self.flows:
+            raise _refused(contract.id, "a contract was called so before")
+        found = ill_proposed(contract, around.by, around.at, self.data, self.flows)
+        if found:
+            raise _refused(contract.id, found)
+        flow = Flow(contract, around.by, around.at, around.seq)
+        self.flows[contract.digest] = flow
+        self.names[contract.id] = contract.digest
+
+    def _withdraw(self, body: ContractWithdrawn, around: Around) -> None:
+        flow = self.flow(body.contract)
+        if around.by not in (flow.by, flow.contract.analyst):
+            raise not_permitted(flow, f"`{around.by}` did not ask for it")
+        if flow.withdrawn:
+            raise not_permitted(flow, "it was withdrawn before")
+        flow.withdrawn = True
+
+    def _begin(self, body: FlowBegun, around: Around) -> None:
+        flow = self.flow(body.contract)
+        consent = self.consents(flow, _words(body.contract, around))
+        found = to_begin(flow, self.data, consent, around.at, around.releases)
+        if not found and body.run != flow.runs + 1:
+            found = f"its next run is {flow.runs + 1}, and not {body.run}"
+        if found:
+            raise not_permitted(flow, found)
+        flow.runs = body.run
+        flow.running = (*flow.running, body.run)
+
+    def _end(self, body: FlowWithheld | FlowFailed) -> None:
+        flow = self.flow(body.contract)
+        if body.run not in flow.running:
+            raise not_permitted(flow, f"run {body.run} of it does not run")
+        results = body.results if isinstance(body, FlowWithheld) else {}
+        if isinstance(body, FlowWithheld):
+            terms = flow.contract.terms
+            assert isinstance(terms, QueryTerms | TaskTerms)  # Others never begin.
+            if flow.results or results.keys() != {*terms.results}:
+                raise not_permitted(flow, "it has results, or these are others")
+            flow.results = dict(results)
+        flow.running = tuple(one for one in flow.running if one != body.run)
+
+    def _release(self, body: FlowReleased, around: Around) -> None:
+        flow = self.flow(body.contract)
+        consent = self.consents(flow, _words(body.contract, around))
+        found = to_release(
+            flow, self.data, consent, around.at, body.to, around.disclosures
+        )
+        if found:
+            raise not_permitted(flow, found)
+        flow.released += 1
+
+
+def not_permitted(flow: Flow, why: str) -> ConflictError:
+    """Return the mistake of a flow that no contract permits.
+
+    Args:
+        flow: The contract that was named.
+        why: Why it does not permit it, in words.
+    """
+    return ConflictError(
+        Problem(
+            Code.NOT_PERMITTED,
+            f"the contract `{flow.contract.id}` does not permit this: {why}",
+            help=f"see where it stands with  modicum escrow show {flow.contract.id}",
+        )
+    )
+
+
+def _refused(identifier: str, why: str) -> ConflictError:
+    return ConflictError(
+        Problem(
+            Code.CONTRACT_REFUSED,
+            f"the contract `{identifier[:200]}` cannot be proposed: {why}",
+        )
+    )
+
+
+def _words(contract: str, around: Around) -> tuple[Agreement, ...]:
+    return around.said.get(("contract", contract), ())

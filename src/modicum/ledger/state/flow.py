@@ -1,0 +1,188 @@
+"""One contract, and how far the flow of data has come that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from modicum.ledger.log.contracts import (
+    Contract,
+    OutputTerms,
+    QueryTerms,
+    RawSignalTerms,
+    SignalTerms,
+    TaskTerms,
+)
+from modicum.ledger.state.consent import Consents
+from modicum.ledger.state.data_sets import DataSet
+from modicum.ledger.state.life import ReleaseStatus, Standing
+
+
+@dataclass
+class Flow:
+    """A contract, and what became of it.
+
+    Attributes:
+        contract: The contract.
+        by: Who proposed it.
+        at: When.
+        seq: The number of the entry.
+        withdrawn: Whether nobody asks for it any more.
+        runs: How many runs began.
+        running: The runs whose end nobody told, oldest first.
+        results: By name, the SHA-256 of what a run left in the vault, encrypted.
+        released: How often something went out.
+    """
+
+    contract: Contract
+    by: str
+    at: str
+    seq: int
+    withdrawn: bool = False
+    runs: int = 0
+    running: tuple[int, ...] = ()
+    results: Mapping[str, str] = field(default_factory=dict)
+    released: int = 0
+
+    @property
+    def computes(self) -> bool:
+        """Whether something runs under it, rather than goes out."""
+        return isinstance(self.contract.terms, QueryTerms | TaskTerms)
+
+    @property
+    def uses_left(self) -> int:
+        """How often it may be used still."""
+        return self.contract.uses - self.runs - self.released
+
+    def is_open(self, at: str) -> bool:
+        """Return whether it waits or holds at a time.
+
+        Args:
+            at: The time.
+        """
+        done = bool(self.results) or not (self.uses_left or self.running)
+        return not self.withdrawn and at < self.contract.expires_at and not done
+
+    def counts_bits(self, at: str) -> bool:
+        """Return whether it told something at a time, or may tell it still.
+
+        Args:
+            at: The time.
+        """
+        return bool(self.released) or (
+            not self.withdrawn and at < self.contract.expires_at
+        )
+
+
+def disclosure_of(contract: str) -> str:
+    """Return the id of the disclosure that a score on exact answers takes.
+
+    Args:
+        contract: The digest of its contract.
+    """
+    return f"contract/{contract}"
+
+
+def to_begin(
+    flow: Flow,
+    data: Mapping[str, DataSet],
+    consent: Consents,
+    at: str,
+    releases: Mapping[str, Standing],
+) -> str:
+    """Return why a run may not begin now, in words; empty if it may.
+
+    Args:
+        flow: The flow.
+        data: The data sets.
+        consent: Where its owners stand.
+        at: The time.
+        releases: The releases of the ledger: those that it charges must have started.
+    """
+    if not flow.computes:
+        return "it lets go of what was computed, and nothing runs under it"
+    if flow.results:
+        return "it has run, and its results are withheld"
+    return in_general(flow, data, consent, at) or _uncharged(flow, releases)
+
+
+def to_release(
+    flow: Flow,
+    data: Mapping[str, DataSet],
+    consent: Consents,
+    at: str,
+    to: str,
+    disclosures: Collection[str],
+) -> str:
+    """Return why something may not go out now, in words; empty if it may.
+
+    Args:
+        flow: The flow.
+        data: The data sets.
+        consent: Where its owners stand.
+        at: The time.
+        to: Who is to be given it.
+        disclosures: The ids of the disclosures in the ledger.
+    """
+    contract = flow.contract
+    if not isinstance(contract.terms, OutputTerms | SignalTerms | RawSignalTerms):
+        return "what runs under it is withheld, and it lets nothing go"
+    if to not in contract.recipients:
+        return f"`{to}` is not among its recipients"
+    raw = isinstance(contract.terms, RawSignalTerms)
+    if raw and disclosure_of(contract.digest) not in disclosures:
+        return "the ledger does not tell of the disclosure"
+    return in_general(flow, data, consent, at)
+
+
+def in_general(
+    flow: Flow, data: Mapping[str, DataSet], consent: Consents, at: str
+) -> str:
+    """Return why a contract may not be used now, in words; empty if it may.
+
+    Args:
+        flow: The flow.
+        data: The data sets.
+        consent: Where its owners stand.
+        at: The time.
+    """
+    contract = flow.contract
+    if flow.withdrawn:
+        return "it was withdrawn"
+    if at >= contract.expires_at:
+        return f"it ended at {contract.expires_at}"
+    for one in contract.data.values():
+        if data[one.id].versions[one.number].shredded:
+            return f"version {one.number} of `{one.id}` was shredded"
+    if flow.uses_left <= 0:
+        return f"it was used {contract.uses} times, as often as it may be"
+    return _unconsented(consent)
+
+
+def _unconsented(consent: Consents) -> str:
+    if consent.refused:
+        return f"{_named(consent.refused)} refused"
+    for one in consent.by_data:
+        if one.missing:
+            whom = _named(one.left) if one.left else "nobody is left who could"
+            return f"{one.missing} more must agree for `{one.data}`: {whom}"
+    if consent.missing_people:
+        return f"{consent.missing_people} more of the owners must agree"
+    return ""
+
+
+def _uncharged(flow: Flow, releases: Mapping[str, Standing]) -> str:
+    terms = flow.contract.terms
+    for charge in terms.charges if isinstance(terms, QueryTerms | TaskTerms) else ():
+        known = releases.get(charge.release)
+        if (
+            known is None
+            or known.content != charge.content
+            or known.status is not ReleaseStatus.STARTED
+        ):
+            return f"the release `{charge.release}` that it charges has not started"
+    return ""
+
+
+def _named(people: Collection[str]) -> str:
+    return ", ".join(f"`{one}`" for one in sorted(people))

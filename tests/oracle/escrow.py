@@ -1,0 +1,424 @@
+"""What the escrow permits, worked out again from the whole log for each new entry.
+
+It knows docs/spec/escrow.md, and nothing of how modicum does it: entries are JSON, and
+whatever it wants to know it looks for in all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+Plain: TypeAlias = dict[str, Any]
+
+COMPUTING = ("query", "task")
+
+
+def permits(log: list[Plain], new: Plain) -> bool:
+    """Return whether an entry about the escrow may come after a log."""
+    body, by = new["body"], new["actor"]
+    match new["kind"]:
+        case "data-registered":
+            return _registers(log, body, by)
+        case "data-shredded":
+            return _shreds(log, body, by)
+        case "contract-proposed":
+            return _proposes(log, body["contract"], by, new["at"])
+        case "contract-withdrawn":
+            found = contract_of(log, body["contract"])
+            return (
+                found is not None
+                and by in (found["analyst"], _proposer(log, body["contract"]))
+                and not _bodies(log, "contract-withdrawn", body["contract"])
+            )
+        case "approval-given":
+            return _speaks(log, body, by, new["at"])
+        case "flow-begun":
+            return _begins(log, body, new["at"])
+        case "flow-withheld" | "flow-failed":
+            return _ends(log, body)
+        case "flow-released":
+            return _lets_go(log, body, new["at"])
+        case other:
+            raise AssertionError(other)
+
+
+def digest_of(contract: Plain) -> str:
+    text = json.dumps(
+        contract, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def contract_of(log: list[Plain], digest: str) -> Plain | None:
+    for one in _of(log, "contract-proposed"):
+        if digest_of(one["body"]["contract"]) == digest:
+            return dict(one["body"]["contract"])
+    return None
+
+
+# --- data sets ---
+
+
+def _registers(log: list[Plain], body: Plain, by: str) -> bool:
+    before = [
+        one["body"]
+        for one in _of(log, "data-registered")
+        if one["body"]["id"] == body["id"]
+    ]
+    people = {_person(name) for name in body["owners"]}
+    if len(people) < len(body["owners"]) or not 1 <= body["quorum"] <= len(people):
+        return False
+    for_good = ("owners", "quorum", "contracts_max", "bits_max")
+    if any(first[key] != body[key] for first in before for key in for_good):
+        return False
+    return by in body["owners"] and body["version"] == len(before) + 1
+
+
+def _shreds(log: list[Plain], body: Plain, by: str) -> bool:
+    version = [body["id"], body["version"]]
+    return (
+        version in _versions(log)
+        and version not in _shredded(log)
+        and by in _data(log, body["id"])["owners"]
+    )
+
+
+def _versions(log: list[Plain]) -> list[Any]:
+    return [
+        [one["body"]["id"], one["body"]["version"]]
+        for one in _of(log, "data-registered")
+    ]
+
+
+def _shredded(log: list[Plain]) -> list[Any]:
+    return [
+        [one["body"]["id"], one["body"]["version"]] for one in _of(log, "data-shredded")
+    ]
+
+
+def _data(log: list[Plain], identifier: str) -> Plain:
+    return next(
+        dict(one["body"])
+        for one in _of(log, "data-registered")
+        if one["body"]["id"] == identifier
+    )
+
+
+# --- proposing ---
+
+
+def _proposes(log: list[Plain], contract: Plain, by: str, at: str) -> bool:
+    known = [one["body"]["contract"] for one in _of(log, "contract-proposed")]
+    versions = list(contract["data"].values())
+    if contract["id"] in [one["id"] for one in known] or not versions:
+        return False
+    if any(
+        one not in _versions(log) or one in _shredded(log) for one in versions
+    ) or not (contract["expires_at"] > at and contract["uses"] >= 1):
+        return False
+    sets = {identifier for identifier, _ in versions}
+    owners = {name for one in sets for name in _data(log, one)["owners"]}
+    return (
+        by in {contract["analyst"], *owners}
+        and _is_formed(contract)
+        and _follows(log, contract)
+        and _could_be_given(log, contract, sets)
+        and all(_within_limits(log, contract, one, at) for one in sets)
+    )
+
+
+def _is_formed(contract: Plain) -> bool:
+    terms, flow = contract["terms"], contract["flow"]
+    if flow not in COMPUTING:
+        return 1 <= len(contract["recipients"]) <= 100
+    charges = terms["charges"]
+    once = contract["uses"] == 1 and len({one[0] for one in charges}) == len(charges)
+    if contract["recipients"] or (charges and not once):
+        return False
+    if flow == "query":
+        return bool(charges)
+    blocks = terms["blocks"]
+    return (
+        terms["seconds"] > 0
+        and terms["memory_mib"] > 0
+        and bool(blocks) == bool(charges)
+        and (not blocks or terms["results"] == ["private"])
+    )
+
+
+def _follows(log: list[Plain], contract: Plain) -> bool:
+    flow, terms = contract["flow"], contract["terms"]
+    if flow == "query":
+        return not contract["parent"]
+    parent = contract_of(log, contract["parent"])
+    if parent is None or any(parent[k] != contract[k] for k in ("analyst", "data")):
+        return False
+    results = _results(log, contract["parent"])
+    needed = {
+        "task": "query",
+        "output": "query",
+        "signal": "task",
+        "raw-signal": "task",
+    }
+    if not results or parent["flow"] != needed[flow]:
+        return False
+    if flow == "task":
+        return all(name in results for name in terms["results"])
+    name = "exact" if flow == "raw-signal" else "private"
+    return bool(results.get(name) == terms["result"])
+
+
+def _could_be_given(log: list[Plain], contract: Plain, sets: set[str]) -> bool:
+    out = {_person(one) for one in (contract["analyst"], *contract["recipients"])}
+    able: set[str] = set()
+    for one in sets:
+        data = _data(log, one)
+        people = {_person(name) for name in data["owners"]} - out
+        if len(people) < data["quorum"]:
+            return False
+        able |= people
+    return len(able) >= _people_asked(contract)
+
+
+def _within_limits(log: list[Plain], contract: Plain, data: str, at: str) -> bool:
+    here = [
+        one["body"]["contract"]
+        for one in _of(log, "contract-proposed")
+        if data in {v[0] for v in one["body"]["contract"]["data"].values()}
+    ]
+    mine = [
+        one
+        for one in here
+        if _person(one["analyst"]) == _person(contract["analyst"])
+        and _is_open(log, one, at)
+    ]
+    limits = _data(log, data)
+    if len(mine) + 1 > limits["contracts_max"]:
+        return False
+    if contract["flow"] != "raw-signal":
+        return True
+    for person in _learning(contract):
+        told = sum(
+            _bits(one)
+            for one in here
+            if person in _learning(one) and _may_tell(log, one, at)
+        )
+        if told + _bits(contract) > limits["bits_max"]:
+            return False
+    return True
+
+
+def _learning(contract: Plain) -> set[str]:
+    return {_person(one) for one in (contract["analyst"], *contract["recipients"])}
+
+
+def _bits(contract: Plain) -> int:
+    if contract["flow"] != "raw-signal":
+        return 0
+    bins, bits = contract["terms"]["bins"], 0
+    while bins and 2**bits < bins + 1:  # One of the bins, or no score.
+        bits += 1
+    return bits or 64
+
+
+def _may_tell(log: list[Plain], contract: Plain, at: str) -> bool:
+    digest = digest_of(contract)
+    if _bodies(log, "flow-released", digest):
+        return True
+    return not _is_withdrawn(log, digest) and at < contract["expires_at"]
+
+
+def _is_open(log: list[Plain], contract: Plain, at: str) -> bool:
+    digest = digest_of(contract)
+    left = _uses_left(log, digest, contract) > 0
+    ended = {
+        one["run"]
+        for kind in ("flow-withheld", "flow-failed")
+        for one in _bodies(log, kind, digest)
+    }
+    runs = {one["run"] for one in _bodies(log, "flow-begun", digest)}
+    return (
+        not _is_withdrawn(log, digest)
+        and at < contract["expires_at"]
+        and not _results(log, digest)
+        and (left or bool(runs - ended))
+    )
+
+
+# --- agreeing ---
+
+
+def _speaks(log: list[Plain], body: Plain, by: str, at: str) -> bool:
+    contract = contract_of(log, body["content"])
+    if contract is None or contract["id"] != body["id"] or body["roles"] != ["owner"]:
+        return False
+    owners = {
+        name
+        for identifier, _ in contract["data"].values()
+        for name in _data(log, identifier)["owners"]
+    }
+    if by not in owners:
+        return False
+    if not body["approves"]:
+        return True
+    return not _is_withdrawn(log, body["content"]) and at < contract["expires_at"]
+
+
+def has_consent(log: list[Plain], digest: str) -> bool:
+    """Return whether all agree whose agreement a contract takes."""
+    contract = contract_of(log, digest)
+    assert contract is not None
+    out = _learning(contract)
+    everybody: set[str] = set()
+    for identifier in {one for one, _ in contract["data"].values()}:
+        data = _data(log, identifier)
+        agree = set()
+        for owner, keys in data["owners"].items():
+            word = _last_word(log, digest, owner, keys)
+            if word is False:
+                return False
+            if word and _person(owner) not in out:
+                agree.add(_person(owner))
+        if len(agree) < data["quorum"]:
+            return False
+        everybody |= agree
+    return len(everybody) >= _people_asked(contract)
+
+
+def _last_word(
+    log: list[Plain], digest: str, owner: str, keys: list[str]
+) -> bool | None:
+    for one in reversed(_of(log, "approval-given")):
+        body = one["body"]
+        about = body["subject"] == "contract" and body["content"] == digest
+        if about and one["actor"] == owner:
+            if not body["approves"]:
+                return False
+            if not keys or body["key"] in keys:
+                return True
+    return None
+
+
+def _people_asked(contract: Plain) -> int:
+    exact = contract["flow"] == "raw-signal" and contract["terms"]["bins"] == 0
+    return 2 if exact else 1
+
+
+# --- flowing ---
+
+
+def _may_be_used(log: list[Plain], digest: str, at: str) -> bool:
+    contract = contract_of(log, digest)
+    return (
+        contract is not None
+        and not _is_withdrawn(log, digest)
+        and at < contract["expires_at"]
+        and not any(one in _shredded(log) for one in contract["data"].values())
+        and _uses_left(log, digest, contract) > 0
+        and has_consent(log, digest)
+    )
+
+
+def _begins(log: list[Plain], body: Plain, at: str) -> bool:
+    digest = body["contract"]
+    contract = contract_of(log, digest)
+    if contract is None or contract["flow"] not in COMPUTING:
+        return False
+    return (
+        _may_be_used(log, digest, at)
+        and not _results(log, digest)
+        and body["run"] == len(_bodies(log, "flow-begun", digest)) + 1
+        and all(
+            _started(log, release, content)
+            for release, content, _ in contract["terms"]["charges"]
+        )
+    )
+
+
+def _started(log: list[Plain], release: str, content: str) -> bool:
+    state = None
+    for one in log:
+        body = one["body"]
+        if one["kind"] == "release-reserved" and body["release"]["id"] == release:
+            state = "reserved" if body["release"]["content"] == content else "other"
+        elif one["kind"].startswith("release-") and body.get("release") == release:
+            state = one["kind"] if state != "other" else state
+    return state == "release-started"
+
+
+def _ends(log: list[Plain], body: Plain) -> bool:
+    digest = body["contract"]
+    contract = contract_of(log, digest)
+    begun = [one["run"] for one in _bodies(log, "flow-begun", digest)]
+    ended = [
+        one["run"]
+        for kind in ("flow-withheld", "flow-failed")
+        for one in _bodies(log, kind, digest)
+    ]
+    if contract is None or body["run"] not in begun or body["run"] in ended:
+        return False
+    if "results" not in body:
+        return True
+    return (
+        not _results(log, digest)
+        and sorted(body["results"]) == contract["terms"]["results"]
+    )
+
+
+def _lets_go(log: list[Plain], body: Plain, at: str) -> bool:
+    digest = body["contract"]
+    contract = contract_of(log, digest)
+    if contract is None or contract["flow"] in COMPUTING:
+        return False
+    told = [one["body"]["id"] for one in _of(log, "disclosure-recorded")]
+    if contract["flow"] == "raw-signal" and f"contract/{digest}" not in told:
+        return False
+    return body["to"] in contract["recipients"] and _may_be_used(log, digest, at)
+
+
+def _uses_left(log: list[Plain], digest: str, contract: Plain) -> int:
+    used = len(_bodies(log, "flow-begun", digest)) + len(
+        _bodies(log, "flow-released", digest)
+    )
+    return int(contract["uses"]) - used
+
+
+def _results(log: list[Plain], digest: str) -> Plain:
+    found = _bodies(log, "flow-withheld", digest)
+    return dict(found[0]["results"]) if found else {}
+
+
+def _is_withdrawn(log: list[Plain], digest: str) -> bool:
+    return bool(_bodies(log, "contract-withdrawn", digest))
+
+
+def _proposer(log: list[Plain], digest: str) -> str:
+    return next(
+        str(one["actor"])
+        for one in _of(log, "contract-proposed")
+        if digest_of(one["body"]["contract"]) == digest
+    )
+
+
+# --- looking ---
+
+
+def _of(log: list[Plain], kind: str) -> list[Plain]:
+    return [one for one in log if one["kind"] == kind]
+
+
+def _bodies(log: list[Plain], kind: str, digest: str) -> list[Plain]:
+    return list(_about(log, kind, digest))
+
+
+def _about(log: list[Plain], kind: str, digest: str) -> Iterator[Plain]:
+    for one in _of(log, kind):
+        if one["body"]["contract"] == digest:
+            yield one["body"]
+
+
+def _person(name: str) -> str:
+    return name.strip().casefold()
