@@ -113,6 +113,10 @@ class Code(Enum):
     BAD_ADDRESS = "MOD844"
     JOB_ELSEWHERE = "MOD845"
     NOT_SET_UP = "MOD846"
+    # The escrow
+    TASK_MISMATCH = "MOD860"
+    NOT_A_PROGRAM = "MOD861"
+    NOT_THE_CATALOGUE = "MOD862"
     # We are wrong
     INTERNAL = "MOD900"
 
