@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from modicum.core.canonical import Plain
 from modicum.core.errors import Code, InputError, Problem
@@ -15,7 +15,7 @@ from modicum.escrow.programs import Table
 
 Number: TypeAlias = "int | float | str | Decimal | Fraction"
 #: A public table: its columns and rows, as programs are given tables.
-PublicTable: TypeAlias = "Table | Mapping[str, Sequence[object]]"
+PublicTable: TypeAlias = "Table | Mapping[str, Any]"
 
 #: Programs know no larger number.
 NUMBER_MAX: Final = Fraction(10**100)
@@ -256,7 +256,8 @@ def _key(cell: object) -> bool | int | str | None:
         return cell
     raise mistake(
         Code.WRONG_TYPE,
-        f"a key of `reference` is a text, a whole number or a boolean, got {_shown(cell)}",
+        f"a key of `reference` is a text, a whole number or a boolean,"
+        f" got {_shown(cell)}",
     )
 
 

@@ -71,7 +71,7 @@ CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
             (
                 "chi_square@1",
                 SHARE,
-                "391214da295577954c87ea970357ad7c4cad9107b8e5528848376c47b2ce7ac7",
+                "4e54d22112f9958a6e22b206d1bbfa9aa964b8702fb931bf9563fe5d53a29851",
             ),
         )
     }

@@ -180,7 +180,7 @@ def relative_error(
     least = Fraction(1, 10**9)
     added: dict[str, Plain] = {
         "floor": number_text(exact("floor", floor, low=least)),
-        "over": one_of("over", over, ("median", "mean")),
+        "over": one_of("choice of `over`", over, ("median", "mean")),
     }
     found = _held_against(
         "relative_error", SHARE, name_of("column", column), keys, reference

@@ -23,9 +23,9 @@ def score(tables, arguments, reference):
     if counts is None:
         return None
     counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
-    freedom = (counts.shape[0] - 1) * (counts.shape[1] - 1)
-    if not freedom > 0:
+    if min(counts.shape) < 2:
         return None
+    freedom = (counts.shape[0] - 1) * (counts.shape[1] - 1)
     down, across, total = counts.sum(axis=1), counts.sum(axis=0), counts.sum()
     expected = np.outer(down / total, across)
     with np.errstate(all="ignore"):
