@@ -71,7 +71,9 @@ def dummy_answers(
     return Table(columns, tuple(rows))
 
 
-def with_noise(table: Table, scale: Fraction, dice: Dice, *measures: str) -> Table:
+def with_noise(
+    table: Table, scale: float | Fraction, dice: Dice, *measures: str
+) -> Table:
     """Return a table whose numbers have noise, to see what that does to a task.
 
     It is Laplace noise of floats, which protects nobody.
