@@ -49,6 +49,11 @@ CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
                 "4ebf1685181868366ff7ae7351a762ff8bea606853af9f1c1e620c558bbaddb9",
             ),
             (
+                "transfer_accuracy@1",
+                SHARE,
+                "892806b2daee92a2a14f8fb60277fcbe6db5314598f219d9759932fb2c49dd8c",
+            ),
+            (
                 "r2@1",
                 CORRELATION,
                 "996eafc7bbc38c502de1e0767ddefd0f670aae9f2fb4b8715ba65ab864d01f36",

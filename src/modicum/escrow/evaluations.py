@@ -36,6 +36,7 @@ LOOKS: Final[Mapping[str, Looks]] = MappingProxyType(
     {
         "accuracy": "classifier",
         "balanced_accuracy": "classifier",
+        "transfer_accuracy": "classifier",
         "r2": "regressor",
         "rank_correlation": "answers",
         "relative_error": "answers",
@@ -100,6 +101,22 @@ def balanced_accuracy(cv: int = 5) -> Evaluation:
         InputError: As for `accuracy`.
     """
     return Evaluation("balanced_accuracy", SHARE, {"cv": _folds(cv)})
+
+
+def transfer_accuracy(cv: int = 5) -> Evaluation:
+    """Return how often a classifier of private answers is right about exact ones.
+
+    It compares, so there is a score of the exact run only. This says what the model is
+    worth that an analyst fits to private answers; noise is in what it learns from, and
+    not in what it is tried on.
+
+    Args:
+        cv: As for `accuracy`.
+
+    Raises:
+        InputError: As for `accuracy`.
+    """
+    return Evaluation("transfer_accuracy", SHARE, {"cv": _folds(cv)}, compares=True)
 
 
 def r2(cv: int = 5) -> Evaluation:

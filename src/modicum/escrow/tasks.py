@@ -34,6 +34,7 @@ from modicum.escrow.evaluations import (
     rank_correlation,
     relative_error,
     top_k_overlap,
+    transfer_accuracy,
 )
 from modicum.escrow.models import MODELS, Model, settled
 from modicum.escrow.own_code import own
@@ -54,6 +55,7 @@ __all__ = [
     "rank_correlation",
     "relative_error",
     "top_k_overlap",
+    "transfer_accuracy",
 ]
 
 

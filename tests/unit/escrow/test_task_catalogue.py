@@ -29,6 +29,7 @@ REGENERATE = bool(os.environ.get("MODICUM_REGENERATE"))
 PINNED = {
     "accuracy@1": "bf1a366bea83f51beca158b7a5a37b205eaf5db239848e44f50f1c84edcdb13f",
     "balanced_accuracy@1": "4ebf1685181868366ff7ae7351a762ff8bea606853af9f1c1e620c558bbaddb9",  # noqa: E501
+    "transfer_accuracy@1": "892806b2daee92a2a14f8fb60277fcbe6db5314598f219d9759932fb2c49dd8c",  # noqa: E501
     "r2@1": "996eafc7bbc38c502de1e0767ddefd0f670aae9f2fb4b8715ba65ab864d01f36",
     "rank_correlation@1": "98e51a04657684f73e48f97a2f8b047f431e32df89bd8bb1add09b5cf40602e9",  # noqa: E501
     "relative_error@1": "0013302014fc7f21eab9acf64e0fc587f265ac322a4f1966c807fc31c56f928b",  # noqa: E501
@@ -56,7 +57,7 @@ def test_each_evaluation_runs_one_text() -> None:
 
 def test_texts_can_be_read_in_one_go() -> None:
     for name, text in installed().items():
-        assert text.count(b"\n") <= 160, name
+        assert text.count(b"\n") <= 170, name
 
 
 def test_what_stands_in_several_texts_is_the_same_in_each() -> None:
@@ -74,7 +75,7 @@ def test_what_stands_in_several_texts_is_the_same_in_each() -> None:
 
 
 def test_a_text_knows_the_models_of_its_kind() -> None:
-    for evaluation in ("accuracy", "balanced_accuracy", "r2"):
+    for evaluation in (one for one, looks in LOOKS.items() if looks != "answers"):
         text = installed()[CURRENT[evaluation].name].decode("utf-8")
         known = set(re.findall(r'"(sklearn:\w+)": \w+,', text))
         kind = LOOKS[evaluation]

@@ -155,6 +155,38 @@ def test_accuracy_is_that_of_fitting_to_all_others(model: str, seed: int) -> Non
     assert got == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("model", CLASSIFIERS)
+def test_a_model_of_the_same_answers_transfers_as_it_is(model: str) -> None:
+    """Where nothing is private, it is the accuracy."""
+    found = people(7, 30)
+    task = tasks.fit(model, target="income", weight="people", **CLASSIFIERS[model])
+    alone = scored(task, tasks.accuracy(), found)
+    assert scored(task, tasks.transfer_accuracy(), found, found) == alone
+    assert scored(task, tasks.transfer_accuracy(), found) is None
+
+
+def test_what_is_learned_is_private_and_what_is_asked_is_exact() -> None:
+    """Private answers that say the opposite make a model that is always wrong."""
+    ages = range(60)
+    exact = table("age old n", [[age, "ny"[age >= 30], 1 + age] for age in ages])
+    turned = table("age old n", [[age, "yn"[age >= 30], 5] for age in ages])
+    task = tasks.fit("sklearn:DecisionTreeClassifier", target="old", weight="n")
+    right = scored(task, tasks.transfer_accuracy(), exact, exact)
+    wrong = scored(task, tasks.transfer_accuracy(), exact, turned)
+    assert right is not None
+    assert wrong is not None
+    assert right > 0.9
+    assert wrong < 0.1
+    # Of the private rows only one side is there, so all are told to be of that side.
+    young = Table(turned.columns, tuple(row for row in turned.rows if row[1] == "y"))
+    score = scored(task, tasks.transfer_accuracy(), exact, young)
+    weight = sum(1 + age for age in ages if age >= 30)
+    assert score == pytest.approx(weight / sum(1 + age for age in ages))
+    for one, other in ((exact, table("age n", [])), (table("age old n", []), exact)):
+        assert scored(task, tasks.transfer_accuracy(), one, other) is None
+        assert scored(task, tasks.transfer_accuracy(), other, one) is None
+
+
 @pytest.mark.parametrize("model", REGRESSORS)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_r2_is_that_of_fitting_to_all_others(model: str, seed: int) -> None:
@@ -419,6 +451,11 @@ EVERY: tuple[tuple[tasks.Task, Evaluation], ...] = (
     (
         tasks.fit("sklearn:LogisticRegression", target="income", at_least="0.5"),
         tasks.accuracy(cv=2),
+    ),
+    *(
+        (tasks.fit(model, target="income", weight=weight), tasks.transfer_accuracy(2))
+        for model in CLASSIFIERS
+        for weight in ("people", None)
     ),
     *(
         (tasks.fit(model, target="income", weight=weight), tasks.r2(cv=2))
