@@ -156,7 +156,7 @@ def test_lines_and_places_are_those_of_the_text() -> None:
 
 def test_what_is_shown_cannot_steer_a_terminal() -> None:
     text = HEAD + "    return x == '\x1b[2J'"
-    found = str(inspected(tasks.own(text)))
+    found = str(inspected(tasks.own(text, arguments={"\x1b[2J": "1"})))
     assert "\x1b" not in found
     assert "\x1b" not in changes(tasks.own(HEAD + "    pass"), tasks.own(text))
 

@@ -302,7 +302,7 @@ NUMBERS = st.integers(-5, 20) | st.floats(-10, 10) | st.none()
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), max_size=12))
 @settings(max_examples=examples(100, plain=50), deadline=None)
 def test_rank_correlation_is_that_of_scipy(pairs: list[tuple[Any, Any]]) -> None:
-    from scipy.stats import spearmanr
+    from scipy.stats import spearmanr  # type: ignore[import-untyped]
 
     found = table("left right", pairs)
     score = scored(tasks.answers(), tasks.rank_correlation("left", "right"), found)
@@ -424,6 +424,17 @@ def test_chi_square_is_that_of_scipy(cells: list[tuple[str, str, int]]) -> None:
     else:
         expected = chi2_contingency(sums, correction=False).pvalue
         assert score == pytest.approx(expected, abs=1e-8)
+
+
+def test_sums_below_zero_count_as_none() -> None:
+    cells = [["a", "x", 10], ["a", "y", -9], ["b", "x", 3], ["b", "y", 4]]
+    more = [["a", "y", 2], ["c", "x", -7], ["c", "y", 0]]
+    asked = tasks.chi_square("a", "b", "n")
+    # What is left is 10, 0, 3 and 4, with one degree of freedom.
+    distance = 17 * (10 * 4 - 0 * 3) ** 2 / (10 * 7 * 13 * 4)
+    expected = math.erfc(math.sqrt(distance / 2))
+    score = scored(tasks.answers(), asked, table("a b n", cells + more))
+    assert score == pytest.approx(expected, abs=1e-8)
 
 
 # --- whatever comes -------------------------------------------------------------------
