@@ -26,7 +26,11 @@ def own(
 ) -> Program:
     """Return a program in Python that an analyst wrote.
 
-    It is parsed, not run.
+    It is parsed here, and run nowhere but in a sandbox. Its `score` is given `tables`,
+    each a mapping with `columns`, a list of names, and `rows`, a list of lists; the
+    arguments; and `reference`, which is None unless the program compares: then it is
+    the private answers, and `tables` the exact ones. It returns a number, or None
+    where there is no score.
 
     Args:
         text: Its text, which defines `score(tables, arguments, reference)`.

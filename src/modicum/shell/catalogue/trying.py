@@ -98,7 +98,16 @@ def try_out(
     with tempfile.TemporaryDirectory(prefix="modicum-trial-") as folder:
         given, found = Path(folder, "asked.json"), Path(folder, "found.json")
         given.write_text(json.dumps(asked), encoding="utf-8")
-        command = [sys.executable, "-c", _RUNNER, str(given), str(found)]
+        command = [
+            sys.executable,
+            "-I",
+            "-B",
+            "-u",
+            "-c",
+            _RUNNER,
+            str(given),
+            str(found),
+        ]
         try:
             done = subprocess.run(  # noqa: S603 - the caller's own program
                 command,
