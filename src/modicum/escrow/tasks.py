@@ -1,0 +1,252 @@
+"""Tasks: what is done with answers, and the program that does and evaluates it.
+
+task = tasks.fit("sklearn:LogisticRegression", target="income", weight="people")
+tasks.program(task, tasks.accuracy(cv=5), texts)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from modicum.core.canonical import Plain
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.exact import number_text
+from modicum.core.mistakes import nearest
+from modicum.escrow.arguments import (
+    Number,
+    exact,
+    mistake,
+    name_of,
+    names_of,
+    one_of,
+    unknown_column,
+)
+from modicum.escrow.catalogue import CURRENT, text_of
+from modicum.escrow.evaluations import (
+    LOOKS,
+    Evaluation,
+    accuracy,
+    balanced_accuracy,
+    chi_square,
+    r2,
+    rank_correlation,
+    relative_error,
+    top_k_overlap,
+    transfer_accuracy,
+)
+from modicum.escrow.models import MODELS, Model, settled
+from modicum.escrow.own_code import own
+from modicum.escrow.programs import Program
+
+__all__ = [
+    "Answers",
+    "Evaluation",
+    "Fit",
+    "accuracy",
+    "answers",
+    "balanced_accuracy",
+    "chi_square",
+    "fit",
+    "own",
+    "program",
+    "r2",
+    "rank_correlation",
+    "relative_error",
+    "top_k_overlap",
+    "transfer_accuracy",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A model that is fitted to the rows of a table.
+
+    Attributes:
+        model: The model.
+        table: Which table; None for the only one.
+        arguments: What the program is given.
+        columns: The columns that it names.
+    """
+
+    model: Model
+    table: str | None
+    arguments: Mapping[str, Plain] = field(repr=False)
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """A table as it is.
+
+    Attributes:
+        table: Which table; None for the only one.
+    """
+
+    table: str | None
+
+
+Task: TypeAlias = "Fit | Answers"
+
+
+def fit(
+    model: str,
+    *,
+    target: str,
+    features: Sequence[str] | None = None,
+    at_least: Number | None = None,
+    weight: str | None = None,
+    table: str | None = None,
+    **parameters: object,
+) -> Fit:
+    """Return the task of fitting a model to the rows of a table.
+
+    Args:
+        model: Which one, as `sklearn:LogisticRegression`.
+        target: The column that it should tell: of a classifier with few values, or
+            with `at_least`.
+        features: The columns that it tells it by; None for all others.
+        at_least: For a classifier, a public number: what it tells is whether the
+            target is as large.
+        weight: A column of counts: for so many a row stands. Negative ones are 0.
+        table: The table; None if there is only one.
+        **parameters: Of the model; those that are left out are as usual.
+
+    Raises:
+        InputError: If there is no such model or parameter, a value is out of range, or
+            a column has two parts.
+    """
+    found = MODELS[one_of("model", model, MODELS)]
+    names = None if features is None else names_of("features", features)
+    parts = [name_of("target", target)]
+    parts += [] if weight is None else [name_of("weight", weight)]
+    parts += names or ()
+    twice = next((one for one in parts if parts.count(one) > 1), None)
+    if twice is not None:
+        raise mistake(
+            Code.DUPLICATE_NAME,
+            f"`{twice}` has two parts in `fit`",
+            "a column is the target, the weight or a feature",
+        )
+    if names == ():
+        raise mistake(
+            Code.OUT_OF_RANGE, "`features` is empty", "leave it out for all columns"
+        )
+    if at_least is not None and found.kind != "classifier":
+        raise mistake(
+            Code.TASK_MISMATCH,
+            f"`{found.name}` tells numbers, and `at_least` makes classes",
+            "leave out `at_least`, or choose a classifier",
+        )
+    arguments: dict[str, Plain] = {
+        "table": _table(table),
+        "model": found.name,
+        "target": target,
+        "features": None if names is None else list(names),
+        "weight": weight,
+        "at_least": None
+        if at_least is None
+        else number_text(exact("at_least", at_least)),
+        "parameters": settled(found, parameters),
+    }
+    return Fit(found, table, arguments, tuple(parts))
+
+
+def answers(table: str | None = None) -> Answers:
+    """Return the task of taking a table as it is.
+
+    Args:
+        table: The table; None if there is only one.
+
+    Raises:
+        InputError: If it is no name.
+    """
+    return Answers(_table(table))
+
+
+def program(
+    task: Task,
+    evaluation: Evaluation,
+    texts: Mapping[str, bytes],
+    columns: Mapping[str, Sequence[str]] | None = None,
+) -> Program:
+    """Return the program of a task and how it is evaluated.
+
+    Args:
+        task: The task.
+        evaluation: The evaluation.
+        texts: The texts of the catalogue by name and version, as they are installed.
+        columns: By table, the columns that the answers will have, to look up what is
+            named; None to look nothing up.
+
+    Raises:
+        InputError: If they do not go together, or a table or column is not there.
+        VerificationError: If a text is missing, or is not what was vetted.
+    """
+    kind = task.model.kind if isinstance(task, Fit) else "answers"
+    if evaluation.looks != kind:
+        raise _apart(task, evaluation, kind)
+    entry = CURRENT[evaluation.name]
+    given = task.arguments if isinstance(task, Fit) else {"table": task.table}
+    named = task.columns if isinstance(task, Fit) else ()
+    if columns is not None:
+        _look_up(task.table, (*named, *evaluation.columns), columns)
+    return Program(
+        "python",
+        text_of(entry, texts),
+        {**given, **evaluation.arguments},
+        evaluation.range,
+        evaluation.compares,
+        entry.name,
+    )
+
+
+def _apart(task: Task, evaluation: Evaluation, kind: str) -> InputError:
+    what = (
+        f"`{task.model.name}` is a {task.model.kind}"
+        if isinstance(task, Fit)
+        else "`answers` fits no model"
+    )
+    needs = {
+        "classifier": "is of classifiers",
+        "regressor": "is of regressors",
+        "answers": "is of answers as they are",
+    }
+    fitting = ", ".join(f"`{name}`" for name, looks in LOOKS.items() if looks == kind)
+    return mistake(
+        Code.TASK_MISMATCH,
+        f"{what}, and `{evaluation.name}` {needs[evaluation.looks]}",
+        f"evaluate it by one of {fitting}",
+    )
+
+
+def _look_up(
+    table: str | None, named: Sequence[str], columns: Mapping[str, Sequence[str]]
+) -> None:
+    """Refuse a table or column that answers will not have."""
+    if table is None and len(columns) != 1:
+        listed = ", ".join(f"`{one}`" for one in columns)
+        raise mistake(
+            Code.MISSING_KEY,
+            f"there are {len(columns)} tables, and `table` does not say which",
+            f"one of {listed}",
+        )
+    name = next(iter(columns)) if table is None else table
+    if name not in columns:
+        listed = ", ".join(f"`{one}`" for one in columns)
+        raise InputError(
+            Problem(
+                Code.UNKNOWN_NAME,
+                f"there is no table `{name}`",
+                label=nearest(name, columns),
+                help=f"one of {listed}",
+            )
+        )
+    for one in named:
+        if one not in columns[name]:
+            raise unknown_column(f"table `{name}`", one, columns[name])
+
+
+def _table(table: str | None) -> str | None:
+    return None if table is None else name_of("table", table)

@@ -1,0 +1,1 @@
+"""The catalogue of tasks as it is installed, and trying programs out."""
