@@ -130,7 +130,7 @@ class Drawer:
             owners = dict.fromkeys(people, keys)
             quorum = self.random.randint(0 if self._luck(0.1) else 1, count)
             limits, due = (
-                (self.random.randint(3, 9), self.random.choice((0, 9, 80, 200))),
+                (self.random.randint(3, 9), self.random.choice((0, 8, 80, 200))),
                 1,
             )
         version = due if self._luck(0.9) else self.random.randint(0, 3)
@@ -139,7 +139,7 @@ class Drawer:
         return by, body
 
     def _shred(self) -> tuple[str, Body]:
-        if self._luck(0.8):
+        if self._luck(0.6):
             return self._propose()
         name = self.random.choice((*self.escrow.data, "nothing"))
         known = self.escrow.data.get(name)
@@ -220,7 +220,7 @@ class Drawer:
     def _following(self, parent: Flow) -> Terms:
         private = parent.results.get("private", SHA)
         exact = parent.results.get("exact", SHA)
-        if isinstance(parent.contract.terms, QueryTerms) and self._luck(0.9):
+        if isinstance(parent.contract.terms, QueryTerms) != self._luck(0.05):
             if self._luck(0.25):
                 return OutputTerms(private if self._luck(0.9) else exact)
             blocks = 20 if self._luck(0.2) else 0
@@ -250,6 +250,12 @@ class Drawer:
                 replace(one, terms=QueryTerms((), ("private",))),
                 replace(one, terms=QueryTerms(self._charges() * 2, ("private",))),
                 replace(one, terms=TaskTerms("", "wasm", 0, 512, ("private",))),
+                replace(
+                    one,
+                    terms=TaskTerms("", "wasm", 9, 9, ("private",), 0, self._charges()),
+                    uses=1,
+                ),
+                replace(one, terms=QueryTerms((Charge("r-2", SHA, ""),), ("private",))),
                 replace(
                     one,
                     terms=TaskTerms("", "wasm", 9, 9, ("exact",), 9, self._charges()),

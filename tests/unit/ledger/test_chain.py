@@ -14,6 +14,7 @@ from modicum.core.document import from_python
 from modicum.core.errors import Code
 from modicum.ledger import GENESIS, ChainBreakError, Event, Record, read_record, seal
 from modicum.ledger.log.events import (
+    EVENT_VERSION,
     Body,
     PastRecorded,
     PolicyActivated,
@@ -81,7 +82,7 @@ def test_any_flipped_bit_of_the_payload_is_found(
         lambda plain: {**plain, "seq": 2},
         lambda plain: {**plain, "prev": "1" * 64},
         lambda plain: {**plain, "more": 1},
-        lambda plain: {**plain, "event": {**plain["event"], "v": 4}},
+        lambda plain: {**plain, "event": {**plain["event"], "v": EVENT_VERSION + 1}},
         lambda plain: {**plain, "event": {**plain["event"], "kind": "release-freed"}},
         lambda plain: {**plain, "event": {**plain["event"], "body": {}}},
         lambda plain: {k: v for k, v in plain.items() if k != "prev"},
@@ -114,7 +115,9 @@ def test_a_loss_out_of_range_or_of_another_grid_is_refused() -> None:
             read_record(Record(1, payload, digest(payload)), 1, GENESIS)
 
 
-@pytest.mark.parametrize(("version", "code"), [(4, "MOD707"), (0, "MOD702")])
+@pytest.mark.parametrize(
+    ("version", "code"), [(EVENT_VERSION + 1, "MOD707"), (0, "MOD702")]
+)
 def test_what_a_later_version_wrote_is_not_called_broken(
     version: int, code: str
 ) -> None:

@@ -8,7 +8,7 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from samples.small import NOON, compiled, counts, workspace
@@ -17,7 +17,28 @@ from modicum.core.canonical import decode, encode
 from modicum.core.document import from_python
 from modicum.ledger import GENESIS, Event, Record, State, audit, read_record, seal
 from modicum.ledger.following.folding import fold
+from modicum.ledger.log.contracts import (
+    Charge,
+    Contract,
+    OutputTerms,
+    QueryTerms,
+    RawSignalTerms,
+    SignalTerms,
+    TaskTerms,
+    Terms,
+    Version,
+)
 from modicum.ledger.log.days import day_of
+from modicum.ledger.log.escrow_events import (
+    ContractProposed,
+    ContractWithdrawn,
+    DataRegistered,
+    DataShredded,
+    FlowBegun,
+    FlowFailed,
+    FlowReleased,
+    FlowWithheld,
+)
 from modicum.ledger.log.event_format import from_plain, to_plain
 from modicum.ledger.log.events import (
     EVENT_VERSION,
@@ -52,6 +73,7 @@ from modicum.ledger.log.request_events import (
     RequestWithdrawn,
 )
 from modicum.ledger.proof.repricing import Unpriced
+from modicum.ledger.state.escrow import EscrowBody
 from modicum.release import EVERYTHING, Part, parse_release, price
 
 OLD_LEDGER = Path(__file__).parents[2] / "golden" / "ledgers" / "v1.db"
@@ -81,6 +103,19 @@ def small(part: Part = EVERYTHING) -> RecordedRelease:
     )
 
 
+def contract(terms: Terms, *recipients: str) -> Contract:
+    data = {"t": Version("visits", 1), "u": Version("wages", 3)}
+    return Contract("c-1", "amir", recipients, data, SHA, NOON, 3, terms)
+
+
+CHARGE = Charge("r-1", SHA, "query: …\n")
+CONTRACTS = (
+    contract(QueryTerms((CHARGE, CHARGE), ("exact", "private"))),
+    contract(TaskTerms("{}", "wasm", 60, 512, ("private",), 20, (CHARGE,))),
+    contract(OutputTerms(SHA), "amir", "bea"),
+    contract(SignalTerms(SHA), "amir"),
+    contract(RawSignalTerms(SHA, 20), "amir"),
+)
 BODIES: tuple[Body, ...] = (
     PolicyActivated(SHA, "small", "modicum: policy/v1\n# é ☃\n"),
     PolicyActivated(SHA, "small", "text", "less noise", ("attr:age", "global")),
@@ -104,6 +139,15 @@ BODIES: tuple[Body, ...] = (
     ReleaseRequested(small(PART), SHA, "for the report"),
     RequestWithdrawn("r-1", "not needed"),
     PolicyProposed(SHA, "small", "modicum: policy/v1\n", "less noise"),
+    ApprovalGiven("contract", "c-1", SHA, True, ("owner",), "yes", SHA),
+    DataRegistered("visits", 1, SHA, "csv", "{}", {"o": (SHA,), "p": ()}, 2, 9, 20),
+    DataShredded("visits", 1, "the law"),
+    *(ContractProposed(one, "for science") for one in CONTRACTS),
+    ContractWithdrawn(SHA, "not needed"),
+    FlowBegun(SHA, 1),
+    FlowWithheld(SHA, 1, {"exact": SHA, "private": SHA}),
+    FlowFailed(SHA, 1),
+    FlowReleased(SHA, "amir"),
 )
 
 
@@ -221,6 +265,7 @@ SECOND_LEDGER = OLD_LEDGER.with_name("v2.db")
 SECOND_HEAD = "0fae819b60e8ce572b89d8aa0b414778511145cd10cd8e47257d6542c0fbdbf7"
 #: The kinds that came with version 3, and what it added to an older one.
 THIRD = (ReleaseRequested, RequestWithdrawn, PolicyProposed)
+FOURTH: tuple[type[Body], ...] = get_args(EscrowBody)
 THIRD_FIELDS = {"head": "", "key": "", "signature": ""}
 
 
@@ -241,7 +286,7 @@ def test_a_ledger_of_version_2_verifies_and_its_decisions_follow() -> None:
     assert (report.approvals, report.signed) == (4, 0)
     events = [read_record(one, one.seq, prev) for one, prev in linked(records)]
     assert {event.version for event in events} == {2}
-    assert {type(event.body) for event in events} == set(NAMES) - {*THIRD}
+    assert {type(event.body) for event in events} == set(NAMES) - {*THIRD, *FOURTH}
     # Written as it was then, each gives the very bytes again.
     for (record, prev), event in zip(linked(records), events, strict=True):
         plain = second(copy.deepcopy(to_plain(event)))
@@ -257,7 +302,7 @@ def linked(records: list[Record]) -> list[tuple[Record, str]]:
 @pytest.mark.parametrize("body", BODIES, ids=event_name)
 def test_version_2_has_what_it_had_and_nothing_else(body: Body) -> None:
     plain = second(plain_of(body))
-    if isinstance(body, THIRD):
+    if isinstance(body, (*THIRD, *FOURTH)):
         with pytest.raises(ValueError, match="unknown kind"):
             from_plain(plain)
         return
@@ -281,6 +326,38 @@ def test_a_ledger_of_version_2_goes_on_in_this_one(tmp_path: Path) -> None:
     assert [event.version for event in events[:26]] == [2] * 26
     assert {event.version for event in events[26:]} == {EVENT_VERSION}
     assert ws.verify().entries == len(events) > 26
+
+
+# --- version 3 ------------------------------------------------------------------
+
+THIRD_LEDGER = OLD_LEDGER.with_name("v3.db")
+THIRD_HEAD = "662a74b3e6ffcb0492f697a7d8964bef5118ddfc8a933b20b25919e7e4438e17"
+
+
+@pytest.mark.spec("LED-12")
+def test_a_ledger_of_version_3_verifies_and_its_decisions_follow() -> None:
+    records = old_records(THIRD_LEDGER)
+    report = audit(records)
+    assert (report.entries, report.decisions, report.head) == (13, 2, THIRD_HEAD)
+    assert (report.approvals, report.signed) == (3, 1)
+    events = [read_record(one, one.seq, prev) for one, prev in linked(records)]
+    assert {event.version for event in events} == {3}
+    assert {*THIRD} <= {type(event.body) for event in events}
+    for (record, prev), event in zip(linked(records), events, strict=True):
+        whole: Any = {"seq": record.seq, "prev": prev}
+        whole["event"] = {**to_plain(event), "v": 3}
+        assert encode(whole) == record.payload
+
+
+@pytest.mark.spec("LED-12")
+@pytest.mark.parametrize("body", BODIES, ids=event_name)
+def test_version_3_has_all_but_what_came_with_version_4(body: Body) -> None:
+    plain = {**plain_of(body), "v": 3}
+    if isinstance(body, FOURTH):
+        with pytest.raises(ValueError, match="unknown kind"):
+            from_plain(plain)
+    else:
+        assert from_plain(plain) == Event(NOON, "tester", body, 3)
 
 
 # --- version 1, event by event ------------------------------------------------------

@@ -17,6 +17,7 @@ import msgspec
 from modicum.accounting import GRID_VERSION, Loss
 from modicum.core.canonical import Plain, Written, decode
 from modicum.ledger.log.events import (
+    EVENT_VERSION,
     NAMES,
     Event,
     PastRecorded,
@@ -91,7 +92,7 @@ def read_release_entry(payload: bytes) -> Chained | None:
 
 
 #: Versions in which the entries about a release have the same fields.
-_VERSIONS = (2, 3)
+_VERSIONS = range(2, EVENT_VERSION + 1)
 _RECORD = msgspec.json.Decoder(StoredRecord)
 _RESERVED = msgspec.json.Decoder(StoredReserved)
 _DENIED = msgspec.json.Decoder(StoredDenied)

@@ -119,12 +119,12 @@ def read_losses(plain: Plain) -> dict[str, Loss]:
 _PART_FIELDS = frozenset({"where", "periods", "groups"})
 _FIRST_FIELDS = frozenset({"id", "content", "grid", "labels", "metadata", "mechanisms"})
 _SECOND_FIELDS = _FIRST_FIELDS | {"given"}
-_RELEASE_FIELDS = {1: _FIRST_FIELDS, 2: _SECOND_FIELDS, 3: _SECOND_FIELDS}
+_LATER_VERSIONS = range(2, EVENT_VERSION + 1)
+_RELEASE_FIELDS = {1: _FIRST_FIELDS, **dict.fromkeys(_LATER_VERSIONS, _SECOND_FIELDS)}
 _SECOND_MECHANISM = _PART_FIELDS | {"description", "attributes", "labels", "losses"}
 _MECHANISM_FIELDS = {
     1: _SECOND_MECHANISM | {"sampling"},
-    2: _SECOND_MECHANISM,
-    3: _SECOND_MECHANISM,
+    **dict.fromkeys(_LATER_VERSIONS, _SECOND_MECHANISM),
 }
 
 

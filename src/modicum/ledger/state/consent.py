@@ -7,7 +7,7 @@ count among those who agree. See ADR 0035.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -75,21 +75,24 @@ class Consents:
     people: int
 
     @property
-    def refused(self) -> tuple[str, ...]:
-        """The owners who refuse, in the order of their names."""
-        return tuple(sorted({name for one in self.by_data for name in one.refused}))
-
-    @property
-    def missing_people(self) -> int:
-        """How many more different people must agree, besides what owners ask for."""
+    def lacking(self) -> str:
+        """Who is missing, in words; empty if nobody is."""
+        refused = {name for one in self.by_data for name in one.refused}
+        if refused:
+            return f"{_named(refused)} refused"
+        for one in self.by_data:
+            if one.missing:
+                whom = _named(one.left) or "nobody is left who could"
+                return f"{one.missing} more must agree for `{one.data}`: {whom}"
         agreed = {meant_by(name) for one in self.by_data for name in one.agreed}
-        return max(self.people - len(agreed), 0)
+        if len(agreed) < self.people:
+            return f"{self.people} people must agree, and {len(agreed)} did"
+        return ""
 
     @property
     def given(self) -> bool:
         """Whether enough owners of everything agree, and nobody refuses."""
-        enough = not any(one.missing for one in self.by_data)
-        return enough and not self.missing_people and not self.refused
+        return not self.lacking
 
     @property
     def attainable(self) -> bool:
@@ -150,3 +153,7 @@ def _is_heard(one: Agreement, ownership: Ownership) -> bool:
     """Return whether a word counts: a refusal always, agreement by the right key."""
     keys = ownership.owners[one.by]
     return not one.approves or not keys or one.key in keys
+
+
+def _named(people: Collection[str]) -> str:
+    return ", ".join(f"`{one}`" for one in sorted(people))

@@ -156,19 +156,7 @@ def in_general(
             return f"version {one.number} of `{one.id}` was shredded"
     if flow.uses_left <= 0:
         return f"it was used {contract.uses} times, as often as it may be"
-    return _unconsented(consent)
-
-
-def _unconsented(consent: Consents) -> str:
-    if consent.refused:
-        return f"{_named(consent.refused)} refused"
-    for one in consent.by_data:
-        if one.missing:
-            whom = _named(one.left) if one.left else "nobody is left who could"
-            return f"{one.missing} more must agree for `{one.data}`: {whom}"
-    if consent.missing_people:
-        return f"{consent.missing_people} more of the owners must agree"
-    return ""
+    return consent.lacking
 
 
 def _uncharged(flow: Flow, releases: Mapping[str, Standing]) -> str:
@@ -182,7 +170,3 @@ def _uncharged(flow: Flow, releases: Mapping[str, Standing]) -> str:
         ):
             return f"the release `{charge.release}` that it charges has not started"
     return ""
-
-
-def _named(people: Collection[str]) -> str:
-    return ", ".join(f"`{one}`" for one in sorted(people))
