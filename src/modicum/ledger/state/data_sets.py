@@ -68,7 +68,7 @@ def register(data: dict[str, DataSet], body: DataRegistered, by: str, seq: int) 
         seq: The number of the entry.
 
     Raises:
-        ConflictError: If it is not the next one, or is not registered by an owner, or
+        ConflictError: If a later one is there, or it is not registered by an owner, or
             says otherwise whose it is than the first one does.
     """
     ownership = Ownership(dict(body.owners), body.quorum)
@@ -89,11 +89,11 @@ def register(data: dict[str, DataSet], body: DataRegistered, by: str, seq: int) 
         raise _impossible(
             f"`{by}` does not own the data set `{body.id}`", "an owner registers it"
         )
-    due = 1 if known is None else known.newest + 1
-    if body.version != due:
+    newest = 0 if known is None else known.newest
+    if body.version <= newest:
         raise _impossible(
-            f"the next version of the data set `{body.id}` is {due}, and not"
-            f" {body.version}",
+            f"version {body.version} of the data set `{body.id}` comes after version"
+            f" {newest}",
             "somebody else registered one meanwhile: look again",
         )
     one = DataSet(ownership, body.contracts_max, body.bits_max)
