@@ -204,7 +204,7 @@ class Escrow:
             assert isinstance(terms, QueryTerms | TaskTerms)  # Others never begin.
             if flow.results or results.keys() != {*terms.results}:
                 raise not_permitted(flow, "it has results, or these are others")
-            flow.results = dict(results)
+            flow.results, flow.ended_by = dict(results), body.run
         flow.running = tuple(one for one in flow.running if one != body.run)
 
     def _release(self, body: FlowReleased, around: Around) -> None:

@@ -67,6 +67,7 @@ def _flow_to_plain(flow: Flow) -> Plain:
         flow.runs,
         list(flow.running),
         dict(flow.results),
+        flow.ended_by,
         flow.released,
     ]
 
@@ -85,7 +86,7 @@ def _data_set_from_plain(
 
 
 def _flow_from_plain(contract: Plain, *rest: Any) -> Flow:
-    by, at, seq, withdrawn, runs, running, results, released = rest
+    by, at, seq, withdrawn, runs, running, results, *counts = rest
     return Flow(
         from_plain(contract),
         by,
@@ -95,5 +96,5 @@ def _flow_from_plain(contract: Plain, *rest: Any) -> Flow:
         runs,
         tuple(running),
         results,
-        released,
+        *counts,
     )

@@ -31,6 +31,7 @@ class Flow:
         runs: How many runs began.
         running: The runs whose end nobody told, oldest first.
         results: By name, the SHA-256 of what a run left in the vault, encrypted.
+        ended_by: The number of the run that left them; 0 for none.
         released: How often something went out.
     """
 
@@ -42,6 +43,7 @@ class Flow:
     runs: int = 0
     running: tuple[int, ...] = ()
     results: Mapping[str, str] = field(default_factory=dict)
+    ended_by: int = 0
     released: int = 0
 
     @property

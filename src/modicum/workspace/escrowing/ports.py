@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -106,6 +107,14 @@ class Vault(Protocol):
         """
         ...
 
+    def find(self, identifier: str) -> Sealed | None:
+        """Return what lies here under an id; None if nothing does, or it was shredded.
+
+        Args:
+            identifier: What it is called.
+        """
+        ...
+
     def shred(self, identifier: str) -> None:
         """Destroy the key of something; it cannot be read again by anybody.
 
@@ -116,5 +125,38 @@ class Vault(Protocol):
 
         Raises:
             UnavailableError: If the key cannot be destroyed.
+        """
+        ...
+
+
+class Equipment(Protocol):
+    """All that the escrow needs beside engines for queries."""
+
+    @property
+    def vault(self) -> Vault:
+        """Where data and withheld results lie."""
+        ...
+
+    def sandbox(self, tier: str) -> Sandbox:
+        """Return the sandbox of a tier.
+
+        Args:
+            tier: What people call it.
+
+        Raises:
+            UsageError: If there is no such tier.
+        """
+        ...
+
+    def rows(self, sealed: Sealed, media: str) -> AbstractContextManager[object]:
+        """Return the rows of a version of a data set, for an engine, while it is open.
+
+        Args:
+            sealed: What lies in the vault.
+            media: How its rows are written: `csv` or `parquet`.
+
+        Raises:
+            VerificationError: If it is not what was put in.
+            UnavailableError: If its key cannot be had, or was destroyed.
         """
         ...

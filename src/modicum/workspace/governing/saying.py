@@ -116,7 +116,7 @@ def say(entry: Entry, topic: Topic, word: Word) -> Said:
     body = ApprovalGiven(
         topic.subject, topic.id, topic.content, word.approves, roles, why
     )
-    body = _signed(replace(body, head=_looked_at(word, state)), entry, word, policy)
+    body = _signed(replace(body, head=looked_at(word, state)), entry, word, policy)
     decision = _decided(entry, topic, compiled) if word.approves else None
     before = _said_before(entry, body)
     if before is None:
@@ -138,20 +138,34 @@ def say(entry: Entry, topic: Topic, word: Word) -> Said:
 
 
 def refuse_other_content(topic: Topic, content: str | None) -> None:
-    """Refuse a word about other contents than those that somebody has looked at.
+    """Refuse to speak of something that has other contents than were looked at.
 
     Args:
-        topic: What they speak about.
-        content: The SHA-256 of what they have looked at; None for whichever it has.
+        topic: What is spoken about.
+        content: The SHA-256 of what was looked at; None if any contents are meant.
 
     Raises:
-        StaleError: If it has other contents.
+        StaleError: If it is not this.
     """
-    if content is not None and topic.content != content:
+    refuse_content(topic.called, topic.content, content)
+
+
+def refuse_content(called: str, content: str, reviewed: str | None) -> None:
+    """Refuse to speak of something that has other contents than were looked at.
+
+    Args:
+        called: What people call it.
+        content: The SHA-256 of its contents.
+        reviewed: The SHA-256 of what was looked at; None if any contents are meant.
+
+    Raises:
+        StaleError: If it is not this.
+    """
+    if reviewed is not None and content != reviewed:
         raise StaleError(
             Problem(
                 Code.REVIEW_AGAIN,
-                f"{topic.called} has other contents than those that were reviewed",
+                f"{called} has other contents than those that were reviewed",
                 notes=("nothing was written",),
                 help="review again, and name the contents that you have looked at",
             )
@@ -195,8 +209,12 @@ def _needing(decision: Decision, heard: Sequence[Hearing]) -> Decision:
     return structs.replace(decision, approvals=missing)
 
 
-def _looked_at(word: Word, state: State) -> str:
+def looked_at(word: Word, state: State) -> str:
     """Return the hash of the entry that somebody has looked at: the last that counts.
+
+    Args:
+        word: What they want to say.
+        state: The state.
 
     Raises:
         StaleError: If something came in since.

@@ -1,0 +1,79 @@
+"""What a signal tells of a score: the score itself, or the bin of its range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Final
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.exact import number_text
+from modicum.escrow.programs import Range
+
+#: Finer bins tell hardly less than the score does.
+BINS_MAX: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """A part of a range, from one end up to the other.
+
+    Attributes:
+        low: Its lower end, which belongs to it.
+        high: Its upper end, which belongs to the next one; that of the last bin is the
+            end of the range, and belongs to it.
+    """
+
+    low: Fraction
+    high: Fraction
+
+    def to_dict(self) -> dict[str, str]:
+        """Return it as plain JSON."""
+        return {"low": number_text(self.low), "high": number_text(self.high)}
+
+
+def bins_of(scores: Range, width: Fraction) -> int:
+    """Return into how many bins of at most a width a range is divided evenly.
+
+    Args:
+        scores: The range.
+        width: How wide a bin is, above 0 and at most the range.
+
+    Raises:
+        InputError: If bins cannot be so wide, or there would be more than 1000.
+
+    Examples:
+        >>> bins_of(Range(Fraction(0), Fraction(1)), Fraction(1, 20))
+        20
+    """
+    if not 0 < width <= scores.width or ceil(scores.width / width) > BINS_MAX:
+        raise InputError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                f"bins of a score between {number_text(scores.low)} and"
+                f" {number_text(scores.high)} cannot be {number_text(width)} wide",
+                help=f"choose a width for 1 to {BINS_MAX} bins, such as"
+                f" {number_text(scores.width / 20)}",
+            )
+        )
+    return ceil(scores.width / width)
+
+
+def bin_of(score: Fraction, scores: Range, bins: int) -> Bin:
+    """Return the bin that a score lies in.
+
+    Args:
+        score: The score, in its range.
+        scores: The range, divided evenly.
+        bins: How many bins there are, at least 1.
+
+    Examples:
+        >>> found = bin_of(Fraction(4, 5), Range(Fraction(0), Fraction(1)), 20)
+        >>> found.to_dict()
+        {'low': '0.8', 'high': '0.85'}
+    """
+    width = scores.width / bins
+    place = min(int((scores.clamp(score) - scores.low) / width), bins - 1)
+    low = scores.low + place * width
+    return Bin(low, low + width)

@@ -1,0 +1,260 @@
+"""Contracts as people ask for them: for queries, tasks, and what goes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from modicum.core.document import from_python
+from modicum.core.errors import Code, ConflictError, InputError, Problem
+from modicum.core.reading import release_id
+from modicum.escrow.programs import Program, Range
+from modicum.escrow.signals import bins_of
+from modicum.ledger.log.contracts import (
+    Charge,
+    Contract,
+    OutputTerms,
+    QueryTerms,
+    RawSignalTerms,
+    SignalTerms,
+    TaskTerms,
+    Terms,
+    Version,
+)
+from modicum.ledger.log.escrow_events import ContractProposed
+from modicum.ledger.state.flow import Flow
+from modicum.workspace.book import Entry
+from modicum.workspace.escrowing.declared import charge_of, read_query, tables_of
+from modicum.workspace.escrowing.ports import Limits
+from modicum.workspace.escrowing.programs_kept import program_text, range_of
+from modicum.workspace.governing.governance import active_policy, reason_text
+
+#: A contract ends after so many seconds if nobody says otherwise: 30 days.
+LASTS_SECONDS: Final = 30 * 24 * 60 * 60
+#: What goes out may be given that often to all of its recipients together.
+USES_OUT: Final = 20
+#: A task may be tried again if its run did not end.
+USES_OF_TASK: Final = 3
+#: Proposes in a turn, and returns the contract.
+Asking: TypeAlias = Callable[[Entry], Flow]
+_QUERIES_MAX: Final = 20
+_MIB: Final = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What everybody says who asks for a flow of data.
+
+    Attributes:
+        id: What the contract is called, as releases are.
+        reason: Why, for the record; 1 to 2000 characters.
+        lasts_seconds: How long the contract holds; at least 1.
+        uses: How often it may be used; None for what is usual: queries run once, tasks
+            may be tried three times, and what goes out is received 20 times.
+        recipients: Who may have what goes out; nobody for the analyst alone.
+        analyst: For whom queries are asked; empty for whoever asks.
+    """
+
+    id: str
+    reason: str
+    lasts_seconds: int = LASTS_SECONDS
+    uses: int | None = None
+    recipients: Sequence[str] = ()
+    analyst: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked for, and when it ends.
+
+    Attributes:
+        heading: What everybody says.
+        expires_at: When the contract ends.
+    """
+
+    heading: Heading
+    expires_at: str
+
+
+def ask_query(
+    entry: Entry, asked: Asked, queries: Sequence[str], *, exact: bool
+) -> Flow:
+    """Ask that queries are run on the newest versions of their data.
+
+    Args:
+        entry: The turn; its actor asks.
+        asked: What is asked for, and when it ends.
+        queries: Query files, as texts; the tables that they read are data sets.
+        exact: Whether the exact answers are computed, too, for a signal.
+
+    Raises:
+        ConflictError: If it cannot be proposed.
+        InputError: If a query cannot be priced, or reads what is not registered.
+        UsageError: If the ledger has no policy.
+    """
+    if not 1 <= len(queries) <= _QUERIES_MAX:
+        raise InputError(
+            Problem(
+                Code.OUT_OF_RANGE,
+                f"a contract has 1 to {_QUERIES_MAX} queries, and this {len(queries)}",
+            )
+        )
+    compiled, data = active_policy(entry.book), entry.book.state.escrow.data
+    newest = [
+        Version(name, one.newest)
+        for name, one in data.items()
+        if not one.versions[one.newest].shredded
+    ]
+    tables = tables_of(data, newest, compiled)
+    charges: list[Charge] = []
+    used: set[str] = set()
+    for text in queries:
+        query = read_query(text, tables, compiled)
+        charges.append(charge_of(text, query, compiled))
+        used.update(query.asked.query.tables)
+    versions = {one.id: one for one in newest if one.id in used}
+    results = ("exact", "private") if exact else ("private",)
+    terms = QueryTerms(tuple(charges), results)
+    return _propose(entry, asked, terms, _Follows("", asked.heading.analyst, versions))
+
+
+def ask_task(
+    entry: Entry, asked: Asked, query: Flow, program: Program, tier: str, limits: Limits
+) -> Flow:
+    """Ask that a program runs on withheld answers.
+
+    It runs on the private answers, and on the exact ones where there are some; one
+    that compares runs on the exact ones alone.
+
+    Args:
+        entry: The turn; its actor asks.
+        asked: What is asked for, and when it ends.
+        query: The contract whose answers it runs on.
+        program: The program.
+        tier: The sandbox that it runs in.
+        limits: What it may use up.
+
+    Raises:
+        ConflictError: If it cannot be proposed.
+        InputError: If there is no reason.
+    """
+    results = ("exact",) if program.compares else tuple(sorted(query.results))
+    terms = TaskTerms(
+        program=program_text(program),
+        tier=tier,
+        seconds=int(limits.seconds),
+        memory_mib=limits.memory_bytes // _MIB,
+        results=results,
+    )
+    return _propose(entry, asked, terms, _following(query))
+
+
+def ask_output(entry: Entry, asked: Asked, query: Flow) -> Flow:
+    """Ask that private answers go out.
+
+    Args:
+        entry: The turn; its actor asks.
+        asked: What is asked for, and when it ends.
+        query: The contract whose answers they are.
+
+    Raises:
+        ConflictError: If it cannot be proposed, or has not run.
+        InputError: If there is no reason.
+    """
+    terms = OutputTerms(_result(query, "private"))
+    return _propose(entry, asked, terms, _following(query))
+
+
+def ask_signal(entry: Entry, asked: Asked, task: Flow) -> Flow:
+    """Ask that a score on private answers goes out.
+
+    Args:
+        entry: The turn; its actor asks.
+        asked: What is asked for, and when it ends.
+        task: The contract whose score it is.
+
+    Raises:
+        ConflictError: If it cannot be proposed, or has not run.
+        InputError: If there is no reason.
+    """
+    terms = SignalTerms(_result(task, "private"))
+    return _propose(entry, asked, terms, _following(task))
+
+
+def ask_raw_signal(
+    entry: Entry, asked: Asked, task: Flow, width: Fraction | None
+) -> Flow:
+    """Ask that a score on exact answers goes out. That is not differentially private.
+
+    Args:
+        entry: The turn; its actor asks.
+        asked: What is asked for, and when it ends.
+        task: The contract whose score it is.
+        width: How wide the bins are, of which one is told; None for the exact score,
+            which takes two people.
+
+    Raises:
+        ConflictError: If it cannot be proposed, or has not run.
+        InputError: If there is no reason, or bins cannot be so wide.
+    """
+    result = _result(task, "exact")
+    bins = 0 if width is None else bins_of(scores_of(task), width)
+    return _propose(entry, asked, RawSignalTerms(result, bins), _following(task))
+
+
+def scores_of(task: Flow) -> Range:
+    """Return where the scores of a task lie.
+
+    Args:
+        task: Its contract.
+    """
+    assert isinstance(task.contract.terms, TaskTerms)
+    return range_of(task.contract.terms.program)
+
+
+@dataclass(frozen=True, slots=True)
+class _Follows:
+    """What a contract takes over from what it follows from."""
+
+    parent: str
+    analyst: str
+    data: dict[str, Version]
+
+
+def _following(flow: Flow) -> _Follows:
+    one = flow.contract
+    return _Follows(one.digest, one.analyst, dict(one.data))
+
+
+def _propose(entry: Entry, asked: Asked, terms: Terms, follows: _Follows) -> Flow:
+    heading, analyst = asked.heading, follows.analyst or entry.actor
+    out = isinstance(terms, OutputTerms | SignalTerms | RawSignalTerms)
+    usual = USES_OUT if out else USES_OF_TASK if isinstance(terms, TaskTerms) else 1
+    given = {*(heading.recipients or (analyst,))} if out else heading.recipients
+    contract = Contract(
+        id=release_id(from_python(heading.id), "the id of the contract"),
+        analyst=analyst,
+        recipients=tuple(sorted(given)),
+        data=follows.data,
+        parent=follows.parent,
+        expires_at=asked.expires_at,
+        uses=usual if heading.uses is None else heading.uses,
+        terms=terms,
+    )
+    why = reason_text(heading.reason, "asking for a flow of data")
+    entry.add(ContractProposed(contract, why))
+    return entry.book.state.escrow.flows[contract.digest]
+
+
+def _result(flow: Flow, name: str) -> str:
+    if name in flow.results:
+        return flow.results[name]
+    raise ConflictError(
+        Problem(
+            Code.CONTRACT_REFUSED,
+            f"the contract `{flow.contract.id}` has no {name} result to let go",
+            help="let it run first:  modicum escrow run " + flow.contract.id,
+        )
+    )

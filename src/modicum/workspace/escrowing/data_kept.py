@@ -1,0 +1,204 @@
+"""Data sets as they come into the vault, and as they are destroyed there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Literal
+
+from modicum.core.errors import Code, ConflictError, InputError, Problem
+from modicum.ledger.log.contracts import QueryTerms, TaskTerms, Version
+from modicum.ledger.log.escrow_events import DataRegistered, DataShredded
+from modicum.ledger.state.data_sets import version_of
+from modicum.ledger.state.escrow import Escrow
+from modicum.workspace.book import Entry
+from modicum.workspace.escrowing import places
+from modicum.workspace.escrowing.declared import must_declare
+from modicum.workspace.escrowing.ledger import Ledger
+from modicum.workspace.escrowing.ports import Vault
+from modicum.workspace.governing.governance import active_policy, reason_text
+
+#: So many numbers of versions are tried that crashes may have used up.
+_NUMBERS_TRIED: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """Whose data is, and how much of it may be asked.
+
+    Attributes:
+        owners: By name the keys, in hexadecimal, that their agreement must be signed
+            with; none if it need not be signed.
+        quorum: So many of them must agree to each flow.
+        contracts_max: So many contracts may be open for one analyst at a time.
+        bits_max: So many bits may one person be told outside differential privacy.
+    """
+
+    owners: Mapping[str, tuple[str, ...]]
+    quorum: int
+    contracts_max: int = 20
+    bits_max: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a data set is.
+
+    Attributes:
+        table: A tables file that declares its table, as a text.
+        media: How its rows are written.
+    """
+
+    table: str
+    media: Literal["csv", "parquet"] = "csv"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A version of a data set that somebody gives.
+
+    Attributes:
+        name: The data set.
+        content: Its rows.
+        declared: What it is.
+        owned: Whose it is, for the first version; None for a later one.
+    """
+
+    name: str
+    content: bytes = field(repr=False)
+    declared: Declared
+    owned: Owned | None = None
+
+
+def register(ledger: Ledger, vault: Vault, given: Given) -> Version:
+    """Put a version of a data set into the vault, and register it.
+
+    Args:
+        ledger: The ledger.
+        vault: The vault.
+        given: The version.
+
+    Raises:
+        ConflictError: If the actor does not own it, or it is owned otherwise.
+        InputError: If it is not declared, or is new and nobody owns it.
+        UnavailableError: If it cannot be stored.
+    """
+    owns = ledger.turn(lambda entry: _owned(entry, given))
+    for number in range(owns.next, owns.next + _NUMBERS_TRIED):
+        version = Version(given.name, number)
+        try:
+            sealed = vault.seal(places.of_data(version), given.content)
+        except ConflictError:
+            continue  # It was begun before, and its entry was never written.
+        body = _registered(given, owns.owned, number, sealed.digest)
+        try:
+            ledger.turn(partial(_add, body))
+        except ConflictError:
+            vault.shred(places.of_data(version))
+            raise
+        return version
+    raise ConflictError(
+        Problem(
+            Code.CONTRACT_REFUSED,
+            f"no number is left for a version of the data set `{given.name}`",
+            help="look whose vault this is",
+        )
+    )
+
+
+def shred(ledger: Ledger, vault: Vault, version: Version, reason: str) -> None:
+    """Destroy a version, and whatever was computed of it and is withheld.
+
+    Args:
+        ledger: The ledger, which says so first.
+        vault: The vault.
+        version: The version.
+        reason: Why, for the record; 1 to 2000 characters.
+
+    Raises:
+        ConflictError: If the actor does not own it.
+        InputError: If there is none, or no reason.
+        UnavailableError: If a key cannot be destroyed.
+    """
+
+    def work(entry: Entry) -> list[str]:
+        why = reason_text(reason, "shredding data")
+        escrow = entry.book.state.escrow
+        known = version_of(escrow.data, version)
+        own = escrow.data[version.id].ownership.is_owner(entry.actor)
+        if not (known.shredded and own):  # The fold refuses who does not own it.
+            entry.add(DataShredded(version.id, version.number, why))
+        return _derived(escrow, version)
+
+    for place in ledger.turn(work):
+        vault.shred(place)
+
+
+@dataclass(frozen=True, slots=True)
+class _Owns:
+    """Whose a new version is, and its number if nothing else took it."""
+
+    owned: Owned
+    next: int
+
+
+def _owned(entry: Entry, given: Given) -> _Owns:
+    name, owned = given.name, given.owned
+    must_declare(given.declared.table, name, active_policy(entry.book))
+    known = entry.book.state.escrow.data.get(name)
+    if known is not None:
+        own = known.ownership
+        if not own.is_owner(entry.actor):
+            raise ConflictError(
+                Problem(
+                    Code.CONTRACT_REFUSED,
+                    f"`{entry.actor}` does not own the data set `{name}`",
+                    help="an owner registers its versions",
+                )
+            )
+        limits = known.contracts_max, known.bits_max
+        before = Owned(own.owners, own.quorum, *limits)
+        return _Owns(owned or before, known.newest + 1)
+    if owned is None:
+        raise InputError(
+            Problem(
+                Code.MISSING_KEY,
+                f"the data set `{name}` is new, and nobody says whose it is",
+                help="name its owners, and how many of them must agree",
+            )
+        )
+    return _Owns(owned, 1)
+
+
+def _derived(escrow: Escrow, version: Version) -> list[str]:
+    """Return where a version lies, and all that was computed of it."""
+    found = [places.of_data(version)]
+    for flow in escrow.flows.values():
+        if version in flow.contract.data.values() and flow.computes:
+            terms = flow.contract.terms
+            assert isinstance(terms, QueryTerms | TaskTerms)
+            found += [
+                places.of_result(flow.contract.digest, run, name)
+                for run in range(1, flow.runs + 1)
+                for name in terms.results
+            ]
+    return found
+
+
+def _registered(given: Given, owned: Owned, number: int, sealed: str) -> DataRegistered:
+    return DataRegistered(
+        id=given.name,
+        version=number,
+        sealed=sealed,
+        media=given.declared.media,
+        table=given.declared.table,
+        owners=owned.owners,
+        quorum=owned.quorum,
+        contracts_max=owned.contracts_max,
+        bits_max=owned.bits_max,
+    )
+
+
+def _add(body: DataRegistered, entry: Entry) -> None:
+    entry.add(body)

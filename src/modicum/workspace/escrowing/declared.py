@@ -1,0 +1,106 @@
+"""What the ledger says of data sets, as queries need it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from modicum.core.document import Entries, Node, Scalar, from_python
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.yaml_reader import read_document
+from modicum.ledger.log.contracts import Charge, Version
+from modicum.ledger.state.data_sets import DataSet, version_of
+from modicum.policy import CompiledPolicy
+from modicum.query.document import QueryFile, read_query_file
+from modicum.query.read_tables import FORMAT, read_tables
+from modicum.query.tables import Tables
+from modicum.workspace.answers import price_release
+
+
+def must_declare(text: str, name: str, compiled: CompiledPolicy) -> None:
+    """Refuse a tables file that does not say what the table of a data set is.
+
+    Args:
+        text: The file; other tables in it are looked at as well.
+        name: The data set, which is called as its table is.
+        compiled: The active policy.
+
+    Raises:
+        InputError: With every mistake in it.
+    """
+    read_tables(_read(text, name), compiled.policy.vocabulary)
+    _declaration(text, name)
+
+
+def tables_of(
+    data: Mapping[str, DataSet], versions: Iterable[Version], compiled: CompiledPolicy
+) -> Tables:
+    """Return what is declared about versions of data sets.
+
+    Args:
+        data: The data sets.
+        versions: The versions.
+        compiled: The policy whose words are used.
+
+    Raises:
+        InputError: If there is no such version, or the policy has other words.
+    """
+    pairs = [_declaration(version_of(data, one).table, one.id) for one in versions]
+    whole = from_python({"modicum": FORMAT, "tables": {}})
+    assert isinstance(whole, Entries)
+    format_, (key, _) = whole.entries
+    node = Entries((format_, (key, Entries(tuple(pairs), None))), None)
+    return read_tables(node, compiled.policy.vocabulary)
+
+
+def read_query(text: str, tables: Tables, compiled: CompiledPolicy) -> QueryFile:
+    """Return a query as mechanisms under a policy. Reads no table.
+
+    Args:
+        text: A query file; the tables that it reads are those of the escrow.
+        tables: What is declared about them.
+        compiled: The policy.
+
+    Raises:
+        InputError: With every mistake in it.
+    """
+    node = read_document(text.encode("utf-8"), "the query")
+    policy = compiled.policy
+    return read_query_file(node, tables, policy.vocabulary, policy.digest)
+
+
+def charge_of(text: str, query: QueryFile, compiled: CompiledPolicy) -> Charge:
+    """Return what a query charges.
+
+    Args:
+        text: The query file.
+        query: The query that was read of it.
+        compiled: The policy.
+
+    Raises:
+        InputError: If it cannot be priced.
+    """
+    recorded = price_release(query.described, compiled)
+    return Charge(recorded.id, recorded.content, text)
+
+
+def _read(text: str, name: str) -> Node:
+    return read_document(text.encode("utf-8"), f"the table of {name}")
+
+
+def _declaration(text: str, name: str) -> tuple[Scalar, Node]:
+    node = _read(text, name)
+    listed = [
+        value
+        for key, value in (node.entries if isinstance(node, Entries) else ())
+        if key.text == "tables" and isinstance(value, Entries)
+    ]
+    for key, value in listed[0].entries if listed else ():
+        if key.text == name:
+            return key, value
+    raise InputError(
+        Problem(
+            Code.UNKNOWN_NAME,
+            f"the tables file declares no table `{name}`",
+            help="a data set is called as its table is",
+        )
+    )

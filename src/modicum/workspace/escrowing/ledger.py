@@ -1,0 +1,28 @@
+"""What the escrow needs of a workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from modicum.workspace.book import Book, Entry, Reader
+from modicum.workspace.querying.queries import Ledger as QueryLedger
+
+T = TypeVar("T")
+
+
+class Ledger(QueryLedger, Protocol):
+    """What the escrow needs of a workspace."""
+
+    def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
+        """Do some work in the turn of a ledger that exists; it is durable then.
+
+        Args:
+            work: Adds events.
+            deciding: Whether it decides about releases.
+        """
+        ...
+
+    def look(self) -> tuple[Book, Reader, str]:
+        """Return the book of a ledger that exists, its reader, and the time."""
+        ...

@@ -1,0 +1,173 @@
+"""Letting go of what a contract permits: answers, and scores.
+
+What goes out stands in the ledger before it does. A score on exact answers stands
+there as a disclosure outside differential privacy, too, in the same turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from modicum.core.exact import number_text
+from modicum.escrow.signals import bin_of
+from modicum.ledger import event_of
+from modicum.ledger.log.contracts import (
+    OutputTerms,
+    QueryTerms,
+    RawSignalTerms,
+    SignalTerms,
+)
+from modicum.ledger.log.escrow_events import FlowReleased
+from modicum.ledger.log.events import DisclosureRecorded, ReleasePosted
+from modicum.ledger.state.escrow import not_permitted
+from modicum.ledger.state.flow import Flow, disclosure_of, in_general
+from modicum.ledger.state.life import ReleaseStatus
+from modicum.release import EVERYTHING
+from modicum.workspace.book import Entry
+from modicum.workspace.escrowing.asking import scores_of
+from modicum.workspace.escrowing.carrying_out import where_is
+from modicum.workspace.escrowing.ports import Sealed, Vault
+from modicum.workspace.escrowing.results import answers_from_bytes, score_from_bytes
+from modicum.workspace.governing.governance import active_policy
+
+
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    """What went out under a contract.
+
+    Attributes:
+        contract: What the contract is called.
+        flow: What kind of flow it is: `output`, `signal` or `raw-signal`.
+        private: Whether it is differentially private; a raw signal is not.
+        answers: Of an output, by release, the documented JSON form of its answers.
+        score: Of a signal, the score as a decimal text; None if there is none, or a
+            bin is told instead.
+        bin: Of a raw signal in bins, the ends of the bin that the score lies in.
+    """
+
+    contract: str
+    flow: str
+    private: bool
+    answers: Mapping[str, Mapping[str, Any]] | None = None
+    score: str | None = None
+    bin: Mapping[str, str] | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the documented JSON form (docs/reference/json.md)."""
+        return {
+            "contract": self.contract,
+            "flow": self.flow,
+            "differentially_private": self.private,
+            "answers": self.answers,
+            "score": self.score,
+            "bin": None if self.bin is None else dict(self.bin),
+        }
+
+
+def look_for(entry: Entry, flow: Flow) -> tuple[Flow, Sealed]:
+    """Return what a contract follows from, and where what it lets go lies.
+
+    Args:
+        entry: The turn; its actor wants to have it.
+        flow: The contract.
+
+    Raises:
+        ConflictError: If it does not permit this now.
+    """
+    state, contract = entry.book.state, flow.contract
+    said = state.approvals.get(("contract", contract.digest), ())
+    consent = state.escrow.consents(flow, said)
+    if not isinstance(contract.terms, OutputTerms | SignalTerms | RawSignalTerms):
+        raise not_permitted(flow, "what runs under it is withheld")
+    if entry.actor not in contract.recipients:
+        raise not_permitted(flow, f"`{entry.actor}` is not among its recipients")
+    why = in_general(flow, state.escrow.data, consent, entry.now)
+    if why:
+        raise not_permitted(flow, why)
+    parent = state.escrow.flow(contract.parent)
+    name = "exact" if isinstance(contract.terms, RawSignalTerms) else "private"
+    return parent, where_is(parent, name)
+
+
+def let_go(entry: Entry, flow: Flow, parent: Flow) -> None:
+    """Note that something goes out to whoever acts; from here on it is out.
+
+    Args:
+        entry: The turn; its actor is given it.
+        flow: The contract.
+        parent: What it follows from.
+
+    Raises:
+        ConflictError: If the contract does not permit it now.
+    """
+    state, contract = entry.book.state, flow.contract
+    if isinstance(contract.terms, RawSignalTerms):
+        identifier = disclosure_of(contract.digest)
+        if identifier not in state.disclosures:
+            entry.add(_disclosure(entry, flow, contract.terms))
+    entry.add(FlowReleased(contract.digest, entry.actor))
+    for name in _charged(entry, parent):
+        known = state.releases.get(name)
+        if known is not None and known.status is ReleaseStatus.STARTED:
+            entry.add(ReleasePosted(name))
+
+
+def told(vault: Vault, flow: Flow, parent: Flow, sealed: Sealed) -> LetGo:
+    """Return what goes out under a contract, as it goes out. It is not out yet.
+
+    Args:
+        vault: The vault.
+        flow: The contract.
+        parent: What it follows from.
+        sealed: Where the result lies.
+
+    Raises:
+        VerificationError: If it is not what was withheld.
+        UnavailableError: If it cannot be read.
+    """
+    contract, data = flow.contract, vault.open(sealed)
+    terms = contract.terms
+    if isinstance(terms, OutputTerms):
+        found = answers_from_bytes(data).answers
+        return LetGo(contract.id, flow.contract.flow, private=True, answers=found)
+    score = score_from_bytes(data)
+    if not isinstance(terms, RawSignalTerms):
+        return LetGo(contract.id, contract.flow, private=True, score=_text(score))
+    if score is None or not terms.bins:
+        return LetGo(contract.id, contract.flow, private=False, score=_text(score))
+    found_bin = bin_of(score, scores_of(parent), terms.bins)
+    return LetGo(contract.id, contract.flow, private=False, bin=found_bin.to_dict())
+
+
+def _text(score: Fraction | None) -> str | None:
+    return None if score is None else number_text(score)
+
+
+def _disclosure(entry: Entry, flow: Flow, terms: RawSignalTerms) -> DisclosureRecorded:
+    contract = flow.contract
+    form = f"one of {terms.bins} bins" if terms.bins else "as it is"
+    what = (
+        f"the score of a program on exact answers, told {form}"
+        f" (at most {terms.bits} bits), to {', '.join(contract.recipients)}"
+    )
+    body = event_of(next(iter(entry.read(flow.seq - 1))), flow.seq).body
+    reason = str(getattr(body, "reason", ""))
+    vocabulary = active_policy(entry.book).policy.vocabulary
+    attributes = tuple(sorted(vocabulary.attributes))
+    identifier = disclosure_of(contract.digest)
+    return DisclosureRecorded(identifier, what, attributes, EVERYTHING, reason, {})
+
+
+def _charged(entry: Entry, flow: Flow) -> list[str]:
+    """Return the releases that something came from, by their ids."""
+    found: list[str] = []
+    above: Flow | None = flow
+    while above is not None:
+        terms, parent = above.contract.terms, above.contract.parent
+        if isinstance(terms, QueryTerms):
+            found += [one.release for one in terms.charges]
+        above = entry.book.state.escrow.flows.get(parent)
+    return found

@@ -1,0 +1,122 @@
+"""What runs leave in the vault: answers to queries and scores, as bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from modicum.core.errors import Code, Problem, VerificationError
+from modicum.core.exact import number_text, rational
+from modicum.escrow.programs import Cell, Table
+from modicum.query.answers import Answers
+
+ANSWERS_KIND: Final = "modicum-answers/v1"
+SCORE_KIND: Final = "modicum-score/v1"
+#: Sizes can be seen from outside of the vault; those of scores tell nothing.
+_SCORE_BYTES: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answers to the queries of a contract.
+
+    Attributes:
+        answers: By release, the documented JSON form of its answers.
+        tables: By release, what programs are given.
+    """
+
+    answers: Mapping[str, Mapping[str, Any]]
+    tables: Mapping[str, Table]
+
+
+def answers_to_bytes(answers: Mapping[str, Answers]) -> bytes:
+    """Return answers as they are kept.
+
+    Args:
+        answers: The answers, by release.
+    """
+    return _written(
+        {
+            "kind": ANSWERS_KIND,
+            "answers": {name: one.to_dict() for name, one in answers.items()},
+            "tables": {name: _table(one) for name, one in answers.items()},
+        }
+    )
+
+
+def answers_from_bytes(data: bytes) -> Answered:
+    """Return answers that were kept.
+
+    Args:
+        data: What `answers_to_bytes` returned.
+
+    Raises:
+        VerificationError: If it is something else.
+    """
+    found = _read(data, ANSWERS_KIND)
+    tables = {
+        name: Table(tuple(one["columns"]), tuple(tuple(row) for row in one["rows"]))
+        for name, one in found["tables"].items()
+    }
+    return Answered(found["answers"], tables)
+
+
+def score_to_bytes(score: float | None) -> bytes:
+    """Return a score as it is kept; all scores take the same number of bytes.
+
+    Args:
+        score: The score; None if there is none.
+    """
+    text = None if score is None else number_text(rational(score))
+    return _written({"kind": SCORE_KIND, "score": text}).ljust(_SCORE_BYTES)
+
+
+def score_from_bytes(data: bytes) -> Fraction | None:
+    """Return a score that was kept; None if there was none.
+
+    Args:
+        data: What `score_to_bytes` returned.
+
+    Raises:
+        VerificationError: If it is something else.
+    """
+    score = _read(data, SCORE_KIND)["score"]
+    return None if score is None else Fraction(score)
+
+
+def _table(answers: Answers) -> dict[str, Sequence[object]]:
+    rows = [
+        [*row.keys, *(_cell(one.value) for one in row.estimates)]
+        for row in answers.rows
+    ]
+    return {"columns": [*answers.keys, *answers.aggregates], "rows": rows}
+
+
+def _cell(value: Fraction | None) -> Cell:
+    if value is None:
+        return None
+    return int(value) if value.denominator == 1 else float(value)
+
+
+def _written(plain: Mapping[str, object]) -> bytes:
+    text = json.dumps(plain, sort_keys=True, allow_nan=False, ensure_ascii=False)
+    return text.encode("utf-8")
+
+
+def _read(data: bytes, kind: str) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or found.get("kind") != kind:
+        raise VerificationError(
+            Problem(
+                Code.LEDGER_BROKEN,
+                "what lies in the vault is not what the ledger says",
+                help="look whose vault this is",
+            )
+        )
+    return found
