@@ -113,6 +113,10 @@ class Code(Enum):
     BAD_ADDRESS = "MOD844"
     JOB_ELSEWHERE = "MOD845"
     NOT_SET_UP = "MOD846"
+    # Programs of analysts
+    SANDBOX_MISSING = "MOD855"
+    SANDBOX_LEAKS = "MOD856"
+    EVIDENCE_REFUSED = "MOD857"
     # We are wrong
     INTERNAL = "MOD900"
 
