@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
-import queue
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +16,7 @@ from modicum.escrow.programs import Program, Table
 from modicum.shell.sandbox.cgroups import Groups, found_groups
 from modicum.shell.sandbox.jobs import job_bytes
 from modicum.shell.sandbox.needs import executable, needs
+from modicum.shell.sandbox.places import Places
 from modicum.shell.sandbox.process import Ended, Handles, run_held
 from modicum.shell.sandbox.root import PACKAGES, Root, python_root
 from modicum.shell.sandbox.scores import told
@@ -55,11 +54,7 @@ class Bubblewrap:
     """
 
     def __init__(self, uid: int | None = None, at_a_time: int = 1) -> None:
-        self._uid = uid
-        self._at_a_time = at_a_time
-        self._places: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        for number in range(at_a_time):
-            self._places.put(None if uid is None else uid + number)
+        self._places = Places(uid, at_a_time)
         self._groups = Groups(None, None)
         self._lock = threading.Lock()
         self._checked_in: int | None = None
@@ -79,7 +74,7 @@ class Bubblewrap:
         with self._lock:
             if self._checked_in == os.getpid():
                 return
-            problems = needs(self._uid, self._at_a_time)
+            problems = needs(self._places.uid, self._places.at_a_time)
             if problems:
                 raise UnavailableError(*problems)
             self._groups = found_groups()
@@ -115,7 +110,7 @@ class Bubblewrap:
             )
         self.check()
 
-        with self._place() as uid:
+        with self._places.taken() as uid:
 
             def run(end_at: float) -> float | None:
                 job = job_bytes(program, tables, reference)
@@ -126,18 +121,9 @@ class Bubblewrap:
 
             return told_at_the_end(limits, run)
 
-    @contextmanager
-    def _place(self) -> Iterator[int | None]:
-        """Yield a user that nothing else runs as, once there is one."""
-        uid = self._places.get()
-        try:
-            yield uid
-        finally:
-            self._places.put(uid)
-
     def _tried(self, job: bytes, limits: Limits) -> Ended:
         """Return how a program of modicum ended, and what it said."""
-        with self._place() as uid:
+        with self._places.taken() as uid:
             end_at = time.monotonic() + limits.seconds
             return self._run(job, limits, end_at, uid, is_heard=True)
 
@@ -150,7 +136,7 @@ class Bubblewrap:
         *,
         is_heard: bool = False,
     ) -> Ended:
-        given = (job, filter_bytes())
+        given = (job, filter_bytes(files=True))
         return run_held(
             lambda handles: command(python_root(), uid, limits, handles),
             given,

@@ -31,7 +31,8 @@ class _Filter(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
 
 
-def _read_all(handle: int) -> bytes:
+def read_all(handle: int) -> bytes:
+    """Return what can be read from a handle, to its end."""
     parts = []
     while part := os.read(handle, 2**20):
         parts.append(part)
@@ -71,7 +72,13 @@ def _must(result: int) -> None:
         os._exit(errno.EPERM)
 
 
-def _confine(settings: dict[str, Any], code: bytes) -> None:
+def confine(settings: dict[str, Any], code: bytes) -> None:
+    """Give up all rights for good; end the process if any of them is left.
+
+    Args:
+        settings: The user to become, and the limits.
+        code: The filter of system calls.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     _limit(settings)
     if settings["uid"] is not None:
@@ -92,6 +99,11 @@ def _confine(settings: dict[str, Any], code: bytes) -> None:
     _must(libc.prctl(_SECCOMP, _FILTER_MODE, ctypes.byref(program), 0, 0))
 
 
+def tell(answer: int, score: float) -> None:
+    """Write the record of a score."""
+    os.write(answer, b"S" + struct.pack(">d", score))
+
+
 def _score(job: dict[str, Any]) -> float | None:
     program = types.ModuleType("program")
     sys.modules["program"] = program
@@ -104,17 +116,17 @@ def _score(job: dict[str, Any]) -> float | None:
 def main() -> None:
     """Give up all rights, run the program, and tell its score."""
     settings = json.loads(sys.argv[1])
-    answer, code = settings["answer"], _read_all(settings["filter"])
+    answer, code = settings["answer"], read_all(settings["filter"])
     os.closerange(3, answer)
     os.closerange(answer + 1, 2**16)
-    job = _read_all(0)
+    job = read_all(0)
     os.dup2(1, 0)
-    _confine(settings, code)
+    confine(settings, code)
     sys.path[:] = [*sys.path, settings["packages"]]
     sys.argv[:] = [""]
     found = _score(json.loads(job))
     if found is not None:
-        os.write(answer, b"S" + struct.pack(">d", found))
+        tell(answer, found)
 
 
 if __name__ == "__main__":

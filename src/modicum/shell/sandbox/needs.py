@@ -7,7 +7,6 @@ import platform
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -51,20 +50,30 @@ def needs(uid: int | None, at_a_time: int) -> list[Problem]:
         uid: As root, the first user that programs are to run as.
         at_a_time: How many run at once.
     """
-    if sys.platform != "linux":
-        return [
-            missing(
-                f"namespaces are Linux's, and this is {platform.system()}",
-                "run the escrow on Linux, or take programs in WebAssembly alone",
-            )
-        ]
-    return [
-        *_kernel(),
-        *_bubblewrap(),
-        *_filter(),
-        *_user(uid, at_a_time),
-        *_root(),
-    ]
+    if other := _elsewhere():
+        return other
+    problems = [*_kernel(), *_bubblewrap(), *_filter()]
+    problems += [*_user(uid, at_a_time), *_root()]
+    return problems + [*_switches()] if os.geteuid() != 0 else problems
+
+
+def needs_of_child(uid: int | None, at_a_time: int) -> list[Problem]:
+    """Return what is missing for a process without namespaces, with one remedy each.
+
+    Args:
+        uid: As root, the first user that programs are to run as.
+        at_a_time: How many run at once.
+    """
+    if other := _elsewhere():
+        return other
+    return [*_filter(), *_user(uid, at_a_time)]
+
+
+def _elsewhere() -> list[Problem]:
+    if platform.system() == "Linux":
+        return []
+    what = f"what holds programs is Linux's, and this is {platform.system()}"
+    return [missing(what, "run the escrow on Linux")]
 
 
 def executable() -> Path:
@@ -111,7 +120,7 @@ def _bubblewrap() -> Iterator[Problem]:
 
 def _filter() -> Iterator[Problem]:
     try:
-        filter_bytes()
+        filter_bytes(files=True)
     except ImportError:
         yield missing(
             "pyseccomp is not installed", "install  pip install 'modicum[escrow]'"
@@ -137,7 +146,6 @@ def _user(uid: int | None, at_a_time: int) -> Iterator[Problem]:
                 "only root can run programs as another user",
                 "leave out uid, or start the service as root",
             )
-        yield from _switches()
         return
     if uid is None:
         yield missing(

@@ -81,7 +81,7 @@ def run_held(
     Raises:
         UnavailableError: If the sandbox could not be made, or not be ended.
     """
-    with _Open() as kept:
+    with Open() as kept:
         job, code = (kept.own(sealed("job", each)) for each in given)
         heard, answer = kept.pipe()
         told, status = kept.pipe()
@@ -103,16 +103,16 @@ def run_held(
             process.kill()
             process.wait()
             raise UnavailableError(_not_made(_said(words))) from error
-        return Ended(_record(heard), _said(words))
+        return Ended(record_of(heard), _said(words))
 
 
-class _Open:
+class Open:
     """Handles that are closed after the block, each of them once."""
 
     def __init__(self) -> None:
         self._handles: set[int] = set()
 
-    def __enter__(self) -> _Open:
+    def __enter__(self) -> Open:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -169,10 +169,10 @@ def _first_process(told: int) -> int:
 
 def _end(process: subprocess.Popen[bytes], first: int, end_at: float) -> None:
     """Wait for the end of a namespace; make it end when its time is over."""
-    if not _is_over(first, end_at):
+    if not ends(first, end_at):
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(first, signal.SIGKILL)
-        if not _is_over(first, time.monotonic() + _END_SECONDS):
+        if not ends(first, time.monotonic() + _END_SECONDS):
             raise ValueError("the process did not end")
     try:
         process.wait(_END_SECONDS)
@@ -181,14 +181,20 @@ def _end(process: subprocess.Popen[bytes], first: int, end_at: float) -> None:
         process.wait()
 
 
-def _is_over(first: int, moment: float) -> bool:
+def ends(first: int, moment: float) -> bool:
+    """Return whether a process ends before a moment of the monotonic clock.
+
+    Args:
+        first: A handle of the process.
+        moment: How long to wait for it.
+    """
     left = max(0.0, moment - time.monotonic())
     poll = select.poll()
     poll.register(first, select.POLLIN)
     return bool(poll.poll(left * 1000))
 
 
-def _record(heard: int) -> bytes:
+def record_of(heard: int) -> bytes:
     """Return what came out, cut after one byte more than a record."""
     os.set_blocking(heard, False)
     try:

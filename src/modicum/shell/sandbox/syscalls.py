@@ -14,11 +14,9 @@ from typing import Final
 
 #: What anybody may do, with any arguments.
 ALLOWED: Final = (
-    # Files that are there already; nothing is mounted that can be written to.
-    "openat", "open", "read", "readv", "pread64", "lseek", "close", "close_range",
-    "stat", "fstat", "lstat", "newfstatat", "statx", "statfs", "fstatfs", "access",
-    "faccessat", "faccessat2", "readlink", "readlinkat", "getdents64", "getcwd",
-    "chdir", "dup", "dup2", "dup3", "fadvise64", "write", "writev", "umask",
+    # What is open already.
+    "read", "readv", "pread64", "lseek", "close", "close_range", "fstat", "dup",
+    "dup2", "dup3", "write", "writev",
     # Memory.
     "mmap", "munmap", "mprotect", "mremap", "madvise", "brk",
     # Threads of this process.
@@ -33,6 +31,13 @@ ALLOWED: Final = (
     "getpid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getresuid",
     "getresgid", "getpgrp", "getpgid", "getsid", "uname", "getrlimit", "getrusage",
     "getcpu",
+)  # fmt: skip
+
+#: To open files that are there; nothing is mounted that can be written to.
+FILES: Final = (
+    "openat", "open", "stat", "lstat", "newfstatat", "statx", "statfs", "fstatfs",
+    "access", "faccessat", "faccessat2", "readlink", "readlinkat", "getdents64",
+    "getcwd", "chdir", "fadvise64", "umask",
 )  # fmt: skip
 
 #: What only an attack tries: the process ends.
@@ -60,8 +65,11 @@ _NAME_THREAD: Final = 15
 
 
 @cache
-def filter_bytes() -> bytes:
+def filter_bytes(*, files: bool) -> bytes:
     """Return the filter, as the kernel takes it.
+
+    Args:
+        files: Whether files can be opened; what is open can be read in any case.
 
     Raises:
         ImportError: If pyseccomp is not installed.
@@ -75,7 +83,8 @@ def filter_bytes() -> bytes:
 
     made = lib.SyscallFilter(defaction=lib.ERRNO(errno.EPERM))
     made.set_attr(lib.Attr.ACT_BADARCH, lib.KILL_PROCESS)
-    for names, action in ((ALLOWED, lib.ALLOW), (FATAL, lib.KILL_PROCESS)):
+    allowed = (*ALLOWED, *FILES) if files else ALLOWED
+    for names, action in ((allowed, lib.ALLOW), (FATAL, lib.KILL_PROCESS)):
         for number in _known(names):
             made.add_rule(action, number)
     for name, at, values in (
