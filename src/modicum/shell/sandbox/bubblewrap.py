@@ -64,6 +64,11 @@ class Bubblewrap:
         """What people call it."""
         return "bubblewrap"
 
+    @property
+    def uid(self) -> int | None:
+        """The first of the users that programs run as; None if they are this one."""
+        return self._places.uid
+
     def check(self) -> None:
         """Return if it is there, and held all that its own test tried in it.
 
