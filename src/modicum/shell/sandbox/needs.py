@@ -54,7 +54,7 @@ def needs(uid: int | None, at_a_time: int) -> list[Problem]:
         return other
     problems = [*_kernel(), *_bubblewrap(), *_filter()]
     problems += [*_user(uid, at_a_time), *_root()]
-    return problems + [*_switches()] if os.geteuid() != 0 else problems
+    return [*problems, *_switches()] if os.geteuid() != 0 else problems
 
 
 def needs_of_child(uid: int | None, at_a_time: int) -> list[Problem]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from samples.escapes import ATTEMPTS
 from samples.escapes.attempt import WORKS, WORKS_AS_ROOT
-from samples.sandboxed import World, outside, python, sandbox, world
+from samples.sandboxed import outside, python, sandbox, world
 
 from modicum.workspace.escrowing.ports import Limits
 
@@ -80,27 +80,18 @@ def test_most_of_it_works_where_nothing_holds_it(tmp_path: Path) -> None:
     kinds = {WORKS, WORKS_AS_ROOT} if os.geteuid() == 0 else {WORKS}
     loose = [attempt for attempt in ATTEMPTS if attempt.control in kinds]
 
-    def tried(around: World, number: int) -> str:
-        return outside(loose[number], around)
+    def tried(number: int) -> str:
+        with world(tmp_path / str(number), later=0.1) as around:
+            return outside(loose[number], around)
 
     with ThreadPoolExecutor(2) as threads:
-        worlds = [
-            threads.submit(_alone, tmp_path / str(number), number, tried)
-            for number in range(len(loose))
-        ]
-        told = [one.result() for one in worlds]
+        told = list(threads.map(tried, range(len(loose))))
     silent = [
         (attempt.name, said)
         for attempt, said in zip(loose, told, strict=True)
         if said not in {"score 1.0", "score 0.8125"}
     ]
     assert silent == []
-
-
-def _alone(folder: Path, number: int, tried: object) -> str:
-    with world(folder, later=0.1) as around:
-        assert callable(tried)
-        return str(tried(around, number))
 
 
 def test_there_are_many_attempts_and_each_is_named_once() -> None:
