@@ -141,10 +141,9 @@ class Bubblewrap:
         *,
         is_heard: bool = False,
     ) -> Ended:
-        given = (job, filter_bytes(files=True))
         return run_held(
             lambda handles: command(python_root(), uid, limits, handles),
-            given,
+            job,
             limits,
             self._groups,
             end_at,
@@ -157,6 +156,10 @@ def command(
 ) -> Sequence[str]:
     """Return the command that makes a sandbox and runs what is first in it.
 
+    The first process of its namespace is bubblewrap's own, as the user who runs this.
+    So the kernel lets it end with whoever watches it, and all others with it; a process
+    that became another user would go on.
+
     Args:
         root: What is in it.
         uid: The user that it runs as; None for whoever runs this.
@@ -166,7 +169,7 @@ def command(
     made = [
         str(executable()),
         *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
-        *("--unshare-cgroup-try", "--hostname", "sandbox", "--as-pid-1"),
+        *("--unshare-cgroup-try", "--hostname", "sandbox"),
         *("--new-session", "--die-with-parent", "--clearenv", "--cap-drop", "ALL"),
         *("--info-fd", str(handles.status), "--block-fd", str(handles.gate)),
     ]
@@ -182,13 +185,32 @@ def command(
         made += ["--ro-bind", str(outside), inside]
     for inside in root.covered:
         made += ["--tmpfs", inside, "--remount-ro", inside]
-    made += ["--chdir", "/", "--remount-ro", "/", "--", root.python]
-    made += ["-X", "utf8", "-s", "-S", "-B", "-P", "-c", _INSIDE.read_text("utf-8")]
-    return [*made, settings(uid, limits, handles)]
+    made += ["--chdir", "/", "--remount-ro", "/", "--"]
+    told_inside = settings(uid, limits, handles.answer, filter_bytes(files=True))
+    return [*made, *inside_command(root, told_inside)]
 
 
-def settings(uid: int | None, limits: Limits, handles: Handles) -> str:
-    """Return what the first program in a sandbox is told, as JSON."""
+def inside_command(root: Root, told_inside: str) -> list[str]:
+    """Return the command that is run inside.
+
+    Args:
+        root: What is inside.
+        told_inside: What the first program is told.
+    """
+    first = _INSIDE.read_text("utf-8")
+    flags = ["-X", "utf8", "-s", "-S", "-B", "-P"]
+    return [root.python, *flags, "-c", first, told_inside]
+
+
+def settings(uid: int | None, limits: Limits, answer: int, code: bytes) -> str:
+    """Return what the first program in a sandbox is told, as JSON.
+
+    Args:
+        uid: The user that it becomes; None if it stays who it is.
+        limits: What it may use up.
+        answer: The handle that the record is written to.
+        code: The filter of system calls.
+    """
     seconds = math.ceil(limits.seconds) + 1
     most = {
         "AS": limits.memory_bytes,
@@ -202,10 +224,11 @@ def settings(uid: int | None, limits: Limits, handles: Handles) -> str:
         "SIGPENDING": _SIGNALS_MAX,
     }
     told_inside = {
-        "answer": handles.answer,
-        "filter": handles.filter,
+        "answer": answer,
+        "filter": code.hex(),
         "uid": uid,
-        "processes": limits.processes,
+        # Where there is one user alone, the first process counts as well.
+        "processes": limits.processes + (uid is None),
         "limits": most,
         "packages": PACKAGES,
     }

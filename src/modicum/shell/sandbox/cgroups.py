@@ -18,6 +18,8 @@ from modicum.workspace.escrowing.ports import Limits
 
 _MOUNTS: Final = Path("/sys/fs/cgroup")
 _OVERHEAD_BYTES: Final = 2**26
+#: Bubblewrap's own process in the namespace.
+_OTHERS: Final = 1
 _numbers = itertools.count(1)
 
 
@@ -77,7 +79,7 @@ def limited(groups: Groups, pid: int, limits: Limits) -> Iterator[None]:
         folder, file = groups.memory
         wanted.append((folder, file, limits.memory_bytes + _OVERHEAD_BYTES))
     if groups.processes is not None:
-        wanted.append((groups.processes, "pids.max", limits.processes + 1))
+        wanted.append((groups.processes, "pids.max", limits.processes + _OTHERS))
     for folder, file, most in wanted:
         with suppress(OSError):
             group = folder / name

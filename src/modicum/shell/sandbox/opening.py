@@ -24,6 +24,18 @@ def bubblewrap(uid: int | None = None, at_a_time: int = 1) -> Sandbox:
     return Bubblewrap(uid, at_a_time)
 
 
+def gvisor(uid: int | None = None, at_a_time: int = 1) -> Sandbox:
+    """Return the sandbox for programs in Python on a kernel of their own, by runsc.
+
+    Args:
+        uid: As for `bubblewrap`.
+        at_a_time: As for `bubblewrap`.
+    """
+    from modicum.shell.sandbox.gvisor import Gvisor
+
+    return Gvisor(uid, at_a_time)
+
+
 def wasm(
     uid: int | None = None, at_a_time: int = 1, fuel: int | None = None
 ) -> Sandbox:

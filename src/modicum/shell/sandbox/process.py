@@ -32,13 +32,11 @@ class Handles:
 
     Attributes:
         answer: Where the record goes.
-        filter: Where the filter of system calls is read.
         status: Where bubblewrap tells which process it made.
         gate: What bubblewrap waits for.
     """
 
     answer: int
-    filter: int
     status: int
     gate: int
 
@@ -58,7 +56,7 @@ class Ended:
 
 def run_held(
     command: Callable[[Handles], Sequence[str]],
-    given: tuple[bytes, bytes],
+    given: bytes,
     limits: Limits,
     groups: Groups,
     end_at: float,
@@ -72,7 +70,7 @@ def run_held(
 
     Args:
         command: The command that makes the sandbox, from the handles it is given.
-        given: The job, and the filter of system calls.
+        given: The job.
         limits: What it may use up.
         groups: Where control groups can be made.
         end_at: When it is ended, by the monotonic clock.
@@ -82,13 +80,13 @@ def run_held(
         UnavailableError: If the sandbox could not be made, or not be ended.
     """
     with Open() as kept:
-        job, code = (kept.own(sealed("job", each)) for each in given)
+        job = kept.own(sealed("job", given))
         heard, answer = kept.pipe()
         told, status = kept.pipe()
         gate, opener = kept.pipe()
         silence = kept.own(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC))
         words = kept.own(os.memfd_create("words", os.MFD_CLOEXEC))
-        handles = Handles(answer, code, status, gate)
+        handles = Handles(answer, status, gate)
         process = _started(
             command(handles), job, silence, words if is_heard else silence, handles
         )
@@ -147,7 +145,7 @@ def _started(
             env={},
             cwd="/",
             close_fds=True,
-            pass_fds=(handles.answer, handles.filter, handles.status, handles.gate),
+            pass_fds=(handles.answer, handles.status, handles.gate),
             start_new_session=True,
         )
     except OSError as error:

@@ -65,8 +65,7 @@ def write():
     raise OSError
 
 def signal():
-    if os.getpid() == 1:
-        os.kill(-1, 0)
+    os.kill(-1, 0)
 
 def threads():
     gate, started = threading.Event(), []

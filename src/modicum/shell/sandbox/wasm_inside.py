@@ -101,13 +101,11 @@ def main() -> None:
     settings = json.loads(sys.argv[1])
     sys.path[:] = [*sys.path, settings["packages"]]
     rights = _rights()
-    answer, code = settings["answer"], rights.read_all(settings["filter"])
     given = rights.read_all(0)
     importlib.import_module("wasmtime")
-    os.closerange(3, answer)
-    os.closerange(answer + 1, 2**16)
+    answer = rights.own_handle(settings["answer"])
     os.dup2(1, 0)
-    rights.confine(settings, code)
+    rights.confine(settings, bytes.fromhex(settings["filter"]))
     if os.getppid() != settings["parent"]:  # It ended before its end would be told.
         return
     length = int.from_bytes(given[:_LENGTH_BYTES], "big")

@@ -179,11 +179,10 @@ class WebAssembly:
         given = len(code).to_bytes(_LENGTH_BYTES, "big") + code + job
         with Open() as kept:
             stdin = kept.own(sealed("job", given))
-            rules = kept.own(sealed("filter", filter_bytes(files=False)))
             heard, answer = kept.pipe()
             silence = kept.own(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC))
             settings = _settings(limits, uid, fuel or self._fuel)
-            settings |= {"answer": answer, "filter": rules}
+            settings |= {"answer": answer}
             try:
                 process = subprocess.Popen(  # noqa: S603 - this Python, a file of ours
                     [
@@ -195,7 +194,7 @@ class WebAssembly:
                     stderr=silence,
                     env={},
                     cwd="/",
-                    pass_fds=(answer, rules),
+                    pass_fds=(answer,),
                     start_new_session=True,
                 )
             except OSError as error:
@@ -232,4 +231,5 @@ def _settings(limits: Limits, uid: int | None, fuel: int) -> dict[str, object]:
         "packages": str(Path(spec.origin).parents[1]),
         "memory": memory,
         "fuel": fuel,
+        "filter": filter_bytes(files=False).hex(),
     }
