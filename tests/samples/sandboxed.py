@@ -143,7 +143,12 @@ class World:
         def listen() -> None:
             while on.fileno() >= 0:
                 try:
-                    on.recv(9) if name == "udp" else on.accept()[0].close()
+                    if name == "udp":
+                        on.recv(9)
+                    else:
+                        with on.accept()[0] as caller:
+                            caller.settimeout(1.0)
+                            caller.recv(9)  # Whoever is hung up on too soon, fails.
                 except TimeoutError:
                     continue
                 except OSError:
