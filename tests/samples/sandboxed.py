@@ -108,7 +108,7 @@ class World:
             "abstract": abstract,
             "folder": str(folder),
             "project": str(PROJECT),
-            "home": str(Path.home()),
+            "home": next(str(p) for p in (Path.home(), Path("/home")) if p.is_dir()),
             "pid": os.getpid(),
             "victim": self._victim.pid,
             "later": later,
@@ -209,7 +209,12 @@ def outside(attempt: Attempt, around: World) -> str:
         text=True,
         check=False,
         cwd=around.folder,
-        env={"MODICUM_SECRET": SECRET, "MODICUM_PRELOAD": "x", "PATH": os.defpath},
+        env={
+            "MODICUM_SECRET": SECRET,
+            "MODICUM_PRELOAD": "x",
+            "PATH": os.defpath,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
         close_fds=False,
         timeout=60,
     ).stdout.strip()

@@ -214,6 +214,9 @@ def test_namespaces_hold_without_the_filter(
 
         with ThreadPoolExecutor(AT_A_TIME) as threads:
             told = dict(threads.map(tried, names))
+        if held.uid is not None:  # Nobody else is one of these.
+            mine = set(range(held.uid, held.uid + AT_A_TIME))
+            assert not mine & set(real_uids())
         time.sleep(0.5)
         assert around.touched() == []
     # In namespaces a process of one's own is no escape: it is dead when they are.
