@@ -1,0 +1,1 @@
+"""Where programs run that nobody trusts: in bubblewrap, gVisor or WebAssembly."""

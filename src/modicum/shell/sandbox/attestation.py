@@ -1,0 +1,154 @@
+"""Evidence of confidential machines: what they run, before a key is given to them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from modicum.core.errors import Code, Problem, VerificationError
+
+#: A nonce that is shorter may come again.
+NONCE_BYTES_MIN: Final = 16
+NOTHING_VERIFIED: Final = (
+    "NOTHING WAS VERIFIED: nobody knows what runs there, or on what machine"
+)
+SIMULATED: Final = "SIMULATED, FOR TESTS ONLY: no machine vouches for any of this"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a machine shows of itself.
+
+    Attributes:
+        report: What its processor signed.
+        certificates: The certificates that lead from it to a root, without the root,
+            each as DER or PEM, the processor's own first.
+    """
+
+    report: bytes = field(repr=False)
+    certificates: tuple[bytes, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What is known of a machine after its evidence was looked at.
+
+    Attributes:
+        verifier: Who looked at it: `none`, `simulated` or `sev-snp`.
+        is_proof: Whether a processor vouches for it.
+        warning: What must be shown wherever a claim is; empty for a proof.
+        measured: By name, what was measured.
+    """
+
+    verifier: str
+    is_proof: bool
+    warning: str
+    measured: Mapping[str, str]
+
+
+class Verifier(Protocol):
+    """Who looks at evidence."""
+
+    def verify(self, evidence: Evidence, nonce: bytes) -> Claims:
+        """Return what is known of the machine that shows some evidence.
+
+        Args:
+            evidence: What it shows.
+            nonce: What it was asked with; nobody was asked with it before.
+
+        Raises:
+            VerificationError: If the evidence is refused.
+        """
+        ...
+
+
+def refused(why: str, remedy: str = "let nothing run there") -> VerificationError:
+    """Return the error that refuses evidence.
+
+    Args:
+        why: What is wrong with it; nothing secret.
+        remedy: What to do.
+    """
+    return VerificationError(
+        Problem(
+            Code.EVIDENCE_REFUSED,
+            f"the evidence of the machine is refused: {why}",
+            notes=("it was given no key",),
+            help=remedy,
+        )
+    )
+
+
+class NoVerifier:
+    """Looks at nothing, and says so. For machines that are not confidential."""
+
+    def verify(self, evidence: Evidence, nonce: bytes) -> Claims:
+        """Return that nothing is known.
+
+        Args:
+            evidence: It is not looked at.
+            nonce: It is not looked at either.
+        """
+        del evidence, nonce
+        return Claims("none", is_proof=False, warning=NOTHING_VERIFIED, measured={})
+
+
+class SimulatedVerifier:
+    """Takes evidence that anybody can make; each of its claims says so.
+
+    Args:
+        measurements: What may run, in hexadecimal digits.
+    """
+
+    def __init__(self, measurements: Collection[str]) -> None:
+        self._allowed = frozenset(measurements)
+
+    def verify(self, evidence: Evidence, nonce: bytes) -> Claims:
+        """Return what simulated evidence claims.
+
+        Args:
+            evidence: What `simulated_evidence` returned.
+            nonce: What it was asked with.
+
+        Raises:
+            VerificationError: If it is of another form, measurement or nonce.
+        """
+        try:
+            told = json.loads(evidence.report)
+            measurement, asked = str(told["measurement"]), str(told["nonce"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise refused("it is not simulated evidence") from error
+        if asked != nonce_digest(nonce).hex():
+            raise refused("it is for another nonce")
+        if measurement not in self._allowed:
+            raise refused("its measurement is not among the allowed ones")
+        measured = {"measurement": f"{measurement} ({SIMULATED})"}
+        return Claims("simulated", is_proof=False, warning=SIMULATED, measured=measured)
+
+
+def simulated_evidence(measurement: str, nonce: bytes) -> Evidence:
+    """Return evidence that only a simulated verifier takes.
+
+    Args:
+        measurement: What is to have been measured, in hexadecimal digits.
+        nonce: What was asked with.
+    """
+    told = {"measurement": measurement, "nonce": nonce_digest(nonce).hex()}
+    return Evidence(json.dumps(told).encode("ascii"))
+
+
+def nonce_digest(nonce: bytes) -> bytes:
+    """Return the 64 bytes that a machine puts into its evidence for a nonce.
+
+    Args:
+        nonce: What it is asked with.
+
+    Raises:
+        VerificationError: If the nonce is so short that it may come again.
+    """
+    if len(nonce) < NONCE_BYTES_MIN:
+        raise refused(f"a nonce has {NONCE_BYTES_MIN} bytes or more")
+    return hashlib.sha512(nonce).digest()

@@ -1,0 +1,220 @@
+"""The tier `gvisor`: programs in Python on a kernel of their own, by runsc.
+
+It is made as the tier `bubblewrap` is, of the same root, first program and limits. It
+was written without a runsc at hand: what is known of it is what its own test finds, and
+without that test it is not there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from modicum.core.errors import Code, InputError, Problem, UnavailableError
+from modicum.escrow.programs import Program, Table
+from modicum.shell.sandbox.bubblewrap import ENVIRONMENT, inside_command, settings
+from modicum.shell.sandbox.jobs import job_bytes, sealed
+from modicum.shell.sandbox.missing import missing
+from modicum.shell.sandbox.needs import needs_of_child
+from modicum.shell.sandbox.places import Places
+from modicum.shell.sandbox.process import Ended, Open, ends, record_of
+from modicum.shell.sandbox.root import Root, python_root
+from modicum.shell.sandbox.scores import told
+from modicum.shell.sandbox.self_test import SelfTest
+from modicum.shell.sandbox.syscalls import filter_bytes
+from modicum.shell.sandbox.timing import told_at_the_end
+from modicum.workspace.escrowing.ports import Limits
+
+_FOLDERS: Final = "/usr/local/bin:/usr/bin:/bin"
+_END_SECONDS: Final = 10.0
+_STDOUT: Final = 1
+_SETS: Final = ("bounding", "effective", "permitted")
+_NAMESPACES: Final = ("pid", "network", "ipc", "uts", "mount")
+
+
+class Gvisor:
+    """Programs in Python, each in a sandbox that runsc makes for one run.
+
+    Args:
+        uid: The user that programs run as inside; runsc is run by root.
+        at_a_time: How many run at once; others wait.
+    """
+
+    def __init__(self, uid: int | None = None, at_a_time: int = 1) -> None:
+        self._places = Places(uid, at_a_time)
+        self._lock = threading.Lock()
+        self._checked_in: int | None = None
+
+    @property
+    def tier(self) -> str:
+        """What people call it."""
+        return "gvisor"
+
+    def check(self) -> None:
+        """Return if it is there, and held all that its own test tried in it.
+
+        Raises:
+            UnavailableError: If anything is missing, with one remedy each; or if the
+                test got out.
+        """
+        with self._lock:
+            if self._checked_in == os.getpid():
+                return
+            problems = needs_of_child(self._places.uid, self._places.at_a_time)
+            if shutil.which("runsc", path=_FOLDERS) is None:
+                problems.append(
+                    missing(
+                        "runsc is not there",
+                        "install gVisor, or hold programs by bubblewrap",
+                    )
+                )
+            if os.geteuid() != 0:
+                problems.append(
+                    missing("runsc is run by root here", "hold programs by bubblewrap")
+                )
+            if problems:
+                raise UnavailableError(*problems)
+            known = (*ENVIRONMENT, "PWD", "HOSTNAME", "TERM")
+            SelfTest(self.tier, self._tried, known).pass_it()
+            self._checked_in = os.getpid()
+
+    def score(
+        self,
+        program: Program,
+        tables: Mapping[str, Table],
+        reference: Mapping[str, Table] | None,
+        limits: Limits,
+    ) -> float | None:
+        """Return the score of one program, in its range; None if it has none.
+
+        Args:
+            program: The program.
+            tables: By name, what it is given.
+            reference: By name, what it compares with; None if it does not compare.
+            limits: What it may use up.
+
+        Raises:
+            InputError: If it is not in Python, or its time is too short for anything.
+            UnavailableError: If it cannot be held; nothing ran then.
+        """
+        if program.language != "python":
+            raise InputError(
+                Problem(
+                    Code.NOT_SUPPORTED,
+                    f"gvisor holds programs in python, not in {program.language}",
+                    help="hold it by the tier wasm",
+                )
+            )
+        self.check()
+        with self._places.taken() as uid:
+
+            def run(end_at: float) -> float | None:
+                job = job_bytes(program, tables, reference)
+                if job is None:
+                    return None
+                return told(self._run(job, limits, end_at, uid).record, program.range)
+
+            return told_at_the_end(limits, run)
+
+    def _tried(self, job: bytes, limits: Limits) -> Ended:
+        with self._places.taken() as uid:
+            return self._run(job, limits, time.monotonic() + limits.seconds, uid)
+
+    def _run(self, job: bytes, limits: Limits, end_at: float, uid: int | None) -> Ended:
+        runsc = shutil.which("runsc", path=_FOLDERS) or "runsc"
+        folder = Path(tempfile.mkdtemp(prefix="modicum-gvisor-"))
+        try:
+            (folder / "root").mkdir()
+            described = bundle(python_root(), uid, limits)
+            (folder / "config.json").write_text(json.dumps(described), "utf-8")
+            always = [runsc, "--root", str(folder / "state"), "--network=none"]
+            name = folder.name
+            with Open() as kept:
+                stdin = kept.own(sealed("job", job))
+                heard, answer = kept.pipe()
+                process = subprocess.Popen(  # noqa: S603 - a fixed path
+                    [*always, "run", "--bundle", str(folder), name],
+                    stdin=stdin,
+                    stdout=answer,
+                    stderr=subprocess.DEVNULL,
+                    env={},
+                    cwd="/",
+                    start_new_session=True,
+                )
+                kept.close(answer)
+                first = kept.own(os.pidfd_open(process.pid))
+                ends(first, end_at)
+                subprocess.run(  # noqa: S603 - a fixed path
+                    [*always, "delete", "--force", name],
+                    capture_output=True,
+                    check=False,
+                    timeout=_END_SECONDS,
+                    env={},
+                )
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                return Ended(record_of(heard))
+        except (OSError, subprocess.SubprocessError) as error:
+            what = "the sandbox could not be made, or not be ended"
+            raise UnavailableError(missing(what, "look at runsc")) from error
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def bundle(root: Root, uid: int | None, limits: Limits) -> dict[str, Any]:
+    """Return what runsc is told of a sandbox, in the form of OCI's config.json.
+
+    Args:
+        root: What is in it.
+        uid: The user that it runs as; the first program becomes it.
+        limits: What it may use up.
+    """
+    rights = ["CAP_SETUID", "CAP_SETGID"]
+    told_inside = settings(uid, limits, _STDOUT, filter_bytes(files=True))
+    mounts = [
+        {
+            "destination": inside,
+            "type": "bind",
+            "source": str(outside),
+            "options": ["bind", "ro", "nosuid", "nodev"],
+        }
+        for inside, outside in root.bound
+    ]
+    mounts += [
+        {"destination": inside, "type": "tmpfs", "source": "tmpfs", "options": ["ro"]}
+        for inside in root.covered
+    ]
+    return {
+        "ociVersion": "1.0.2",
+        "process": {
+            "user": {"uid": 0, "gid": 0},
+            "args": inside_command(root, told_inside),
+            "env": [f"{name}={value}" for name, value in ENVIRONMENT.items()],
+            "cwd": "/",
+            "noNewPrivileges": True,
+            "capabilities": dict.fromkeys(
+                ("bounding", "effective", "permitted"), rights
+            ),
+        },
+        "root": {"path": "root", "readonly": True},
+        "hostname": "sandbox",
+        "mounts": mounts,
+        "linux": {
+            "namespaces": [{"type": kind} for kind in _NAMESPACES],
+            "resources": {
+                "memory": {"limit": limits.memory_bytes},
+                "pids": {"limit": limits.processes},
+            },
+        },
+    }

@@ -1,0 +1,145 @@
+"""The first program in the sandbox: it gives up all rights, then runs the program.
+
+It is not imported but handed to a Python as text, in a root where neither modicum nor
+anything else of the machine is. Until the last right is given up it runs nothing but
+itself; if any step fails it ends, and the program never begins. What comes out is one
+record in one pipe: a letter and the eight bytes of a number, or nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import numbers
+import os
+import resource
+import struct
+import sys
+import types
+from typing import Any
+
+_SET_PDEATHSIG, _SET_DUMPABLE, _CAPBSET_DROP, _SECCOMP = 1, 4, 24, 22
+_SET_NO_NEW_PRIVS, _GET_NO_NEW_PRIVS, _CAP_AMBIENT = 38, 39, 47
+_SET_SPECULATION, _FORCE_DISABLE = 53, 8
+_CLEAR_AMBIENT, _CAPABILITIES, _CAP_VERSION = 4, 64, 0x20080522
+_NEW_USER_NAMESPACE, _KILL, _FILTER_MODE = 0x10000000, 9, 2
+_INSTRUCTION_BYTES = 8
+_STDOUT, _STDERR = 1, 2
+
+
+class _Filter(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+
+
+def own_handle(answer: int) -> int:
+    """Return the handle that an answer goes to; close all that nobody here needs."""
+    if answer == _STDOUT:  # What is printed must not go there.
+        answer = os.dup(_STDOUT)
+        os.dup2(_STDERR, _STDOUT)
+    os.closerange(3, answer)
+    os.closerange(answer + 1, 2**16)
+    return answer
+
+
+def read_all(handle: int) -> bytes:
+    """Return what can be read from a handle, to its end."""
+    parts = []
+    while part := os.read(handle, 2**20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _limit(settings: dict[str, Any]) -> None:
+    for name, most in settings["limits"].items():
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
+
+
+def _become(libc: Any, uid: int) -> None:
+    """Become a user for good, in a user namespace of its own if there can be one.
+
+    There what counts against the number of processes is this sandbox alone.
+    """
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+    libc.unshare(_NEW_USER_NAMESPACE)
+
+
+def _drop_capabilities(libc: Any) -> None:
+    for capability in range(_CAPABILITIES):
+        libc.prctl(_CAPBSET_DROP, capability, 0, 0, 0)
+    libc.prctl(_CAP_AMBIENT, _CLEAR_AMBIENT, 0, 0, 0)
+    header = (ctypes.c_uint32 * 2)(_CAP_VERSION, 0)
+    none, found = (ctypes.c_uint32 * 6)(), (ctypes.c_uint32 * 6)(1)
+    _must(libc.capset(header, none))
+    _must(libc.capget(header, found))
+    if any(found):
+        os._exit(errno.EPERM)
+
+
+def _must(result: int) -> None:
+    if result != 0:
+        os._exit(errno.EPERM)
+
+
+def confine(settings: dict[str, Any], code: bytes) -> None:
+    """Give up all rights for good; end the process if any of them is left.
+
+    Args:
+        settings: The user to become, and the limits.
+        code: The filter of system calls.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    _limit(settings)
+    if settings["uid"] is not None:
+        _become(libc, settings["uid"])
+        if 0 in {*os.getresuid(), *os.getresgid()}:
+            os._exit(errno.EPERM)
+    _drop_capabilities(libc)
+    most = settings["processes"]
+    resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+    # A change of the user forgets this, so it is said again.
+    _must(libc.prctl(_SET_PDEATHSIG, _KILL, 0, 0, 0))
+    _must(libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0))
+    for kind in range(2):  # Where a processor does not know it, it stays as it is.
+        libc.prctl(_SET_SPECULATION, kind, _FORCE_DISABLE, 0, 0)
+    _must(libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    kept = ctypes.create_string_buffer(code, len(code))
+    program = _Filter(len(code) // _INSTRUCTION_BYTES, ctypes.addressof(kept))
+    _must(libc.prctl(_SECCOMP, _FILTER_MODE, ctypes.byref(program), 0, 0))
+
+
+def tell(answer: int, score: float) -> None:
+    """Write the record of a score."""
+    os.write(answer, b"S" + struct.pack(">d", score))
+
+
+def _score(job: dict[str, Any]) -> float | None:
+    program = types.ModuleType("program")
+    sys.modules["program"] = program
+    exec(compile(job["code"], "program", "exec"), vars(program))  # noqa: S102
+    found = vars(program)["score"](job["tables"], job["arguments"], job["reference"])
+    is_number = isinstance(found, numbers.Real) and not isinstance(found, bool)
+    return float(found) if is_number else None
+
+
+def main() -> None:
+    """Give up all rights, run the program, and tell its score."""
+    settings = json.loads(sys.argv[1])
+    answer = own_handle(settings["answer"])
+    job = read_all(0)
+    os.dup2(1, 0)
+    confine(settings, bytes.fromhex(settings["filter"]))
+    sys.path[:] = [*sys.path, settings["packages"]]
+    sys.argv[:] = [""]
+    found = _score(json.loads(job))
+    if found is not None:
+        tell(answer, found)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:  # Whatever happened, nobody is told how it ended.
+        os._exit(0)

@@ -1,0 +1,72 @@
+"""What a program is given, as bytes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from modicum.escrow.programs import Cell, Program, Table
+
+#: A program that is given more has no score.
+JOB_BYTES_MAX: Final = 2**26
+
+
+def job_bytes(
+    program: Program,
+    tables: Mapping[str, Table],
+    reference: Mapping[str, Table] | None,
+) -> bytes | None:
+    """Return what a program is given, as JSON; None if it is too much.
+
+    A number that is not finite is null there, as in every JSON. Keys are sorted, so
+    that their order tells nothing of how the tables were made.
+
+    Args:
+        program: The program. One in Python has its text in the job.
+        tables: By name, what it is given.
+        reference: By name, what it compares with; None if it does not compare.
+    """
+    job: dict[str, Any] = {
+        "tables": _plain(tables),
+        "arguments": dict(program.arguments),
+        "reference": None if reference is None else _plain(reference),
+    }
+    if program.language == "python":
+        # What is no text does not compile either: so it has no score.
+        job["code"] = program.code.decode("utf-8", errors="replace")
+    text = json.dumps(job, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return text.encode("ascii") if len(text) <= JOB_BYTES_MAX else None
+
+
+def _plain(tables: Mapping[str, Table]) -> dict[str, Any]:
+    return {
+        name: {
+            "columns": list(table.columns),
+            "rows": [[_cell(cell) for cell in row] for row in table.rows],
+        }
+        for name, table in tables.items()
+    }
+
+
+def _cell(cell: Cell) -> Cell:
+    is_number = not isinstance(cell, float) or math.isfinite(cell)
+    return cell if is_number else None
+
+
+def sealed(name: str, content: bytes) -> int:
+    """Return a handle of memory with a content, to be read alone.
+
+    Args:
+        name: What it is called; nobody sees it but the operator.
+        content: What it holds.
+    """
+    written = os.memfd_create(name, os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(os.dup(written), "wb") as file:
+            file.write(content)
+        return os.open(f"/proc/self/fd/{written}", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(written)

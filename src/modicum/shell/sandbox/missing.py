@@ -1,0 +1,32 @@
+"""Words for what it takes to hold a program, and is not there."""
+
+from __future__ import annotations
+
+from modicum.core.errors import Code, Problem
+
+NOTHING_RAN = "nothing ran: a program is held, or it does not run"
+
+
+def missing(what: str, remedy: str) -> Problem:
+    """Return that something is not there, and how to get it.
+
+    Args:
+        what: What is missing.
+        remedy: What to do.
+    """
+    return Problem(Code.SANDBOX_MISSING, what, notes=(NOTHING_RAN,), help=remedy)
+
+
+def leaking(tier: str, what: str) -> Problem:
+    """Return that a sandbox did not hold what was tried in it.
+
+    Args:
+        tier: What people call the sandbox.
+        what: What got out, or what failed.
+    """
+    return Problem(
+        Code.SANDBOX_LEAKS,
+        f"the sandbox {tier} failed its own test: {what}",
+        notes=(NOTHING_RAN,),
+        help="compare the machine with docs/reference/sandbox.md",
+    )

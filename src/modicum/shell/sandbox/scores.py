@@ -1,0 +1,58 @@
+"""What comes out of a sandbox: one number of the range, on a grid; or none."""
+
+from __future__ import annotations
+
+import math
+import struct
+from fractions import Fraction
+from typing import Final
+
+from modicum.escrow.programs import Range
+
+#: A record is a letter and the eight bytes of a number, the first byte first.
+RECORD_BYTES: Final = 9
+#: Into how many steps a range is cut: nine digits of it are told.
+STEPS: Final = 10**9
+#: How many bits one score can carry, or that there is none: log2(STEPS + 2).
+BITS_MAX: Final = math.log2(STEPS + 2)
+
+
+def told(record: bytes, span: Range) -> float | None:
+    """Return the score that a record tells, in the range and on its grid.
+
+    Args:
+        record: All that came out of the sandbox.
+        span: Where the scores of the program lie.
+
+    Returns:
+        The score; None if it is anything but one record with a finite number.
+    """
+    if len(record) != RECORD_BYTES or record[:1] != b"S":
+        return None
+    (score,) = struct.unpack(">d", record[1:])
+    return on_grid(score, span) if math.isfinite(score) else None
+
+
+def on_grid(score: float, span: Range) -> float:
+    """Return the number of a range's grid that is nearest to a score.
+
+    The last bits of a score are none, and neither is its exponent: a range is cut
+    into 10**9 steps, and a score is one of their ends.
+
+    Args:
+        score: A finite number.
+        span: The range.
+
+    Examples:
+        >>> half = Range(Fraction(0), Fraction(1))
+        >>> on_grid(0.123456789123, half), on_grid(-1e-300, half), on_grid(7.0, half)
+        (0.123456789, 0.0, 1.0)
+    """
+    step = span.width / STEPS
+    steps = round((span.clamp(Fraction(score)) - span.low) / step)
+    told_score = float(span.low + steps * step)
+    if told_score > span.high:  # Some ends of ranges are no floats.
+        return math.nextafter(told_score, -math.inf)
+    if told_score < span.low:
+        return math.nextafter(told_score, math.inf)
+    return told_score

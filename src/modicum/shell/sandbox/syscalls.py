@@ -1,0 +1,118 @@
+"""What a program may ask the kernel for: an allow-list, as a filter of seccomp.
+
+NumPy, SciPy and scikit-learn in one process need to read files, to have memory and
+threads, and to look at the clock. All else fails with EPERM, as on a strict machine;
+what no honest program tries ends the process.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from functools import cache
+from typing import Final
+
+#: What anybody may do, with any arguments.
+ALLOWED: Final = (
+    # What is open already.
+    "read", "readv", "pread64", "lseek", "close", "close_range", "fstat", "dup",
+    "dup2", "dup3", "write", "writev",
+    # Memory.
+    "mmap", "munmap", "mprotect", "mremap", "madvise", "brk",
+    # Threads of this process.
+    "futex", "set_robust_list", "rseq", "set_tid_address", "sched_yield",
+    "sched_getaffinity", "gettid", "membarrier", "exit", "exit_group", "tgkill",
+    # Signals that it handles itself.
+    "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall",
+    # Time and chance.
+    "clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday",
+    "time", "times", "getrandom", "poll", "ppoll", "select", "pselect6",
+    # Who it is; it sees only itself.
+    "getpid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getresuid",
+    "getresgid", "getpgrp", "getpgid", "getsid", "uname", "getrlimit", "getrusage",
+    "getcpu",
+)  # fmt: skip
+
+#: To open files that are there; nothing is mounted that can be written to.
+FILES: Final = (
+    "openat", "open", "stat", "lstat", "newfstatat", "statx", "statfs", "fstatfs",
+    "access", "faccessat", "faccessat2", "readlink", "readlinkat", "getdents64",
+    "getcwd", "chdir", "fadvise64", "umask",
+)  # fmt: skip
+
+#: What only an attack tries: the process ends.
+FATAL: Final = (
+    "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise",
+    "pidfd_getfd", "kcmp", "bpf", "perf_event_open", "userfaultfd", "keyctl",
+    "add_key", "request_key", "io_uring_setup", "io_uring_enter", "io_uring_register",
+    "mount", "umount2", "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount",
+    "fspick", "mount_setattr", "pivot_root", "chroot", "unshare", "setns",
+    "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load",
+    "reboot", "swapon", "swapoff", "acct", "quotactl", "syslog", "iopl", "ioperm",
+    "open_by_handle_at", "name_to_handle_at", "personality", "modify_ldt", "vmsplice",
+    "lookup_dcookie", "fanotify_init", "clock_settime", "settimeofday", "adjtimex",
+    "sethostname", "setdomainname", "mknod", "mknodat", "execveat",
+)  # fmt: skip
+
+_THREAD: Final = 0x00010000
+#: All namespaces that `clone` can make, and CLONE_PTRACE with CLONE_UNTRACED.
+_NEVER_CLONED: Final = 0x7E020080 | 0x00002000 | 0x00800000
+#: What `fcntl` may do: copy a handle, and tell or change its flags.
+_FCNTL: Final = (0, 1, 2, 3, 4, 1030)
+#: What `ioctl` may do: tell whether something is a terminal, and close on exec.
+_IOCTL: Final = (0x5401, 0x5450, 0x5451)
+_NAME_THREAD: Final = 15
+
+
+@cache
+def filter_bytes(*, files: bool) -> bytes:
+    """Return the filter, as the kernel takes it.
+
+    Args:
+        files: Whether files can be opened; what is open can be read in any case.
+
+    Raises:
+        ImportError: If pyseccomp is not installed.
+        RuntimeError: If libseccomp is not there.
+        OSError: If libseccomp cannot make it.
+    """
+    import pyseccomp as lib
+
+    def arg(at: int, how: int, first: int, second: int = 0) -> lib.Arg:
+        return lib.Arg(at, how, first, second)
+
+    made = lib.SyscallFilter(defaction=lib.ERRNO(errno.EPERM))
+    made.set_attr(lib.Attr.ACT_BADARCH, lib.KILL_PROCESS)
+    allowed = (*ALLOWED, *FILES) if files else ALLOWED
+    for names, action in ((allowed, lib.ALLOW), (FATAL, lib.KILL_PROCESS)):
+        for number in _known(names):
+            made.add_rule(action, number)
+    for name, at, values in (
+        ("fcntl", 1, _FCNTL),
+        ("ioctl", 1, _IOCTL),
+        ("prctl", 0, (_NAME_THREAD,)),
+    ):
+        for value in values:  # The kernel looks at the lower half alone.
+            made.add_rule(lib.ALLOW, name, arg(at, lib.MASKED_EQ, 0xFFFFFFFF, value))
+    flags = _THREAD | _NEVER_CLONED
+    made.add_rule(lib.ALLOW, "clone", arg(0, lib.MASKED_EQ, flags, _THREAD))
+    # Where clone3 is not there, the C library takes clone, whose flags can be read.
+    made.add_rule(lib.ERRNO(errno.ENOSYS), "clone3")
+    # To tell limits, not to set them, and its own alone.
+    made.add_rule(lib.ALLOW, "prlimit64", arg(0, lib.EQ, 0), arg(2, lib.EQ, 0))
+    return _exported(made)
+
+
+def _known(names: tuple[str, ...]) -> list[int]:
+    """Return the numbers of the calls that this processor has."""
+    import pyseccomp as lib
+
+    numbers = [lib.resolve_syscall(lib.Arch.NATIVE, name) for name in names]
+    return [number for number in numbers if number >= 0]
+
+
+def _exported(made: object) -> bytes:
+    with os.fdopen(os.memfd_create("filter"), "w+b") as file:
+        made.export_bpf(file)  # type: ignore[attr-defined]
+        file.seek(0)
+        return file.read()

@@ -1,0 +1,251 @@
+"""Attempts by the kernel's less used doors. Numbers are those of x86-64."""
+
+from __future__ import annotations
+
+from samples.escapes.attempt import WORKS_AS_ROOT, Attempt
+
+_CHANGES_MACHINE = "it would change the machine"
+
+KERNEL = (
+    Attempt(
+        "enter-namespace",
+        """
+def attempt(given):
+    try:
+        handle = os.open("/proc/self/ns/uts", os.O_RDONLY)
+    except OSError:
+        handle = 0
+    return call(308, handle, 0) == 0
+""",
+        WORKS_AS_ROOT,
+    ),
+    Attempt(
+        "new-user-namespace",
+        """
+def attempt(given):
+    return call(272, 0x10000000) == 0
+""",
+    ),
+    Attempt(
+        "clone-user-namespace",
+        """
+def attempt(given):
+    child = call(56, 0x10000000 | signal.SIGCHLD, 0, 0, 0, 0)
+    if child == 0:
+        os._exit(0)
+    return True
+""",
+    ),
+    Attempt(
+        "clone3-user-namespace",
+        """
+def attempt(given):
+    how = (ctypes.c_ulong * 11)()
+    how[0], how[4] = 0x10000000, signal.SIGCHLD
+    child = call(435, ctypes.byref(how), ctypes.sizeof(how))
+    if child == 0:
+        os._exit(0)
+    return True
+""",
+    ),
+    Attempt(
+        "clone-thread-with-namespace",
+        """
+def attempt(given):
+    # What is let through for a thread is let through for nothing else.
+    return call(56, 0x10000000 | 0x00010F00, 0, 0, 0, 0) >= 0
+""",
+        "no kernel does it",
+    ),
+    Attempt(
+        "mount",
+        """
+def attempt(given):
+    return call(165, b"none", b"/", b"tmpfs", 0, 0) == 0
+""",
+        _CHANGES_MACHINE,
+    ),
+    Attempt(
+        "mount-by-handles",
+        """
+def attempt(given):
+    return call(430, b"tmpfs", 0) >= 0
+""",
+        WORKS_AS_ROOT,
+    ),
+    Attempt(
+        "unmount",
+        """
+def attempt(given):
+    return call(166, b"/packages/numpy", 2) == 0
+""",
+        _CHANGES_MACHINE,
+    ),
+    Attempt(
+        "change-root",
+        """
+def attempt(given):
+    os.chroot("/")
+    return True
+""",
+        WORKS_AS_ROOT,
+    ),
+    Attempt(
+        "pivot-root",
+        """
+def attempt(given):
+    return call(155, b".", b".") == 0
+""",
+        _CHANGES_MACHINE,
+    ),
+    Attempt(
+        "read-keyring",
+        """
+def attempt(given):
+    return call(250, 0, -4, 1) > 0
+""",
+    ),
+    Attempt(
+        "add-key",
+        """
+def attempt(given):
+    return call(248, b"user", b"kept", b"x", 1, -1) > 0
+""",
+    ),
+    Attempt(
+        "load-bpf",
+        """
+def attempt(given):
+    how = (ctypes.c_uint32 * 32)(2, 4, 8, 1)
+    return call(321, 0, ctypes.byref(how), ctypes.sizeof(how)) >= 0
+""",
+        WORKS_AS_ROOT,
+    ),
+    Attempt(
+        "measure-performance",
+        """
+def attempt(given):
+    how = (ctypes.c_uint32 * 32)(1, 128)  # A counter of software: the clock.
+    return call(298, ctypes.byref(how), 0, -1, -1, 0) >= 0
+""",
+        WORKS_AS_ROOT,
+    ),
+    Attempt(
+        "handle-page-faults",
+        """
+def attempt(given):
+    return call(323, 1) >= 0
+""",
+    ),
+    Attempt(
+        "io-uring",
+        """
+def attempt(given):
+    return call(425, 1, ctypes.create_string_buffer(120)) >= 0
+""",
+    ),
+    Attempt(
+        "change-personality",
+        """
+def attempt(given):
+    return call(135, 0xFFFFFFFF) >= 0
+""",
+    ),
+    Attempt(
+        "local-descriptor-table",
+        """
+def attempt(given):
+    return call(154, 0, ctypes.create_string_buffer(16), 16) >= 0
+""",
+    ),
+    Attempt(
+        "calls-of-32-bits",
+        """
+def attempt(given):
+    import mmap
+    page = mmap.mmap(-1, 4096, prot=7)
+    page.write(bytes.fromhex("b814000000cd80c3"))  # getpid by int 0x80
+    start = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    return ctypes.CFUNCTYPE(ctypes.c_int)(start)() > 0
+""",
+    ),
+    Attempt(
+        "calls-of-x32",
+        """
+def attempt(given):
+    return call(0x40000000 + 39) > 0
+""",
+        "few kernels have them",
+    ),
+    Attempt(
+        "type-into-terminal",
+        """
+def attempt(given):
+    import fcntl
+    for handle in (0, 1, 2):
+        try:
+            fcntl.ioctl(handle, 0x5412, b"x")
+            return True
+        except OSError:
+            continue
+""",
+        "tests have no terminal",
+    ),
+    Attempt(
+        "open-terminal",
+        """
+def attempt(given):
+    return os.open("/dev/tty", os.O_RDWR) >= 0
+""",
+        "tests have no terminal",
+    ),
+    Attempt(
+        "kernel-messages",
+        """
+def attempt(given):
+    return call(103, 10, 0, 0) > 0
+""",
+        WORKS_AS_ROOT,
+    ),
+    Attempt(
+        "watch-files",
+        """
+def attempt(given):
+    return call(294, 0) >= 0
+""",
+    ),
+    Attempt(
+        "machine-state",
+        """
+def attempt(given):
+    return call(99, ctypes.create_string_buffer(128)) == 0
+""",
+    ),
+    Attempt(
+        "resident-pages-of-files",
+        """
+def attempt(given):
+    import mmap
+    page = mmap.mmap(-1, 4096)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    return call(27, start, 4096, ctypes.create_string_buffer(1)) == 0
+""",
+    ),
+    Attempt(
+        "raise-limits",
+        """
+def attempt(given):
+    import resource
+    for kind in (resource.RLIMIT_AS, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE):
+        resource.setrlimit(kind, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    return True
+""",
+    ),
+    Attempt(
+        "become-traceable",
+        """
+def attempt(given):
+    return call(157, 4, 1, 0, 0, 0) == 0
+""",
+    ),
+)

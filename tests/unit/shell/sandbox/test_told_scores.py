@@ -1,0 +1,158 @@
+"""What comes out of a sandbox, and when; without one."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import time
+from fractions import Fraction
+
+import pytest
+from budget import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modicum.core.errors import InputError
+from modicum.escrow.programs import Program, Range, Table
+from modicum.shell.sandbox import timing
+from modicum.shell.sandbox.jobs import job_bytes
+from modicum.shell.sandbox.opening import bubblewrap, gvisor, sandbox_for, wasm
+from modicum.shell.sandbox.scores import BITS_MAX, STEPS, on_grid, told
+from modicum.shell.sandbox.timing import told_at_the_end
+from modicum.workspace.escrowing.ports import Limits, Sandbox
+
+UNIT = Range(Fraction(0), Fraction(1))
+SHORT = Limits(seconds=1.0, memory_bytes=2**28, processes=4)
+
+
+def record(score: float) -> bytes:
+    return b"S" + struct.pack(">d", score)
+
+
+@given(
+    st.fractions(min_value=-(10**9), max_value=10**9),
+    st.fractions(min_value=Fraction(1, 10**6), max_value=10**9),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
+@settings(max_examples=examples(300, plain=100))
+def test_a_score_is_in_its_range_on_its_grid_and_near(
+    low: Fraction, width: Fraction, score: float
+) -> None:
+    span = Range(low, low + width)
+    found = on_grid(score, span)
+    assert span.low <= Fraction(found) <= span.high or math.isclose(
+        found, float(span.low), rel_tol=1e-15
+    )
+    # Half a step, and what a float cannot tell.
+    slack = width / STEPS / 2 + Fraction(math.ulp(found)) * 2
+    assert abs(Fraction(found) - span.clamp(Fraction(score))) <= slack
+    assert on_grid(found, span) == found
+
+
+def test_as_many_scores_as_were_said_can_be_told() -> None:
+    few = Range(Fraction(0), Fraction(STEPS))
+    assert on_grid(7.4, few) == 7.0
+    assert {on_grid(n / 16, few) for n in range(161)} == set(map(float, range(11)))
+    assert 29.8 < BITS_MAX < 29.9
+
+
+@given(st.binary(max_size=12))
+def test_any_bytes_are_a_score_or_none(content: bytes) -> None:
+    found = told(content, UNIT)
+    assert found is None or (len(content) == 9 and 0 <= found <= 1)
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+def test_no_number_is_no_score(score: float) -> None:
+    assert told(record(score), UNIT) is None
+    assert told(record(0.5), UNIT) == 0.5
+    assert told(record(0.5) + b"S", UNIT) is None
+    assert told(record(0.5)[:-1], UNIT) is None
+    assert told(b"", UNIT) is None
+
+
+def test_ends_that_are_no_floats_are_not_left() -> None:
+    thirds = Range(Fraction(-1, 3), Fraction(1, 3))
+    for score in (-9.0, 9.0):
+        found = Fraction(on_grid(score, thirds))
+        assert thirds.low <= found <= thirds.high
+
+
+def test_a_run_is_told_at_its_end_not_before() -> None:
+    begun = time.monotonic()
+    assert told_at_the_end(SHORT, lambda _: 0.5) == 0.5
+    assert 1.0 <= time.monotonic() - begun < 1.3
+
+
+def test_an_error_is_told_at_its_end_too() -> None:
+    def fails(_: float) -> float:
+        raise ZeroDivisionError
+
+    begun = time.monotonic()
+    with pytest.raises(ZeroDivisionError):
+        told_at_the_end(SHORT, fails)
+    assert 1.0 <= time.monotonic() - begun < 1.3
+
+
+@pytest.mark.slow
+def test_a_run_that_did_not_end_in_time_has_no_score() -> None:
+    def late(end_at: float) -> float:
+        time.sleep(end_at - time.monotonic() + 0.6)
+        return 0.5
+
+    begun = time.monotonic()
+    assert told_at_the_end(SHORT, late) is None
+    assert 2.0 <= time.monotonic() - begun < 2.3
+
+
+def test_time_is_left_to_end_a_run() -> None:
+    ends: list[float] = []
+    begun = time.monotonic()
+    told_at_the_end(SHORT, lambda end_at: ends.append(end_at - begun))
+    assert 0.6 < ends[0] < 0.8
+
+
+@pytest.mark.parametrize(
+    "limits", [Limits(0.9, 2**20, 4), Limits(-1.0, 2**20, 4), Limits(2.0, 2**33, 4)]
+)
+def test_times_that_are_too_short_are_refused(limits: Limits) -> None:
+    with pytest.raises(InputError):
+        told_at_the_end(limits, lambda _: 0.5)
+    assert timing.SECONDS_MIN == 1.0
+
+
+def test_a_job_is_json_that_does_not_tell_its_order() -> None:
+    program = Program("python", "größe".encode(), {"b": 1, "a": "x"}, UNIT)
+    tables = {
+        "t": Table(("x", "y"), ((1, math.nan), (True, -math.inf), (None, "ä"))),
+        "a": Table((), ()),
+    }
+    content = job_bytes(program, tables, None)
+    assert content == job_bytes(program, dict(reversed(tables.items())), None)
+    assert content is not None
+
+    def strict(_: str) -> None:
+        raise AssertionError
+
+    assert json.loads(content, parse_constant=strict) == {
+        "arguments": {"a": "x", "b": 1},
+        "code": "größe",
+        "reference": None,
+        "tables": {
+            "a": {"columns": [], "rows": []},
+            "t": {
+                "columns": ["x", "y"],
+                "rows": [[1, None], [True, None], [None, "ä"]],
+            },
+        },
+    }
+
+
+def test_each_language_has_its_sandbox() -> None:
+    python = Program("python", b"score = 1", {}, UNIT)
+    module = Program("wasm", b"\0asm", {}, UNIT)
+    made: list[Sandbox] = [sandbox_for(python, uid=5000), sandbox_for(module)]
+    made += [bubblewrap(), wasm(), gvisor()]
+    tiers = [one.tier for one in made]
+    assert tiers == ["bubblewrap", "wasm", "bubblewrap", "wasm", "gvisor"]
