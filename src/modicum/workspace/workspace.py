@@ -30,6 +30,8 @@ from modicum.workspace.using import Use
 from modicum.workspace.using_ports import Adapters
 
 if TYPE_CHECKING:
+    from modicum.workspace.escrowing.office import EscrowOffice
+    from modicum.workspace.escrowing.ports import Equipment
     from modicum.workspace.querying.queries import Queries
 
 T = TypeVar("T")
@@ -40,6 +42,8 @@ class Workspace(LedgerView):
 
     #: Other libraries that a reservation may be used with; None for none.
     adapters: Adapters | None = None
+    #: The vault and sandboxes of an escrow; None for none.
+    equipment: Equipment | None = None
 
     # --- deciding ---
 
@@ -236,6 +240,17 @@ class Workspace(LedgerView):
     def rounds(self) -> Rounds:
         """What people do who plan rounds: open them, plan them, commit plans."""
         return Rounds(self, self._clock, self._actor)
+
+    @property
+    def escrow(self) -> EscrowOffice:
+        """What people do in the escrow: register data, ask, agree, run, receive."""
+        from modicum.workspace.escrowing.carrying_out import Tools
+        from modicum.workspace.escrowing.office import EscrowOffice
+
+        tools = None
+        if self.equipment is not None and self.adapters is not None:
+            tools = Tools(self.equipment, self.adapters)
+        return EscrowOffice(self, tools, self._clock, self._actor)
 
     @property
     def queries(self) -> Queries:

@@ -46,6 +46,7 @@ from modicum.release import EVERYTHING
 
 DATA = {"t": Version("visits", 1)}
 BOTH = ("exact", "private")
+CHARGES = (Charge("r-1", releases()[0].content, "a query"),)
 
 
 def at(day: int) -> str:
@@ -146,7 +147,7 @@ def test_a_contract_is_known_by_all_that_it_says() -> None:
         replace(one, parent=SHA),
         replace(one, expires_at=at(21)),
         replace(one, uses=2),
-        replace(one, terms=replace(one.terms, results=("private",))),
+        replace(one, terms=QueryTerms(CHARGES, ("private",))),
         replace(one, terms=QueryTerms((Charge("r-1", SHA, "a query"),), BOTH)),
         replace(one, terms=OutputTerms(SHA)),
         replace(one, terms=SignalTerms(SHA)),
@@ -200,10 +201,12 @@ def test_a_contract_of_another_form_is_none(field: str, value: object) -> None:
 )
 def test_terms_of_another_form_are_none(field: str, value: object) -> None:
     plain: Any = to_plain(Log().asked())
+    terms: Any = plain["terms"]
+    changed: Any = {**terms, field: value}
     with pytest.raises(ValueError, match=r"must|a charge has"):
-        from_plain({**plain, "terms": {**plain["terms"], field: value}})
+        from_plain({**plain, "terms": changed})
     with pytest.raises(ValueError, match="unknown"):
-        from_plain({**plain, "terms": {**plain["terms"], "more": 1}})
+        from_plain({**plain, "terms": {**terms, "more": 1}})
 
 
 @pytest.mark.spec("ESC-2")
@@ -395,6 +398,26 @@ def test_the_first_run_that_ends_is_the_one_that_counts() -> None:
     log.refuses("platform", late, "it has results")
     log.does("platform", FlowFailed(task, 1))
     assert log.state.escrow.flow(task).results == left
+
+
+@pytest.mark.spec("ESC-5")
+def test_a_score_of_blocks_is_private_and_charged() -> None:
+    log = Log()
+    query = log.propose(log.asked())
+    log.agree(query, "olga")
+    log.run(query)
+    for results, charges, why in (
+        (BOTH, CHARGES, "there is no other with it"),
+        (("exact",), CHARGES, "there is no other with it"),
+        (("private",), (), "is charged, and no other"),
+    ):
+        terms = TaskTerms("{}", "wasm", 60, 512, results, 20, charges)
+        one = log.asked(id="t-1", parent=query, terms=terms)
+        log.refuses("amir", ContractProposed(one, "why"), why)
+    second = releases()[1]
+    charge = Charge(second.id, second.content, "a score")
+    terms = TaskTerms("{}", "wasm", 60, 512, ("private",), 20, (charge,))
+    log.propose(log.asked(id="t-1", parent=query, terms=terms))
 
 
 @pytest.mark.spec("ESC-6")

@@ -1,0 +1,225 @@
+"""An escrow with two owners and two analysts, on a ledger of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow.csv
+
+from modicum.core.canonical import digest
+from modicum.core.errors import Code, ConflictError, Problem, UnavailableError
+from modicum.escrow.programs import Program, Range, Table
+from modicum.policy.compile import compile_text
+from modicum.shell.adapters.adapting import Adapters
+from modicum.shell.clock import FixedClock
+from modicum.shell.storage.sqlite_store import SqliteStore
+from modicum.workspace import Workspace
+from modicum.workspace.escrowing.asking import Heading
+from modicum.workspace.escrowing.data_kept import Declared, Owned
+from modicum.workspace.escrowing.office import EscrowOffice
+from modicum.workspace.escrowing.ports import Limits, Sealed
+from samples.small import NOON
+
+POLICY = """\
+modicum: policy/v1
+name: census
+dp: {filter: zcdp-v1}
+units: {user: {id: person}}
+schema:
+  attributes: {town: low, income: high}
+policies:
+  - {name: all, when: "true", unit: user, budget: {rho: 2}}
+"""
+TABLES = """\
+modicum: tables/v1
+tables:
+  people:
+    row_id: person
+    one_per: person
+    columns:
+      person: {type: integer}
+      town: {type: text, attribute: town, values: [north, south]}
+      income: {type: text, attribute: income, values: [low, high]}
+"""
+ROWS = b"person,town,income\n" + b"".join(
+    b"%d,%s,%s\n" % (n, b"north" if n % 2 else b"south", b"high" if n % 3 else b"low")
+    for n in range(300)
+)
+OWNED = Owned({"olga": (), "pavel": ()}, 2, contracts_max=20, bits_max=20)
+SCORE = b"""\
+def score(tables, arguments, reference):
+    (table,) = tables.values()
+    return table["rows"][0][-1] / 300
+"""
+PROGRAM = Program("python", SCORE, {}, Range(Fraction(0), Fraction(1)))
+
+
+def query(release: str, rho: str = "0.5") -> str:
+    """Return a query file that counts people by town."""
+    return f"""\
+release: {release}
+query:
+  sql: "SELECT town, COUNT(*) AS people FROM people GROUP BY town"
+  noise: gaussian
+  loss: {{user: {{rho: {rho}}}}}
+"""
+
+
+@dataclass
+class DictVault:
+    """A vault in memory, which encrypts nothing and counts who looked.
+
+    Attributes:
+        things: What lies there.
+        gone: What was shredded.
+        opened: What was opened, in order.
+        broken: Whether nothing can be sealed.
+    """
+
+    things: dict[str, bytes] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    opened: list[str] = field(default_factory=list)
+    broken: bool = False
+
+    def seal(self, identifier: str, content: bytes) -> Sealed:
+        if self.broken:
+            raise UnavailableError(Problem(Code.FILE_UNREADABLE, "the disk is full"))
+        if identifier in self.things or identifier in self.gone:
+            raise ConflictError(Problem(Code.ALREADY_EXISTS, "taken"))
+        self.things[identifier] = content
+        return Sealed(identifier, self._digest(identifier))
+
+    def find(self, identifier: str) -> Sealed | None:
+        if identifier not in self.things:
+            return None
+        return Sealed(identifier, self._digest(identifier))
+
+    def open(self, sealed: Sealed) -> bytes:
+        if sealed.id not in self.things:
+            raise UnavailableError(Problem(Code.FILE_UNREADABLE, "shredded"))
+        assert sealed.digest == self._digest(sealed.id)
+        self.opened.append(sealed.id)
+        return self.things[sealed.id]
+
+    def shred(self, identifier: str) -> None:
+        self.gone.add(identifier)
+        self.things.pop(identifier, None)
+
+    def _digest(self, identifier: str) -> str:
+        return digest(b"sealed " + identifier.encode() + self.things[identifier])
+
+
+@dataclass
+class OpenSandbox:
+    """Runs programs right here, and keeps what it was given.
+
+    Attributes:
+        there: Whether it is there.
+        given: The tables of each run.
+    """
+
+    tier: str = "bubblewrap"
+    there: bool = True
+    given: list[tuple[Any, Any]] = field(default_factory=list)
+
+    def check(self) -> None:
+        if not self.there:
+            raise UnavailableError(Problem(Code.SANDBOX_MISSING, "no bubblewrap"))
+
+    def score(
+        self,
+        program: Program,
+        tables: Mapping[str, Table],
+        reference: Mapping[str, Table] | None,
+        limits: Limits,
+    ) -> float | None:
+        assert limits.seconds > 0
+        self.given.append((tables, reference))
+        names: dict[str, Any] = {}
+        exec(program.code, names)
+        found = names["score"](_plain(tables), program.arguments, _plain(reference))
+        return None if found is None else float(found)
+
+
+def _plain(tables: Mapping[str, Table] | None) -> Any:
+    if tables is None:
+        return None
+    return {
+        name: {"columns": list(one.columns), "rows": [list(row) for row in one.rows]}
+        for name, one in tables.items()
+    }
+
+
+@dataclass
+class MemoryEquipment:
+    """What an escrow needs, in memory."""
+
+    vault: DictVault = field(default_factory=DictVault)
+    box: OpenSandbox = field(default_factory=OpenSandbox)
+
+    def sandbox(self, tier: str) -> OpenSandbox:
+        assert tier == self.box.tier
+        return self.box
+
+    @contextmanager
+    def rows(self, sealed: Sealed, media: str) -> Iterator[object]:
+        assert media == "csv"
+        content = self.vault.open(sealed)
+        yield pyarrow.csv.read_csv(pyarrow.BufferReader(content))
+
+
+@dataclass
+class World:
+    """A ledger with an escrow.
+
+    Attributes:
+        folder: Where it lies.
+        clock: The time.
+        equipment: The vault and the sandbox.
+    """
+
+    folder: Path
+    clock: FixedClock = field(default_factory=lambda: FixedClock(NOON))
+    equipment: MemoryEquipment = field(default_factory=MemoryEquipment)
+
+    def __post_init__(self) -> None:
+        self.workspace("olga", compile_text(POLICY.encode(), "policy.yaml")).init()
+
+    def workspace(self, actor: str, policy: Any = None) -> Workspace:
+        """Return the ledger for somebody."""
+        store = SqliteStore(self.folder / "ledger.db", wait_seconds=20)
+        ws = Workspace(store, self.clock, policy=policy, actor=actor)
+        ws.adapters, ws.equipment = Adapters(), self.equipment
+        return ws
+
+    def office(self, actor: str) -> EscrowOffice:
+        """Return the escrow for somebody."""
+        return self.workspace(actor).escrow
+
+    def register(self) -> None:
+        """Register the people, whom olga and pavel own together."""
+        self.office("olga").register("people", ROWS, Declared(TABLES), OWNED)
+
+    def agree(self, name: str, *people: str) -> None:
+        """Let people agree to a contract; both owners if nobody is named."""
+        for one in people or ("olga", "pavel"):
+            self.office(one).approve(name, reason="so it is")
+
+    def queried(self, name: str = "q", *, exact: bool = True) -> None:
+        """Let a query of amir run."""
+        self.office("amir").ask_query(
+            Heading(name, "to know"), [query(f"r-{name}")], exact=exact
+        )
+        self.agree(name)
+        self.office("amir").run(name)
+
+    def scored(self, name: str = "t", program: Program = PROGRAM) -> None:
+        """Let a task of amir run on what `queried` left."""
+        self.office("amir").ask_task(Heading(name, "to know"), "q", program)
+        self.agree(name)
+        self.office("amir").run(name)

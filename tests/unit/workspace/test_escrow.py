@@ -1,0 +1,384 @@
+"""The verbs of the escrow, from registering data to receiving a signal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from samples.audited import key
+from samples.escrows import OWNED, PROGRAM, ROWS, TABLES, DictVault, World, query
+
+from modicum.core.errors import (
+    ApprovalError,
+    ConflictError,
+    InputError,
+    ModicumError,
+    StaleError,
+    UnavailableError,
+    UsageError,
+)
+from modicum.escrow.programs import Program, Range
+from modicum.ledger.log.contracts import Version
+from modicum.shell.clock import FixedClock
+from modicum.workspace.escrowing.asking import Heading
+from modicum.workspace.escrowing.data_kept import Declared, Owned
+from modicum.workspace.escrowing.ports import Limits
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    found = World(tmp_path)
+    found.register()
+    return found
+
+
+def kinds(world: World) -> list[str]:
+    from modicum.ledger import event_of
+    from modicum.ledger.log.events import event_name
+
+    records = world.workspace("auditor").records()
+    return [event_name(event_of(one, one.seq).body) for one in records]
+
+
+# --- the whole way --------------------------------------------------------------
+
+
+def test_the_protocol_from_queries_to_the_signal(world: World) -> None:
+    amir = world.office("amir")
+    asked = amir.ask_query(Heading("q", "to know"), [query("r-1")], exact=True)
+    assert asked.contract.flow == "query"
+    assert asked.contract.data == {"people": Version("people", 1)}
+    with pytest.raises(ConflictError, match="2 more must agree"):
+        amir.run("q")
+    world.agree("q")
+    assert amir.run("q").denied is None
+    assert set(amir.show("q").flow.results) == {"exact", "private"}
+
+    amir.ask_output(Heading("o", "to know"), "q")
+    with pytest.raises(ConflictError, match="2 more must agree"):
+        amir.receive("o")
+    world.agree("o")
+    output = amir.receive("o")
+    (rows,) = [one["rows"] for one in (output.answers or {}).values()]
+    assert output.private
+    assert [row["keys"] for row in rows] == [["north"], ["south"]]
+    assert abs(Fraction(rows[0]["answers"][0]["value"]) - 150) < 30
+
+    amir.ask_task(Heading("t", "to know"), "q", PROGRAM)
+    world.agree("t")
+    amir.run("t")
+    amir.ask_signal(Heading("s", "to know"), "t")
+    amir.ask_raw_signal(Heading("raw", "to know"), "t", width=Fraction(1, 20))
+    world.agree("s")
+    with pytest.raises(ConflictError, match="2 more must agree"):
+        amir.receive("raw")
+    signal = amir.receive("s")
+    assert signal.private
+    assert signal.score is not None
+    value = Fraction(rows[0]["answers"][0]["value"]) / 300
+    assert abs(Fraction(signal.score) - value) < Fraction(1, 10**9)
+    world.agree("raw")
+    raw = amir.receive("raw")
+    assert not raw.private
+    assert raw.score is None
+    assert raw.bin == {"low": "0.5", "high": "0.55"}
+    assert raw.to_dict()["differentially_private"] is False
+    assert world.workspace("auditor").verify().entries == len(kinds(world))
+
+
+def test_the_ledger_tells_of_each_step_before_it_is_taken(world: World) -> None:
+    world.queried()
+    amir = world.office("amir")
+    assert kinds(world)[-4:] == [
+        "release-reserved",
+        "release-started",
+        "flow-begun",
+        "flow-withheld",
+    ]
+    amir.ask_output(Heading("o", "to know"), "q")
+    world.agree("o")
+    amir.receive("o")
+    assert kinds(world)[-2:] == ["flow-released", "release-posted"]
+    amir.receive("o")
+    assert kinds(world)[-2:] == ["release-posted", "flow-released"]
+    world.scored()
+    amir.ask_raw_signal(Heading("raw", "to know"), "t", width=Fraction(1, 4))
+    world.agree("raw")
+    amir.receive("raw")
+    assert kinds(world)[-2:] == ["disclosure-recorded", "flow-released"]
+    amir.receive("raw")
+    assert kinds(world)[-2:] == ["flow-released", "flow-released"]
+
+
+def test_exact_answers_are_exact_and_runs_see_one_kind_each(world: World) -> None:
+    world.queried()
+    world.scored()
+    exact, private = (tables["r-q"] for tables, _ in world.equipment.box.given)
+    assert exact.rows == (("north", 150), ("south", 150))
+    assert private.columns == exact.columns == ("town", "people")
+    assert private.rows != exact.rows
+    assert all(reference is None for _, reference in world.equipment.box.given)
+
+
+def test_a_program_that_compares_has_a_score_on_exact_answers_alone(
+    world: World,
+) -> None:
+    code = b"""\
+def score(tables, arguments, reference):
+    (exact,), (private,) = tables.values(), reference.values()
+    return abs(exact["rows"][0][1] - private["rows"][0][1]) / 300
+"""
+    program = Program("python", code, {}, Range(Fraction(0), Fraction(1)), True)
+    world.queried()
+    world.scored(program=program)
+    assert set(world.office("amir").show("t").flow.results) == {"exact"}
+    ((_, reference),) = world.equipment.box.given
+    assert reference is not None
+    with pytest.raises(ConflictError, match="no private result"):
+        world.office("amir").ask_signal(Heading("s", "to know"), "t")
+
+
+# --- what is refused ---------------------------------------------------------------
+
+
+def test_only_recipients_receive(world: World) -> None:
+    world.queried()
+    world.office("amir").ask_output(Heading("o", "to know"), "q")
+    world.agree("o")
+    for other in ("bea", "olga", "AMIR"):
+        with pytest.raises(ConflictError, match="not among its recipients"):
+            world.office(other).receive("o")
+    with pytest.raises(InputError, match="nothing runs under"):
+        world.office("amir").run("o")
+    for name in ("q", "o "):
+        with pytest.raises(ModicumError, match=r"withheld|no contract"):
+            world.office("amir").receive(name)
+
+
+def test_what_is_refused_reads_nothing(world: World) -> None:
+    vault = world.equipment.vault
+    world.office("amir").ask_query(Heading("q", "to know"), [query("r-1")])
+    with pytest.raises(ConflictError):
+        world.office("amir").run("q")
+    assert vault.opened == []
+    world.agree("q")
+    world.office("olga").reject("q", reason="no")
+    with pytest.raises(ConflictError, match="`olga` refused"):
+        world.office("amir").run("q")
+    assert vault.opened == []
+    assert "release-reserved" not in kinds(world)
+
+
+def test_a_denied_query_uses_nothing_up(world: World) -> None:
+    asked = [query("r-1", "0.1"), query("r-2", "5")]
+    world.office("amir").ask_query(Heading("q", "to know"), asked)
+    world.agree("q")
+    denied = world.office("amir").run("q").denied
+    assert denied is not None
+    assert denied.release == "r-2"
+    assert not denied.allowed
+    standing = world.workspace("amir").standing("r-1")
+    assert standing.status.value == "voided"
+    assert world.equipment.vault.opened == []
+    assert world.office("amir").show("q").flow.runs == 0
+
+
+def test_a_policy_that_means_something_else_stops_a_query(world: World) -> None:
+    from samples.escrows import POLICY
+
+    from modicum.policy.compile import compile_text
+
+    world.office("amir").ask_query(Heading("q", "to know"), [query("r-1")])
+    world.agree("q")
+    text = POLICY.replace("units: {user: {id: person}}", "units: {user: {id: town}}")
+    successor = compile_text(text.encode(), "policy.yaml")
+    world.workspace("olga").governance.activate(successor, reason="another unit")
+    with pytest.raises((StaleError, InputError)):
+        world.office("amir").run("q")
+    assert world.equipment.vault.opened == []
+
+
+def test_a_task_without_its_sandbox_never_begins(world: World) -> None:
+    world.queried()
+    world.office("amir").ask_task(Heading("t", "to know"), "q", PROGRAM)
+    world.agree("t")
+    world.equipment.box.there = False
+    with pytest.raises(UnavailableError, match="no bubblewrap"):
+        world.office("amir").run("t")
+    assert world.office("amir").show("t").flow.runs == 0
+
+
+def test_a_run_that_fails_says_nothing_of_why(world: World) -> None:
+    world.queried()
+    secret = b"def score(*_):\n    raise ValueError('olga earns 17')\n"
+    program = replace(PROGRAM, code=secret)
+    world.office("amir").ask_task(
+        Heading("t", "to know"), "q", program, limits=Limits(5.0)
+    )
+    world.agree("t")
+    with pytest.raises(UnavailableError) as caught:
+        world.office("amir").run("t")
+    told = "".join(problem.render() for problem in caught.value.problems)
+    assert "17" not in told
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    assert kinds(world)[-1] == "flow-failed"
+    flow = world.office("amir").show("t").flow
+    assert (flow.runs, flow.running, flow.uses_left) == (1, (), 2)
+
+
+def test_a_query_that_fails_is_spent(world: World) -> None:
+    world.office("amir").ask_query(Heading("q", "to know"), [query("r-1")])
+    world.agree("q")
+    world.equipment.vault.broken = True
+    with pytest.raises(UnavailableError, match="ended without a result"):
+        world.office("amir").run("q")
+    world.equipment.vault.broken = False
+    assert world.workspace("amir").standing("r-1").status.value == "started"
+    with pytest.raises(ConflictError, match="used 1 times"):
+        world.office("amir").run("q")
+
+
+def test_contracts_end(world: World) -> None:
+    heading = Heading("q", "to know", lasts_seconds=60)
+    world.office("amir").ask_query(heading, [query("r-1")])
+    world.agree("q")
+    world.clock.time = FixedClock(world.clock.time).after(world.clock.time, 60)
+    with pytest.raises(ConflictError, match="it ended at"):
+        world.office("amir").run("q")
+    with pytest.raises(InputError, match="0 seconds"):
+        world.office("amir").ask_query(replace(heading, lasts_seconds=0), [])
+
+
+# --- agreeing ---------------------------------------------------------------------
+
+
+def test_agreement_is_of_what_was_looked_at(world: World) -> None:
+    world.office("amir").ask_query(Heading("q", "to know"), [query("r-1")])
+    olga, shown = world.office("olga"), world.office("olga").show("q")
+    digest = shown.flow.contract.digest
+    with pytest.raises(StaleError, match="other contents"):
+        olga.approve("q", reason="ok", content="0" * 64)
+    head = world.workspace("olga").state().head
+    world.workspace("amir").governance.annotate("hello")
+    with pytest.raises(StaleError, match="moved on"):
+        olga.approve("q", reason="ok", head=head)
+    said = olga.approve("q", reason="ok", content=digest)
+    assert (said.approves, said.consents.by_data[0].missing) == (True, 1)
+    assert olga.approve("q", reason="ok").repeated
+    assert not olga.reject("q", reason="no").repeated
+    assert not olga.approve("q", reason="ok").repeated
+    for person in ("amir", "bea"):
+        with pytest.raises(ConflictError, match="owns none of its data"):
+            world.office(person).approve("q", reason="ok")
+    with pytest.raises(InputError, match="reason"):
+        olga.approve("q", reason=" ")
+
+
+def test_owners_with_keys_sign(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    own = key(1)
+    owned = Owned({"olga": (own.public.hex(),)}, 1)
+    world.office("olga").register("people", ROWS, Declared(TABLES), owned)
+    world.office("amir").ask_query(Heading("q", "to know"), [query("r-1")])
+    for given in (None, key(2)):
+        with pytest.raises(ApprovalError, match="cannot approve"):
+            world.office("olga").approve("q", reason="ok", key=given)
+    said = world.office("olga").approve("q", reason="ok", key=own)
+    assert said.key == own.public.hex()
+    assert world.office("amir").run("q").denied is None
+    assert world.workspace("auditor").verify().signed == 1
+
+
+# --- data -------------------------------------------------------------------------
+
+
+def test_data_is_registered_by_those_who_own_it(world: World) -> None:
+    with pytest.raises(ConflictError, match="does not own"):
+        world.office("amir").register("people", ROWS, Declared(TABLES))
+    other = TABLES.replace("  people:", "  visits:")
+    with pytest.raises(InputError, match="nobody says whose"):
+        world.office("amir").register("visits", ROWS, Declared(other))
+    with pytest.raises(InputError, match="declares no table `people`"):
+        world.office("olga").register("people", ROWS, Declared(other))
+    with pytest.raises(ConflictError, match="other owners or limits"):
+        world.office("olga").register(
+            "people", ROWS, Declared(TABLES), replace(OWNED, quorum=1)
+        )
+    found = world.office("pavel").register("people", ROWS, Declared(TABLES))
+    # The attempt before used up the number 2: what it sealed was shredded.
+    assert found == Version("people", 3)
+    assert [*world.office("amir").data()["people"].versions] == [1, 3]
+    asked = world.office("amir").ask_query(Heading("q", "to know"), [query("r-1")])
+    assert asked.contract.data["people"].number == 3
+
+
+def test_a_version_that_a_crash_left_behind_is_passed_over(world: World) -> None:
+    world.equipment.vault.seal("data/people/2", b"half of it")
+    found = world.office("pavel").register("people", ROWS, Declared(TABLES))
+    assert found == Version("people", 3)
+
+
+def test_shredding_takes_along_what_was_computed(world: World) -> None:
+    world.queried()
+    world.scored()
+    amir = world.office("amir")
+    amir.ask_signal(Heading("s", "to know"), "t")
+    world.agree("s")
+    before = set(world.equipment.vault.things)
+    version = Version("people", 1)
+    with pytest.raises(ConflictError, match="does not own"):
+        amir.shred(version, reason="no")
+    assert set(world.equipment.vault.things) == before
+    world.office("pavel").shred(version, reason="the law")
+    left = set(world.equipment.vault.things)
+    assert all(one.startswith("code/") for one in left)
+    assert {"data/people/1"} <= world.equipment.vault.gone
+    world.office("olga").shred(version, reason="once more")
+    with pytest.raises(ConflictError, match="does not own"):
+        amir.shred(version, reason="no")
+    with pytest.raises(ConflictError, match="was shredded"):
+        amir.receive("s")
+    with pytest.raises(InputError, match="no version 9"):
+        world.office("olga").shred(Version("people", 9), reason="no")
+
+
+def test_an_escrow_without_a_vault_says_so(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    ws = world.workspace("olga")
+    ws.equipment = None
+    with pytest.raises(UsageError, match="no vault"):
+        ws.escrow.register("people", ROWS, Declared(TABLES), OWNED)
+    assert ws.escrow.data() == {}
+    assert ws.escrow.contracts() == ()
+
+
+def test_code_that_was_exchanged_does_not_run(world: World) -> None:
+    world.queried()
+    world.office("amir").ask_task(Heading("t", "to know"), "q", PROGRAM)
+    world.agree("t")
+    vault: DictVault = world.equipment.vault
+    (place,) = [one for one in vault.things if one.startswith("code/")]
+    vault.things[place] = b"def score(*_): return 1"
+    with pytest.raises(ModicumError, match="code that was agreed to"):
+        world.office("amir").run("t")
+    assert world.equipment.box.given == []
+
+
+def test_limits_are_those_of_the_data_set(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    owned = replace(OWNED, contracts_max=1, bits_max=0)
+    world.office("olga").register("people", ROWS, Declared(TABLES), owned)
+    world.queried()
+    world.scored()
+    with pytest.raises(ConflictError, match="may be told 0 bits"):
+        world.office("amir").ask_raw_signal(
+            Heading("raw", "to know"), "t", width=Fraction(1, 20)
+        )
+    world.office("amir").ask_signal(Heading("s", "to know"), "t")
+    with pytest.raises(ConflictError, match="1 open contracts"):
+        world.office("amir").ask_signal(Heading("s-2", "to know"), "t")
+    world.office("amir").withdraw("s", reason="no need")
+    world.office("amir").ask_signal(Heading("s-2", "to know"), "t")
