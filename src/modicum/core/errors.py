@@ -113,6 +113,12 @@ class Code(Enum):
     BAD_ADDRESS = "MOD844"
     JOB_ELSEWHERE = "MOD845"
     NOT_SET_UP = "MOD846"
+    # The vault
+    SEALED_BROKEN = "MOD850"
+    KEY_DESTROYED = "MOD851"
+    KEY_UNAVAILABLE = "MOD852"
+    SEALED_BEFORE = "MOD853"
+    VAULT_UNUSABLE = "MOD854"
     # We are wrong
     INTERNAL = "MOD900"
 
