@@ -31,6 +31,7 @@ from modicum.shell.vault import (
     open_vault,
 )
 from modicum.shell.vault import folder as folder_module
+from modicum.shell.vault import sealed_stream
 from modicum.shell.vault.names import names_of
 from modicum.workspace.escrowing.ports import Sealed, Vault
 
@@ -282,7 +283,7 @@ def test_a_folder_of_others_is_refused(
     tmp_path: Path, vault: EncryptedVault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = os.geteuid()
-    monkeypatch.setattr(folder_module.os, "geteuid", lambda: own + 1)
+    monkeypatch.setattr(os, "geteuid", lambda: own + 1)
     with UNUSABLE:
         vault.seal("a", b"one")
 
@@ -422,7 +423,7 @@ def test_what_others_write_is_not_swept(
                 swept.append(True)
             yield piece
 
-    original = module.encrypted
+    original = sealed_stream.encrypted
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "encrypted", encrypted)
         patch.setattr(keys, "wrap", during)
