@@ -2,7 +2,7 @@
 
 Run it with `python bench/escrow_encryption.py`. Four columns of the Adult table (age,
 race, sex, income), 32,561 rows as CSV, are put on the disk by each side in turn, many
-times; medians count. The people are made up unless `MODICUM_ADULT` names the real
+times; medians count. The people are made up unless `--adult` names the real
 table. All sides end durable: the file and its name are synced. The vault also makes a
 key, wraps it, and syncs that; it does all that `seal` does.
 
@@ -39,17 +39,16 @@ SECONDS_MAX: Final = 0.05
 PUBLISHED: Final = 0.015
 
 
-def table() -> tuple[bytes, int, str]:
+def table(path: Path | None) -> tuple[bytes, int, str]:
     """Return the columns as CSV, the number of rows, and where they are from."""
-    path = os.environ.get("MODICUM_ADULT")
     if path is None:
         people = adult_people()
         rows = list(zip(*(people[name] for name in COLUMNS), strict=True))
         source = "made-up people"
     else:
-        with Path(path).open(newline="") as file:
+        with path.open(newline="") as file:
             rows = [tuple(row[c] for c in COLUMNS) for row in csv.DictReader(file)]
-        source = path
+        source = str(path)
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows([COLUMNS, *rows])
     return out.getvalue().encode(), len(rows), source
@@ -97,8 +96,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=51)
     parser.add_argument("--folder", type=Path, help="a folder on the disk to measure")
+    parser.add_argument("--adult", type=Path, help="the Adult table as CSV")
     given = parser.parse_args()
-    data, rows, source = table()
+    data, rows, source = table(given.adult)
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         found = measured(given.runs, Path(folder), data)
     medians = {name: statistics.median(times) for name, times in found.items()}

@@ -29,9 +29,9 @@ from modicum.shell.vault import (
     file_keys,
     new_key_file,
     open_vault,
+    sealed_stream,
 )
 from modicum.shell.vault import folder as folder_module
-from modicum.shell.vault import sealed_stream
 from modicum.shell.vault.names import names_of
 from modicum.workspace.escrowing.ports import Sealed, Vault
 
