@@ -241,3 +241,24 @@ def test_a_key_file_is_the_old_one_or_the_new_one(tmp_path: Path, crash: bool) -
         pytest.fail("more steps than that")
     assert step >= 4
     assert vault.wrapped_under()[first] >= 1
+
+
+def test_bytes_are_durable_before_names_and_names_before_keys(
+    vault: EncryptedVault,
+) -> None:
+    """A power cut cannot be had here; the order of steps can be looked at."""
+    with failing(STEPS_MAX, crash=False) as called:
+        vault.seal("a", b"one")
+    attempt = ["open"]  # To erase a key that is not there.
+    assert called == [
+        *("open", "fsync"),
+        *(*attempt, "open", "fsync"),
+        *("replace", "fsync"),
+        *("replace", "fsync"),
+        "unlink",
+    ]
+    with failing(STEPS_MAX, crash=False) as called:
+        vault.shred("a")
+    tombstone = ["open", "fsync", "fsync"]
+    overwritten = ["open", "fsync", "unlink"]
+    assert called == [*tombstone, *attempt, *overwritten, "unlink", "fsync"]

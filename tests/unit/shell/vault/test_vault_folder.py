@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import stat
 import threading
@@ -187,6 +189,41 @@ def test_bytes_are_compared_before_a_key_is_asked_for(
     monkeypatch.setattr(FileKeys, "unwrap", None)
     with BROKEN:
         vault.open(sealed)
+
+
+def test_whoever_had_the_data_key_forges_nothing(
+    vault: EncryptedVault, tmp_path: Path
+) -> None:
+    """Other content under the same key: each chunk is right, and the digest is not."""
+    sealed = vault.seal("a", b"one")
+    folder = tmp_path / "vault"
+    record = json.loads((folder / f"{stem('a')}.key").read_bytes())
+    key = sealed_things.unwrap(record, tmp_path / "keys.json")
+    other = io.BytesIO(b"two")
+    forged = b"".join(sealed_stream.encrypted(other.read, key, names_of("a")))
+    assert sealed_things.decrypt(forged, key, "a") == b"two"
+    (folder / f"{stem('a')}.sealed").write_bytes(forged)
+    with BROKEN:
+        vault.open(sealed)
+    with BROKEN:
+        vault.open_into(sealed, private(tmp_path / "out"), "a")
+    assert list((tmp_path / "out").iterdir()) == []
+    with BROKEN:
+        vault.find("a")
+
+
+def test_a_record_of_something_else_is_not_unwrapped(
+    vault: EncryptedVault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealed = vault.seal("a", b"one")
+    vault.seal("b", b"one")
+    keys = [tmp_path / "vault" / f"{stem(one)}.key" for one in "ab"]
+    keys[0].write_bytes(keys[1].read_bytes())
+    monkeypatch.setattr(FileKeys, "unwrap", None)
+    with BROKEN:
+        vault.open(sealed)
+    with BROKEN:
+        vault.open_into(sealed, private(tmp_path / "out"), "a")
 
 
 # --- files of any size ---------------------------------------------------------------

@@ -237,6 +237,21 @@ def test_a_record_of_a_strange_id_is_damaged(path: Path) -> None:
         names_of("\n")
 
 
+def test_a_record_under_the_name_of_another_is_damaged(path: Path) -> None:
+    vault = open_vault(path.with_name("v"), file_keys(path))
+    kept = [vault.seal(one, b"one") for one in "ab"]
+    a, b = (path.with_name("v") / names_of(one.id).key for one in kept)
+    whole = b.read_bytes()
+    b.write_bytes(a.read_bytes())
+    add_key(path)
+    for ask in (vault.rotate, vault.wrapped_under):
+        with pytest.raises(VerificationError):
+            ask()
+    b.write_bytes(whole)
+    vault.rotate()
+    assert [vault.open(one) for one in kept] == [b"one"] * 2
+
+
 def test_a_provider_that_fails_leaves_nothing(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -276,6 +276,25 @@ def test_whatever_it_answers_is_a_mistake_with_a_code(
     assert service.asked[-1].endswith("/rewrap/modicum"), "it follows no redirect"
 
 
+def test_what_is_too_long_is_not_read(keys: TransitKeys, service: Service) -> None:
+    found = {"type": "aes256-gcm96", "derived": True, "latest_version": 1}
+    body = json.dumps({"data": found}).encode()
+    service.instead = lambda _: (200, body)
+    assert keys.current() == "transit/modicum/v1"
+    service.instead = lambda _: (200, body + b" " * 2**18)
+    with pytest.raises(UnavailableError, match="too great length"):
+        keys.current()
+
+
+def test_a_service_in_trouble_is_no_damage(keys: TransitKeys, service: Service) -> None:
+    wrapped = keys.wrap(KEY, A)
+    body = json.dumps(FOREIGN).encode()
+    for status, kind in ((400, VerificationError), (500, UnavailableError)):
+        service.instead = lambda _, status=status: (status, body)  # type: ignore[misc]
+        with pytest.raises(kind):
+            keys.unwrap(wrapped, A)
+
+
 def test_the_token_is_read_each_time_and_shown_nowhere(
     keys: TransitKeys,
     where: Transit,
