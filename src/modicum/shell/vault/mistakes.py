@@ -1,0 +1,85 @@
+"""What can be wrong with a vault, in words that tell nothing of what lies in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    Problem,
+    UnavailableError,
+    VerificationError,
+)
+
+
+def broken(identifier: str, why: str) -> VerificationError:
+    """Return the error of a thing that is not what was put in.
+
+    Args:
+        identifier: What it is called.
+        why: What shows it.
+    """
+    return VerificationError(
+        Problem(
+            Code.SEALED_BROKEN,
+            f"`{identifier}` in the vault is not what was put in: {why}",
+            notes=("nothing of it was read",),
+            help="restore the vault from a copy",
+        )
+    )
+
+
+def shredded(identifier: str) -> UnavailableError:
+    """Return the error of a thing whose key was destroyed.
+
+    Args:
+        identifier: What it is called.
+    """
+    return UnavailableError(
+        Problem(
+            Code.KEY_DESTROYED,
+            f"the key of `{identifier}` was destroyed: nobody can read it again",
+        )
+    )
+
+
+def no_key(why: str, remedy: str = "") -> UnavailableError:
+    """Return the error of a key that cannot be had or used.
+
+    Args:
+        why: What is wrong, about a provider or a thing; never a key.
+        remedy: What helps.
+    """
+    return UnavailableError(Problem(Code.KEY_UNAVAILABLE, why, help=remedy))
+
+
+def used_before(identifier: str, *, is_shredded: bool) -> ConflictError:
+    """Return the error of an id that stands, or stood, for something.
+
+    Args:
+        identifier: The id.
+        is_shredded: Whether what it stood for is gone for good.
+    """
+    what = "was shredded" if is_shredded else "lies in the vault already"
+    return ConflictError(
+        Problem(
+            Code.SEALED_BEFORE,
+            f"`{identifier}` {what}",
+            help="use another id: each stands for one thing, for good",
+        )
+    )
+
+
+def unusable(folder: Path, why: str, remedy: str = "") -> UnavailableError:
+    """Return the error of a folder that nothing can be kept in.
+
+    Args:
+        folder: The folder.
+        why: What is wrong with it.
+        remedy: What helps.
+    """
+    problem = Problem(
+        Code.VAULT_UNUSABLE, f"the folder {folder} cannot be used: {why}", help=remedy
+    )
+    return UnavailableError(problem)
