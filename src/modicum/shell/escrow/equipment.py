@@ -1,0 +1,113 @@
+"""What an escrow runs on, put together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from modicum.core.errors import Code, Problem, UsageError
+from modicum.core.mistakes import nearest
+from modicum.shell.engines.file_kinds import header_of
+from modicum.shell.engines.sources import CsvFile, ParquetFiles, Source
+from modicum.shell.sandbox import opening
+from modicum.shell.vault.key_files import file_keys
+from modicum.shell.vault.vault import EncryptedVault, open_vault
+
+if TYPE_CHECKING:
+    from modicum.shell.vault.key_provider import KeyProvider
+    from modicum.workspace.escrowing.ports import Sandbox, Sealed
+
+_TIERS: Final = {
+    "bubblewrap": opening.bubblewrap,
+    "gvisor": opening.gvisor,
+    "wasm": opening.wasm,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EscrowPlace:
+    """Where an escrow keeps its data, and as whom it runs programs.
+
+    Attributes:
+        vault: The folder of the vault; it is made if it is not there.
+        keys: The file with the keys that wrap its keys, or what wraps them.
+        sandbox_uid: As root, the user that programs run as, and that nobody else is.
+    """
+
+    vault: Path
+    keys: Path | KeyProvider
+    sandbox_uid: int | None = None
+
+
+class EscrowEquipment:
+    """What an escrow runs on. It implements the port `Equipment`.
+
+    Args:
+        place: Where it is.
+
+    Raises:
+        UnavailableError: If the keys cannot be read, or the vault cannot be used.
+    """
+
+    def __init__(self, place: EscrowPlace) -> None:
+        self._place = place
+        self._sandboxes: dict[str, Sandbox] = {}
+
+    @cached_property
+    def vault(self) -> EncryptedVault:
+        """Where data and withheld results lie."""
+        keys = self._place.keys
+        provider = file_keys(keys) if isinstance(keys, Path) else keys
+        return open_vault(self._place.vault, provider)
+
+    def sandbox(self, tier: str) -> Sandbox:
+        """Return the sandbox of a tier; one serves all, so that it tests itself once.
+
+        Args:
+            tier: What people call it.
+
+        Raises:
+            UsageError: If there is no such tier.
+        """
+        if tier not in _TIERS:
+            raise UsageError(
+                Problem(
+                    Code.UNKNOWN_NAME,
+                    f"there is no sandbox `{tier[:60]}`",
+                    label=nearest(tier, list(_TIERS)),
+                    help=f"choose one of {', '.join(_TIERS)}",
+                )
+            )
+        if tier not in self._sandboxes:
+            self._sandboxes[tier] = _TIERS[tier](self._place.sandbox_uid)
+        return self._sandboxes[tier]
+
+    @contextmanager
+    def rows(self, sealed: Sealed, media: str) -> Iterator[Source]:
+        """Return the rows of a version of a data set, in memory that has no name.
+
+        They never lie in a file system, and end with this process at the latest. What
+        memory is swapped out is the machine's to encrypt.
+
+        Args:
+            sealed: What lies in the vault.
+            media: How its rows are written: `csv` or `parquet`.
+
+        Raises:
+            VerificationError: If it is not what was put in.
+            UnavailableError: If its key cannot be had, or was destroyed.
+        """
+        handle = os.memfd_create("modicum", os.MFD_CLOEXEC)
+        with os.fdopen(handle, "wb") as file:
+            file.write(self.vault.open(sealed))
+            file.flush()
+            path = f"/proc/{os.getpid()}/fd/{handle}"
+            if media == "csv":
+                yield CsvFile(path, header_of(path, "the data set"))
+            else:
+                yield ParquetFiles((path,))

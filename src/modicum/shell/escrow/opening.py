@@ -1,0 +1,35 @@
+"""Opening a ledger together with its escrow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from modicum.policy import CompiledPolicy
+from modicum.shell.escrow.equipment import EscrowEquipment, EscrowPlace
+from modicum.shell.wiring import open_workspace
+from modicum.workspace import Workspace
+
+
+def open_escrow(
+    ledger: str | Path,
+    place: EscrowPlace,
+    *,
+    policy: str | Path | CompiledPolicy | None = None,
+    actor: str | None = None,
+) -> Workspace:
+    """Open a ledger with its escrow, whose verbs are those of `ws.escrow`.
+
+    Args:
+        ledger: Path of the SQLite file, or a URL of PostgreSQL, `postgresql://…`.
+        place: Where the escrow keeps its data, and as whom it runs programs.
+        policy: Path of a policy file, or a compiled policy. None means the ledger's
+            active policy.
+        actor: Who acts; None for `MODICUM_ACTOR` or the login name.
+
+    Raises:
+        InputError: If the policy is malformed.
+        UsageError: If the URL is malformed, or its driver is not installed.
+    """
+    workspace = open_workspace(ledger, policy=policy, actor=actor)
+    workspace.equipment = EscrowEquipment(place)
+    return workspace
