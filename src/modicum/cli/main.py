@@ -15,6 +15,7 @@ from modicum.cli import (
     db,
     demo,
     doctor,
+    escrow,
     ledger,
     plan,
     policy,
@@ -57,6 +58,7 @@ app.add_typer(workload.app, name="workload")
 app.add_typer(plan.app, name="plan")
 app.add_typer(query.app, name="query")
 app.add_typer(risk.app, name="risk")
+app.add_typer(escrow.app, name="escrow")
 app.add_typer(token.app, name="token")
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from modicum.core.errors import Code, InputError, Problem, UsageError
-from modicum.core.mistakes import nearest
 from modicum.escrow.programs import Program
 from modicum.ledger.log.approval_statement import Signer
 from modicum.ledger.log.contracts import QueryTerms, TaskTerms, Version
@@ -42,6 +41,7 @@ from modicum.workspace.escrowing.data_kept import (
 )
 from modicum.workspace.escrowing.ledger import Ledger
 from modicum.workspace.escrowing.letting_go import LetGo, let_go, look_for, told
+from modicum.workspace.escrowing.looking import named
 from modicum.workspace.escrowing.ports import Limits, Sealed
 from modicum.workspace.escrowing.programs_kept import keep_code, program_of
 from modicum.workspace.escrowing.speaking import SaidToContract, say_to_contract
@@ -288,7 +288,7 @@ class EscrowOffice:
         """
         book, _, _ = self._ledger.look()
         state = book.state
-        flow = _named(state.escrow, name)
+        flow = named(state.escrow, name)
         said = state.approvals.get(("contract", flow.contract.digest), ())
         consents = state.escrow.consents(flow, said)
         terms, program = flow.contract.terms, None
@@ -369,7 +369,7 @@ class EscrowOffice:
             UsageError: If there is no ledger, or no vault.
         """
         escrow = self._look()
-        contract = _named(escrow, name).contract
+        contract = named(escrow, name).contract
         if isinstance(contract.terms, QueryTerms):
             return run_query(self._ledger, self._tools, contract)
         if isinstance(contract.terms, TaskTerms):
@@ -446,18 +446,4 @@ class EscrowOffice:
 
 
 def _flow(entry: Entry, name: str) -> Flow:
-    return _named(entry.book.state.escrow, name)
-
-
-def _named(escrow: EscrowState, name: str) -> Flow:
-    digest = escrow.names.get(name)
-    if digest is not None:
-        return escrow.flow(digest)
-    raise InputError(
-        Problem(
-            Code.CONTRACT_UNKNOWN,
-            f"there is no contract `{name[:200]}`",
-            label=nearest(name, list(escrow.names)),
-            help="see what there is with  modicum escrow list",
-        )
-    )
+    return named(entry.book.state.escrow, name)

@@ -1,0 +1,236 @@
+"""`modicum escrow`: programs of others on data that they never see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli import escrow_data, escrow_show, escrow_submit
+from modicum.cli.escrow_options import (
+    Contract,
+    SandboxUid,
+    Vault,
+    VaultKeys,
+    open_escrow,
+)
+from modicum.cli.escrow_text import (
+    data_lines,
+    print_contracts,
+    print_let_go,
+    said_lines,
+)
+from modicum.cli.governance import Head, Key, Reason, signer_of
+from modicum.cli.ledger_checkpoints import PassphraseFile
+from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
+from modicum.cli.output import (
+    console,
+    note,
+    print_decision,
+    print_json,
+    reporting,
+)
+from modicum.core.errors import printable
+
+if TYPE_CHECKING:
+    from modicum.workspace.escrowing.speaking import SaidToContract
+
+app = typer.Typer(
+    help="Let others put queries and programs to data that they never see, as its"
+    " owners agree.",
+    no_args_is_help=True,
+)
+escrow_data.add_to(app)
+app.add_typer(escrow_submit.app, name="submit")
+escrow_show.add_to(app)
+
+Content = Annotated[
+    str | None,
+    typer.Option(
+        "--content",
+        help="The digest of the contract that you reviewed; leaves with 7 if it has"
+        " another.",
+        metavar="DIGEST",
+    ),
+]
+
+
+@app.command("list")
+def list_contracts(
+    data: Annotated[
+        bool, typer.Option("--data", help="List the data sets instead.")
+    ] = False,
+    ledger: Ledger = DEFAULT_LEDGER,
+    as_json: Json = False,
+) -> None:
+    """List the contracts and where each stands, or the data sets."""
+    with reporting(as_json=as_json):
+        (_list_data if data else _list_contracts)(ledger, as_json)
+
+
+def _list_contracts(ledger: str, as_json: bool) -> None:
+    from modicum.workspace.documents.contracts import looked_to_dict
+    from modicum.workspace.escrowing.looking import looked_at_all
+
+    found = looked_at_all(open_escrow(ledger))
+    if as_json:
+        print_json({"contracts": [looked_to_dict(one) for one in found]})
+    elif found:
+        print_contracts(found)
+    else:
+        print("there are no contracts")
+
+
+def _list_data(ledger: str, as_json: bool) -> None:
+    from modicum.workspace.documents.contracts import data_set_to_dict
+
+    found = open_escrow(ledger).escrow.data()
+    if as_json:
+        listed = [data_set_to_dict(name, one) for name, one in found.items()]
+        print_json({"data_sets": listed})
+        return
+    for name, one in found.items():
+        for line in data_lines(name, one):
+            print(printable(line))
+    if not found:
+        print("no data set is registered")
+
+
+@app.command()
+def approve(
+    name: Contract,
+    reason: Reason,
+    head: Head = None,
+    content: Content = None,
+    key: Key = None,
+    passphrase_file: PassphraseFile = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Agree to a contract, as an owner of its data. Look at it first: `escrow show`."""
+    with reporting(as_json=as_json):
+        signer = signer_of(key, passphrase_file)
+        office = open_escrow(ledger, actor).escrow
+        said = office.approve(
+            name, reason=reason, head=head, content=content, key=signer
+        )
+        _print_said(said, as_json=as_json)
+
+
+@app.command()
+def reject(
+    name: Contract,
+    reason: Reason,
+    content: Content = None,
+    key: Key = None,
+    passphrase_file: PassphraseFile = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Refuse a contract, or take an agreement back; it is blocked until you approve."""
+    with reporting(as_json=as_json):
+        signer = signer_of(key, passphrase_file)
+        office = open_escrow(ledger, actor).escrow
+        said = office.reject(name, reason=reason, content=content, key=signer)
+        _print_said(said, as_json=as_json)
+
+
+def _print_said(said: SaidToContract, *, as_json: bool) -> None:
+    from modicum.workspace.documents.contracts import said_to_contract_to_dict
+
+    if as_json:
+        print_json(said_to_contract_to_dict(said))
+        return
+    for line in said_lines(said):
+        print(printable(line))
+
+
+@app.command()
+def withdraw(
+    name: Contract,
+    reason: Reason,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Take back a contract that you asked for; nothing flows under it any more."""
+    from modicum.workspace.documents.contracts import flow_to_dict
+
+    with reporting(as_json=as_json):
+        flow = open_escrow(ledger, actor).escrow.withdraw(name, reason=reason)
+        if as_json:
+            print_json({"withdrawn": flow_to_dict(flow)})
+        else:
+            print(printable(f"contract `{flow.contract.id}` is withdrawn"))
+
+
+@app.command()
+def run(
+    name: Contract,
+    vault: Vault = None,
+    vault_keys: VaultKeys = None,
+    sandbox_uid: SandboxUid = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Run what a contract permits: a query or a task. What it computes is withheld.
+
+    From its beginning on, the run is counted and what it charges is spent, whatever
+    becomes of it. Exits 0, or 3 if a rule denies a query.
+    """
+    from modicum.workspace.escrowing.looking import looked_at
+
+    with reporting(as_json=as_json):
+        workspace = open_escrow(ledger, actor, vault, vault_keys, sandbox_uid)
+        with _running(name, quiet=as_json):
+            ran = workspace.escrow.run(name)
+        if ran.denied is not None:
+            print_decision(ran.denied, as_json=as_json)
+            return
+        flow = looked_at(workspace, name).flow
+        if as_json:
+            print_json({"contract": name, "results": sorted(flow.results)})
+            return
+        results = " and ".join(sorted(flow.results))
+        print(printable(f"contract `{name}` ran; withheld: {results}"))
+        then = "output" if flow.contract.flow == "query" else "signal"
+        print(printable(f"next:  modicum escrow submit {then} NAME {name} --reason …"))
+
+
+@app.command()
+def receive(
+    name: Contract,
+    vault: Vault = None,
+    vault_keys: VaultKeys = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Print what a contract lets go, to one of its recipients. It is a use of it."""
+    with reporting(as_json=as_json):
+        office = open_escrow(ledger, actor, vault, vault_keys).escrow
+        found = office.receive(name)
+        if as_json:
+            print_json(found.to_dict())
+        else:
+            print_let_go(found)
+
+
+@contextmanager
+def _running(name: str, *, quiet: bool) -> Iterator[None]:
+    """Tell on standard error that a run goes on."""
+    drawn = console(stderr=True)
+    if quiet or not drawn.is_terminal:
+        if not quiet:
+            note(printable(f"running `{name}` …"))
+        yield
+        return
+    from rich.markup import escape
+
+    with drawn.status(f"running `{escape(printable(name))}` …"):
+        yield

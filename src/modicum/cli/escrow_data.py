@@ -1,0 +1,209 @@
+"""`modicum escrow init`, `register` and `shred`: the vault, and the data in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from modicum.cli.escrow_options import Vault, VaultKeys, open_escrow
+from modicum.cli.governance import Reason
+from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
+from modicum.cli.output import print_json, reporting
+from modicum.core.errors import printable
+
+if TYPE_CHECKING:
+    from modicum.workspace.escrowing.data_kept import Owned
+
+DataSet = Annotated[
+    str,
+    typer.Argument(help="The data set, called as its table is.", metavar="NAME"),
+]
+_KEY = re.compile(r"[0-9a-f]{64}")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to those about the escrow."""
+    app.command("init")(init)
+    app.command("register")(register)
+    app.command("shred")(shred)
+
+
+def init(
+    vault: Annotated[
+        Path,
+        typer.Option(
+            "--vault",
+            envvar="MODICUM_VAULT",
+            help="The folder to make, on a local disk.",
+            metavar="DIR",
+        ),
+    ],
+    vault_keys: Annotated[
+        Path,
+        typer.Option(
+            "--vault-keys",
+            envvar="MODICUM_VAULT_KEYS",
+            help="The file to make for its keys; keep it off the disk of the vault.",
+            metavar="FILE",
+        ),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Make a vault and a file with its keys. Nothing is ever written over.
+
+    Whoever can read both can read everything. Where that matters, let a key service
+    keep the keys.
+    """
+    from modicum.shell.escrow.beginning import begin_vault
+
+    with reporting(as_json=as_json):
+        key = begin_vault(vault, vault_keys)
+        if as_json:
+            print_json({"vault": str(vault), "keys": str(vault_keys), "key": key})
+            return
+        print(printable(f"{vault}: vault, empty"))
+        print(printable(f"{vault_keys}: its key {key}, readable by you only"))
+
+
+def register(
+    name: DataSet,
+    file: Annotated[
+        Path, typer.Argument(help="Its rows: .csv or .parquet.", metavar="FILE")
+    ],
+    table: Annotated[
+        Path,
+        typer.Option(
+            "--table", help="The tables file that declares it.", metavar="TABLES"
+        ),
+    ],
+    owner: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--owner",
+            help="Somebody who owns it; repeatable. With a public key, or its file,"
+            " only what is signed by it is their agreement.",
+            metavar="WHO[=KEY]",
+        ),
+    ] = None,
+    quorum: Annotated[
+        int | None,
+        typer.Option(
+            "--quorum",
+            min=1,
+            help="So many owners must agree to each flow; by default all.",
+        ),
+    ] = None,
+    bits: Annotated[
+        int,
+        typer.Option(
+            "--bits",
+            min=0,
+            help="So many bits may one person be told outside differential privacy.",
+        ),
+    ] = 0,
+    contracts: Annotated[
+        int,
+        typer.Option(
+            "--contracts",
+            min=1,
+            help="So many contracts may be open for one analyst at a time.",
+        ),
+    ] = 20,
+    vault: Vault = None,
+    vault_keys: VaultKeys = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Put a version of a data set into the vault, as an owner of it.
+
+    The first version says for good whose it is, and its limits: name its owners then.
+    For a later version leave these options out.
+    """
+    from modicum.shell.escrow.given_files import read_rows, read_text
+    from modicum.workspace.escrowing.data_kept import Declared
+
+    with reporting(as_json=as_json):
+        owned = _owned(owner or (), quorum, contracts, bits)
+        office = open_escrow(ledger, actor, vault, vault_keys).escrow
+        content, media = read_rows(file)
+        declared = Declared(read_text(table), media)
+        version = office.register(name, content, declared, owned)
+        if as_json:
+            print_json({"data": version.id, "version": version.number, "media": media})
+            return
+        put = f"version {version.number} of `{version.id}` is in the vault"
+        print(printable(f"{put}; {file} is as it was"))
+
+
+def shred(
+    name: DataSet,
+    version: Annotated[int, typer.Argument(help="The number of the version.", min=1)],
+    reason: Reason,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Say that it shall be gone for good.")
+    ] = False,
+    vault: Vault = None,
+    vault_keys: VaultKeys = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Destroy a version of a data set, and all that was computed of it, for good.
+
+    Nobody can bring it back, and no contract about it can be used again. If this
+    fails, shred it again: the ledger knows of it already.
+    """
+    from modicum.ledger.log.contracts import Version
+
+    with reporting(as_json=as_json):
+        if not yes:
+            raise typer.BadParameter(
+                f"version {version} of {name}, and all that was computed of it and is"
+                " withheld, would be gone for good; say that you mean it",
+                param_hint="--yes",
+            )
+        office = open_escrow(ledger, actor, vault, vault_keys).escrow
+        office.shred(Version(name, version), reason=reason)
+        if as_json:
+            print_json({"data": name, "version": version, "shredded": True})
+        else:
+            print(printable(f"version {version} of `{name}` is gone for good"))
+
+
+def _owned(
+    given: Iterable[str], quorum: int | None, contracts: int, bits: int
+) -> Owned | None:
+    from modicum.workspace.escrowing.data_kept import Owned
+
+    owners: dict[str, tuple[str, ...]] = {}
+    for one in given:
+        who, equals, key = one.partition("=")
+        if not who.strip() or (equals and not key):
+            raise _not_owner(f"write WHO or WHO=KEY, not `{one}`")
+        if who in owners and not (key and owners[who]):
+            raise _not_owner(f"`{who}` is named twice, or once without a key")
+        owners[who] = (*owners.get(who, ()), *([_public(key)] if key else ()))
+    if not owners:
+        if quorum is not None:
+            raise _not_owner("a quorum is of owners: name them")
+        return None
+    need = len(owners) if quorum is None else quorum
+    return Owned(owners, need, contracts_max=contracts, bits_max=bits)
+
+
+def _public(key: str) -> str:
+    """Return a public key in hexadecimal: as it is given, or from its file."""
+    if _KEY.fullmatch(key) and not Path(key).exists():
+        return key
+    from modicum.shell.proofs.keys import load_public_key
+
+    return load_public_key(key).hex()
+
+
+def _not_owner(why: str) -> typer.BadParameter:
+    return typer.BadParameter(why, param_hint="--owner")

@@ -1,0 +1,115 @@
+"""What the commands about the escrow share: where it is, and who opens it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from modicum.shell.escrow.equipment import EscrowPlace
+    from modicum.workspace import Workspace
+
+Vault = Annotated[
+    Path | None,
+    typer.Option(
+        "--vault",
+        envvar="MODICUM_VAULT",
+        help="The folder of the vault, where data and results lie encrypted.",
+        metavar="DIR",
+    ),
+]
+VaultKeys = Annotated[
+    Path | None,
+    typer.Option(
+        "--vault-keys",
+        envvar="MODICUM_VAULT_KEYS",
+        help="The file with the keys of the vault.",
+        metavar="FILE",
+    ),
+]
+SandboxUid = Annotated[
+    int | None,
+    typer.Option(
+        "--sandbox-uid",
+        envvar="MODICUM_SANDBOX_UID",
+        help="As root: the user that programs run as, and that nobody else is.",
+        min=1,
+        metavar="UID",
+    ),
+]
+Contract = Annotated[
+    str, typer.Argument(help="What the contract is called.", metavar="NAME")
+]
+
+
+def open_escrow(
+    ledger: str,
+    actor: str | None = None,
+    vault: Path | None = None,
+    keys: Path | None = None,
+    uid: int | None = None,
+) -> Workspace:
+    """Return a ledger with its escrow; without a vault where none is given.
+
+    Args:
+        ledger: Its path or URL.
+        actor: Who acts; None for the environment or the login name.
+        vault: The folder of the vault, or None.
+        keys: The file with its keys, or None.
+        uid: The user that programs run as, or None.
+
+    Raises:
+        UsageError: If there is no ledger, or no vault where it is said to be.
+    """
+    from modicum.cli.opening import no_ledger_at, open_workspace, refuse_no_ledger
+
+    place = place_of(vault, keys, uid)
+    if place is None:
+        return open_workspace(ledger, actor=actor)
+    from modicum.shell.escrow import opening
+
+    refuse_no_ledger(ledger)
+    workspace = opening.open_escrow(ledger, place, actor=actor)
+    if not workspace.exists():
+        raise no_ledger_at(ledger)
+    _must_be_vault(place.vault)
+    return workspace
+
+
+def place_of(
+    vault: Path | None, keys: Path | None, uid: int | None = None
+) -> EscrowPlace | None:
+    """Return where an escrow keeps its data; None if nothing is said of a vault.
+
+    Args:
+        vault: The folder of the vault, or None.
+        keys: The file with its keys, or None.
+        uid: The user that programs run as, or None.
+    """
+    if vault is None and keys is None:
+        return None
+    if vault is None or keys is None:
+        option = "--vault" if vault is None else "--vault-keys"
+        raise typer.BadParameter(
+            "a vault is a folder and a file with its keys: give both",
+            param_hint=option,
+        )
+    from modicum.shell.escrow.equipment import EscrowPlace
+
+    return EscrowPlace(vault, keys, uid)
+
+
+def _must_be_vault(vault: Path) -> None:
+    """Refuse a folder that is not there: only `escrow init` makes one."""
+    from modicum.core.errors import Code, Problem, UsageError
+
+    if not vault.is_dir():
+        raise UsageError(
+            Problem(
+                Code.FILE_UNREADABLE,
+                f"there is no vault at {vault}",
+                help="correct --vault, or begin one with  modicum escrow init",
+            )
+        )

@@ -1,0 +1,210 @@
+"""Contracts as people look at them: where each stands, and what it asks in full."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from modicum.core.errors import Code, ConflictError, InputError, Problem, StaleError
+from modicum.core.mistakes import nearest
+from modicum.ledger import event_of
+from modicum.ledger.log.contracts import Charge, QueryTerms
+from modicum.ledger.state.consent import Consents
+from modicum.ledger.state.data_sets import DataSet
+from modicum.ledger.state.escrow import Escrow
+from modicum.ledger.state.flow import Flow, in_general
+from modicum.query.document import QueryFile
+from modicum.workspace.book import Book, Reader
+from modicum.workspace.decision import Decision
+from modicum.workspace.escrowing.declared import charge_of, read_query, tables_of
+from modicum.workspace.escrowing.ledger import Ledger
+from modicum.workspace.querying.queries import plan_of
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A query of a contract, and what it costs.
+
+    Attributes:
+        charge: The query as the contract has it.
+        query: The query, read under the active policy; None if that cannot be done.
+        decision: What the ledger says to it now; None if nothing can be said.
+        problem: Why nothing can be said; empty if something is.
+    """
+
+    charge: Charge
+    query: QueryFile | None = None
+    decision: Decision | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A contract as people look at it.
+
+    Attributes:
+        flow: The contract, and how far it has come.
+        consents: Where its owners stand.
+        stage: Where it stands, in words.
+    """
+
+    flow: Flow
+    consents: Consents
+    stage: str
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """All that stands in the ledger about a contract.
+
+    Attributes:
+        looked: The contract.
+        reason: Why it is asked for.
+        above: What it follows from, the nearest first.
+        queries: What it asks of the data, if it asks.
+        shredded: The tables whose data was shredded.
+        seq: The number of the last entry when this was looked at.
+        head: The hash of that entry.
+    """
+
+    looked: Looked
+    reason: str
+    above: tuple[Looked, ...]
+    queries: tuple[Priced, ...]
+    shredded: tuple[str, ...]
+    seq: int
+    head: str
+
+
+def named(escrow: EscrowState, name: str) -> Flow:
+    """Return a contract by its name.
+
+    Args:
+        escrow: The escrow.
+        name: What it is called.
+
+    Raises:
+        InputError: If there is none.
+    """
+    digest = escrow.names.get(name)
+    if digest is not None:
+        return escrow.flow(digest)
+    raise InputError(
+        Problem(
+            Code.CONTRACT_UNKNOWN,
+            f"there is no contract `{name[:200]}`",
+            label=nearest(name, list(escrow.names)),
+            help="see what there is with  modicum escrow list",
+        )
+    )
+
+
+def looked_at_all(ledger: Ledger) -> tuple[Looked, ...]:
+    """Return all contracts, oldest first. Writes nothing.
+
+    Args:
+        ledger: The ledger.
+
+    Raises:
+        UsageError: If there is none.
+    """
+    book, _, now = ledger.look()
+    flows = book.state.escrow.flows.values()
+    return tuple(_looked(book, one, now) for one in flows)
+
+
+def looked_at(ledger: Ledger, name: str) -> Looked:
+    """Return a contract. Writes nothing.
+
+    Args:
+        ledger: The ledger.
+        name: What it is called.
+
+    Raises:
+        InputError: If there is none.
+        UsageError: If there is no ledger.
+    """
+    book, _, now = ledger.look()
+    return _looked(book, named(book.state.escrow, name), now)
+
+
+def examined(ledger: Ledger, name: str) -> Examined:
+    """Return all that stands in the ledger about a contract. Writes nothing.
+
+    Args:
+        ledger: The ledger.
+        name: What it is called.
+
+    Raises:
+        InputError: If there is none.
+        UsageError: If there is no ledger.
+    """
+    book, reader, now = ledger.look()
+    escrow = book.state.escrow
+    flow = named(escrow, name)
+    above = []
+    parent = flow.contract.parent
+    while parent:
+        one = escrow.flow(parent)
+        above.append(_looked(book, one, now))
+        parent = one.contract.parent
+    return Examined(
+        _looked(book, flow, now),
+        _reason(reader, flow),
+        tuple(above),
+        _queries(ledger, flow, escrow.data),
+        tuple(
+            table
+            for table, one in flow.contract.data.items()
+            if escrow.data[one.id].versions[one.number].shredded
+        ),
+        book.state.seq,
+        book.state.head,
+    )
+
+
+def _looked(book: Book, flow: Flow, now: str) -> Looked:
+    state = book.state
+    said = state.approvals.get(("contract", flow.contract.digest), ())
+    consents = state.escrow.consents(flow, said)
+    return Looked(flow, consents, _stage(flow, state.escrow.data, consents, now))
+
+
+def _stage(
+    flow: Flow, data: Mapping[str, DataSet], consents: Consents, now: str
+) -> str:
+    if flow.results:
+        return "it has run, and its results are withheld"
+    if flow.running:
+        return "a run of it began, and its end is not told"
+    ready = "it may run" if flow.computes else "it may be received"
+    return in_general(flow, data, consents, now) or ready
+
+
+def _reason(reader: Reader, flow: Flow) -> str:
+    body = event_of(next(iter(reader(flow.seq - 1))), flow.seq).body
+    return str(getattr(body, "reason", ""))
+
+
+def _queries(
+    ledger: Ledger, flow: Flow, data: Mapping[str, DataSet]
+) -> tuple[Priced, ...]:
+    terms = flow.contract.terms
+    charges = terms.charges if isinstance(terms, QueryTerms) else ()
+    return tuple(_priced(ledger, flow, data, one) for one in charges)
+
+
+def _priced(
+    ledger: Ledger, flow: Flow, data: Mapping[str, DataSet], charge: Charge
+) -> Priced:
+    """Return what a query costs; one that fits the policy no more is shown, too."""
+    try:
+        compiled = ledger.policy()
+        tables = tables_of(data, flow.contract.data.values(), compiled)
+        query = read_query(charge.text, tables, compiled)
+        if charge_of(charge.text, query, compiled).content != charge.content:
+            changed = "it means something else under the active policy than it did"
+            return Priced(charge, query, problem=changed)
+        return Priced(charge, query, plan_of(ledger, query))
+    except (ConflictError, InputError, StaleError) as error:
+        return Priced(charge, problem=error.problems[0].message)
