@@ -81,7 +81,8 @@ def test_rows_lie_in_memory_alone_and_only_while_they_are_read(town: Town) -> No
     assert sealed is not None
     before = set(os.listdir("/proc/self/fd"))
     with ws.equipment.rows(sealed, "csv") as rows:
-        (path,) = [rows.path]
+        assert isinstance(rows, CsvFile)
+        path = rows.path
         assert Path(path).read_bytes() == ROWS
         assert os.readlink(path).startswith("/memfd:")
     assert set(os.listdir("/proc/self/fd")) == before
