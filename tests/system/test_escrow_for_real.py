@@ -14,6 +14,7 @@ from samples.sandboxed import sandbox, users
 import modicum as mo
 from modicum.core.errors import ModicumError
 from modicum.ledger.log.contracts import Version
+from modicum.shell.engines.sources import CsvFile
 from modicum.shell.escrow.equipment import EscrowPlace
 from modicum.shell.escrow.opening import open_escrow
 from modicum.shell.vault.key_files import new_key_file
