@@ -36,7 +36,7 @@ def permits(log: list[Plain], new: Plain) -> bool:
         case "approval-given":
             return _speaks(log, body, by, new["at"])
         case "flow-begun":
-            return _begins(log, body, new["at"])
+            return _begins(log, body, new)
         case "flow-withheld" | "flow-failed":
             return _ends(log, body)
         case "flow-released":
@@ -324,31 +324,39 @@ def _may_be_used(log: list[Plain], digest: str, at: str) -> bool:
     )
 
 
-def _begins(log: list[Plain], body: Plain, at: str) -> bool:
+def _begins(log: list[Plain], body: Plain, new: Plain) -> bool:
     digest = body["contract"]
     contract = contract_of(log, digest)
     if contract is None or contract["flow"] not in COMPUTING:
         return False
     return (
-        _may_be_used(log, digest, at)
+        _may_be_used(log, digest, new["at"])
         and not _results(log, digest)
         and body["run"] == len(_bodies(log, "flow-begun", digest)) + 1
         and all(
-            _started(log, release, content)
+            release in _started_for_it(log, new) and _content(log, release) == content
             for release, content, _ in contract["terms"]["charges"]
         )
     )
 
 
-def _started(log: list[Plain], release: str, content: str) -> bool:
-    state = None
-    for one in log:
-        body = one["body"]
-        if one["kind"] == "release-reserved" and body["release"]["id"] == release:
-            state = "reserved" if body["release"]["content"] == content else "other"
-        elif one["kind"].startswith("release-") and body.get("release") == release:
-            state = one["kind"] if state != "other" else state
-    return state == "release-started"
+def _started_for_it(log: list[Plain], new: Plain) -> list[str]:
+    """Return the releases that the entries directly before started, by the same."""
+    found = []
+    for one in reversed(log):
+        same = (one["actor"], one["at"]) == (new["actor"], new["at"])
+        if one["kind"] != "release-started" or not same:
+            break
+        found.append(one["body"]["release"])
+    return found
+
+
+def _content(log: list[Plain], release: str) -> str:
+    return next(
+        str(one["body"]["release"]["content"])
+        for one in _of(log, "release-reserved")
+        if one["body"]["release"]["id"] == release
+    )
 
 
 def _ends(log: list[Plain], body: Plain) -> bool:

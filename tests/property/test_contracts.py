@@ -79,7 +79,7 @@ def signatures_are_genuine(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.spec("ESC-6")
 @pytest.mark.spec("ESC-8")
 @pytest.mark.spec("ESC-9")
-@settings(max_examples=examples(300, plain=40), deadline=None)
+@settings(max_examples=examples(300, plain=30), deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_the_contracts_permit_flows_and_nothing_else_does(seed: int) -> None:
     live_through(seed)
@@ -89,10 +89,11 @@ def test_what_is_drawn_comes_to_every_end() -> None:
     """If nothing were ever permitted, or nothing refused, the test above is empty."""
     seen: Counter[tuple[str, bool]] = Counter()
     out: Counter[str] = Counter()
-    for seed in range(30):
+    for seed in range(45):
         for flow in live_through(seed, seen).escrow.flows.values():
             out[flow.contract.flow] += bool(flow.released)
-    assert min(out["output"], out["signal"], out["raw-signal"]) >= 2, out
+    assert min(out["output"], out["signal"]) >= 2, out
+    assert out["raw-signal"] >= 1, out
     kinds = {name for kind, name in events.NAMES.items() if kind in EscrowBody.__args__}
     for kind in (*kinds, "approval-given"):
         assert seen[kind, True] >= 3, (kind, seen)

@@ -157,10 +157,15 @@ class Story:
         contract = contract_of(log, digest)
         assert contract is not None
         events: list[Plain] = []
-        for release, content, _ in contract["terms"].get("charges", ()):
+        charges = contract["terms"].get("charges", ())
+        for release, content, _ in charges:
             one = {"release": {"id": release, "content": content}}
-            events.append({"kind": "release-reserved", "body": one})
-            events.append({"kind": "release-started", "body": {"release": release}})
+            reserved = {"kind": "release-reserved", "actor": "amir", "at": ""}
+            events.append({**reserved, "body": one})
+        for release, _, _ in charges:
+            started = {"kind": "release-started", "actor": "amir"}
+            at = self.world.clock.time
+            events.append({**started, "at": at, "body": {"release": release}})
         return events
 
     def receive(self, flows: list[Flow]) -> None:
@@ -175,9 +180,9 @@ class Story:
         opened = len(self.world.equipment.vault.opened)
         try:
             told = self.world.office(to).receive(contract.id)
-            got = True
         except ModicumError:
-            got = False
+            told = None
+        got = told is not None
         found = self.world.equipment.vault.opened[opened:]
         identifier = f"contract/{contract.digest}"
         tells = {"kind": "disclosure-recorded", "body": {"id": identifier}}
@@ -189,6 +194,7 @@ class Story:
             assert found == []
             self.seen["not received"] += 1
             return
+        assert told is not None
         (place,) = found
         exact = contract.flow == "raw-signal"
         assert place.startswith(f"result/{contract.parent}/")

@@ -54,7 +54,7 @@ def releases() -> tuple[RecordedRelease, ...]:
     """Return a few small releases of which contracts may charge some."""
     return tuple(
         price_release(counts(name, rho="0.000001"), compiled())
-        for name in ("r-1", "r-2", "r-3", "r-4")
+        for name in (f"r-{number}" for number in range(1, 30))
     )
 
 
@@ -87,7 +87,6 @@ class Drawer:
         self.ahead = [self._register(), self._register()]
         digest = compiled().policy.digest
         for one in self.releases[1:]:
-            self.ahead.append(("platform", ReleaseStarted(one.id)))
             self.ahead.append(("platform", ReleaseReserved(one, digest, self.at(20))))
 
     def draw(self) -> tuple[str, Body]:
@@ -105,7 +104,7 @@ class Drawer:
                 self._flow,
                 self._disclose,
             ),
-            weights=(1, 1, 1, 4, 9, 1, 8, 2),
+            weights=(0.5, 0.6, 0.5, 4, 10, 0.6, 10, 2),
         )
         return what()
 
@@ -124,7 +123,7 @@ class Drawer:
             limits = known.contracts_max, known.bits_max
             due = known.newest + 1
         else:
-            count = self.random.choice((1, 2, 2, 3))
+            count = self.random.choice((1, 1, 2, 3))
             people = self.random.sample(OWNERS, count)
             keys = (SHA,) if self._luck(0.2) else ()
             owners = dict.fromkeys(people, keys)
@@ -152,7 +151,6 @@ class Drawer:
             (
                 ReleaseReserved(one, compiled().policy.digest, self.at(20)),
                 ReleaseStarted(one.id),
-                ReleaseStarted(one.id),
             )
         )
         if self._luck(0.05):
@@ -175,9 +173,9 @@ class Drawer:
         done = [one for one in self.escrow.flows.values() if one.results]
         common = {
             "id": f"c-{self.random.randint(1, 60)}",
-            "expires_at": self.at(self.random.choice((1, 5, 20, 20, 20))),
+            "expires_at": self.at(self.random.choice((1, 5, 20, 20, 20, 20, 20))),
         }
-        if not done or self._luck(0.2):
+        if not done or self._luck(0.15):
             return Contract(
                 **common,
                 analyst=self.random.choice(ANALYSTS),
@@ -188,7 +186,7 @@ class Drawer:
                 terms=QueryTerms(self._charges(), self._results()),
             )
         tasks = [one for one in done if isinstance(one.contract.terms, TaskTerms)]
-        parent = self.random.choice(tasks if tasks and self._luck(0.5) else done)
+        parent = self.random.choice(tasks if tasks and self._luck(0.6) else done)
         terms = self._following(parent)
         charges = isinstance(terms, TaskTerms) and bool(terms.charges)
         computes = isinstance(terms, TaskTerms)
@@ -211,7 +209,15 @@ class Drawer:
         return {name: Version(name, one.newest) for name, one in chosen}
 
     def _charges(self) -> tuple[Charge, ...]:
-        chosen = self.random.sample(self.releases, self.random.choice((1, 1, 2)))
+        used = {
+            one.release
+            for flow in self.escrow.flows.values()
+            if isinstance(flow.contract.terms, QueryTerms | TaskTerms)
+            for one in flow.contract.terms.charges
+        }
+        new = [one for one in self.releases if one.id not in used]
+        some = new if len(new) > 1 and self._luck(0.9) else self.releases
+        chosen = self.random.sample(some, self.random.choice((1, 1, 2)))
         return tuple(Charge(one.id, one.content, "a query") for one in chosen)
 
     def _results(self) -> tuple[str, ...]:
@@ -300,7 +306,7 @@ class Drawer:
     # --- flowing ---
 
     def _flow(self) -> tuple[str, Body]:
-        flow = self._consented() if self._luck(0.6) else self._any()
+        flow = self._consented() if self._luck(0.75) else self._any()
         if flow is None:
             return self._charge()
         digest = flow.contract.digest
@@ -316,7 +322,18 @@ class Drawer:
             )
         if flow.computes and self._luck(0.95):
             run = flow.runs + 1 if self._luck(0.95) else 1
-            return "platform", FlowBegun(digest, run)
+            terms = flow.contract.terms
+            assert isinstance(terms, QueryTerms | TaskTerms)
+            begun: list[tuple[str, Body]] = [("platform", FlowBegun(digest, run))]
+            said = self.said(flow.contract.digest)
+            may = self.escrow.consents(flow, said).given or self._luck(0.05)
+            for one in terms.charges if may and self._luck(0.95) else ():
+                by = "platform" if self._luck(0.97) else "amir"
+                begun.append((by, ReleaseStarted(one.release)))
+            if self._luck(0.03):
+                begun.insert(1, self._charge())
+            self.ahead = begun
+            return self.ahead.pop()
         return "platform", FlowReleased(
             digest, self._of(list(flow.contract.recipients))
         )

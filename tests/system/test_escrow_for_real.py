@@ -14,6 +14,7 @@ from samples.sandboxed import sandbox, users
 import modicum as mo
 from modicum.core.errors import ModicumError
 from modicum.ledger.log.contracts import Version
+from modicum.shell.engines.sources import CsvFile
 from modicum.shell.escrow.equipment import EscrowPlace
 from modicum.shell.escrow.opening import open_escrow
 from modicum.shell.vault.key_files import new_key_file
@@ -81,7 +82,8 @@ def test_rows_lie_in_memory_alone_and_only_while_they_are_read(town: Town) -> No
     assert sealed is not None
     before = set(os.listdir("/proc/self/fd"))
     with ws.equipment.rows(sealed, "csv") as rows:
-        (path,) = [rows.path]
+        assert isinstance(rows, CsvFile)
+        path = rows.path
         assert Path(path).read_bytes() == ROWS
         assert os.readlink(path).startswith("/memfd:")
     assert set(os.listdir("/proc/self/fd")) == before

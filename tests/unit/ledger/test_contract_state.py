@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from samples.small import compiled
 
 from modicum.core.errors import ConflictError, InputError
 from modicum.ledger import State
+from modicum.ledger.following.snapshot import _state as restored_plain
 from modicum.ledger.log.contracts import (
     Charge,
     Contract,
@@ -34,6 +36,7 @@ from modicum.ledger.log.escrow_events import (
     FlowWithheld,
 )
 from modicum.ledger.log.events import (
+    Annotated,
     ApprovalGiven,
     Body,
     DisclosureRecorded,
@@ -68,7 +71,6 @@ class Log:
         for one in releases():
             digest = compiled().policy.digest
             self.does("platform", ReleaseReserved(one, digest, at(20)))
-            self.does("platform", ReleaseStarted(one.id))
 
     def does(self, by: str, body: Body) -> None:
         number = self.state.seq
@@ -94,10 +96,18 @@ class Log:
         terms = flow.contract.terms
         assert isinstance(terms, QueryTerms | TaskTerms)
         number = flow.runs + 1
-        self.does("platform", FlowBegun(digest, number))
+        self.begin(digest, number)
         left = {one: f"{number:x}{one[:1] == 'e':x}" * 32 for one in terms.results}
         self.does("platform", FlowWithheld(digest, number, left))
         return left
+
+    def begin(self, digest: str, number: int = 1) -> None:
+        """Begin a run, with what it charges."""
+        terms = self.state.escrow.flow(digest).contract.terms
+        assert isinstance(terms, QueryTerms | TaskTerms)
+        for one in terms.charges:
+            self.does("platform", ReleaseStarted(one.release))
+        self.does("platform", FlowBegun(digest, number))
 
     def asked(self, **other: Any) -> Contract:
         first = releases()[0]
@@ -127,6 +137,10 @@ class Log:
     def disclose(self, digest: str) -> None:
         body = DisclosureRecorded(disclosure_of(digest), "x", (), EVERYTHING, "", {})
         self.does("platform", body)
+
+
+def restored(state: State) -> State:
+    return restored_plain(json.loads(json.dumps(state.small_to_plain())))
 
 
 def word(state: State, digest: str, *, yes: bool = True) -> ApprovalGiven:
@@ -166,7 +180,7 @@ def test_a_contract_is_known_by_all_that_it_says() -> None:
     log.agree(digest, "olga")
     changed = log.propose(replace(one, id="q-2"))
     log.refuses("platform", FlowBegun(changed, 1), "1 more must agree")
-    log.does("platform", FlowBegun(digest, 1))
+    log.begin(digest)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +281,7 @@ def test_the_last_word_of_an_owner_counts_and_a_refusal_blocks() -> None:
     log.agree(digest, "quin")
     log.refuses("platform", begin, "`olga` refused")
     log.agree(digest, "olga")
-    log.does("platform", begin)
+    log.begin(digest)
 
 
 @pytest.mark.spec("ESC-3")
@@ -330,7 +344,7 @@ def test_a_use_is_counted_whatever_becomes_of_it() -> None:
     log = Log()
     digest = log.propose(log.asked())
     log.agree(digest, "olga")
-    log.does("platform", FlowBegun(digest, 1))
+    log.begin(digest)
     log.refuses("platform", FlowBegun(digest, 2), "used 1 times")
     log.does("platform", FlowFailed(digest, 1))
     log.refuses("platform", FlowBegun(digest, 2), "used 1 times")
@@ -365,16 +379,50 @@ def test_what_ended_was_withdrawn_or_shredded_flows_no_more() -> None:
 
 @pytest.mark.spec("ESC-5")
 def test_a_run_begins_only_with_what_it_charges() -> None:
-    log = Log()
+    log, why = Log(), "was not started for it just before"
     first, second = releases()[:2]
     other = Charge(first.id, second.content, "another query")
     digest = log.propose(log.asked(terms=QueryTerms((other,), ("private",))))
     log.agree(digest, "olga")
-    log.refuses("platform", FlowBegun(digest, 1), "has not started")
-    unknown = Charge("r-9", first.content, "a query")
+    log.does("platform", ReleaseStarted(first.id))
+    log.refuses("platform", FlowBegun(digest, 1), why)
+    unknown = Charge("r-99", first.content, "a query")
     nobody = log.propose(log.asked(id="q-2", terms=QueryTerms((unknown,), BOTH)))
     log.agree(nobody, "olga")
-    log.refuses("platform", FlowBegun(nobody, 1), "has not started")
+    log.refuses("platform", FlowBegun(nobody, 1), why)
+
+
+@pytest.mark.spec("ESC-5")
+def test_a_charge_pays_for_one_run_alone() -> None:
+    log, why = Log(), "was not started for it just before"
+    first = log.propose(log.asked())
+    again = log.propose(log.asked(id="q-2"))  # The same release, asked for twice.
+    for one in (first, again):
+        log.agree(one, "olga")
+    begin, start = FlowBegun(again, 1), ReleaseStarted("r-1")
+    log.does("platform", start)  # It may have run anywhere: then it is too late.
+    log.does("olga", Annotated("", "hello"))
+    log.refuses("platform", begin, why)
+    other = Log()
+    first = other.propose(other.asked())
+    again = other.propose(other.asked(id="q-2"))
+    for one in (first, again):
+        other.agree(one, "olga")
+    other.does("platform", start)
+    other.refuses("amir", begin, why)  # Somebody else started it …
+    other.day = 2
+    other.refuses("platform", begin, why)  # … or earlier.
+    other.day = 1
+    other.does("platform", FlowBegun(first, 1))
+    other.refuses("platform", begin, why)
+    other.refuses("platform", start, "started")
+    # It is so after a start from a snapshot, too.
+    both = Log()
+    first = both.propose(both.asked())
+    both.agree(first, "olga")
+    both.does("platform", start)
+    assert restored(both.state).just_started == both.state.just_started
+    assert both.state.just_started.releases == ("r-1",)
 
 
 @pytest.mark.spec("ESC-5")

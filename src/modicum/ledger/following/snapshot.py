@@ -23,7 +23,7 @@ from modicum.ledger.state.agreement import Agreement
 from modicum.ledger.state.escrow_form import escrow_from_plain
 from modicum.ledger.state.planning import Group, Planning
 from modicum.ledger.state.standings import Standings
-from modicum.ledger.state.state import ActivePolicy, State
+from modicum.ledger.state.state import ActivePolicy, JustStarted, State
 from modicum.ledger.state.waiting import Proposal, Request, Waiting
 
 #: Raised whenever the fold, the balances, or this format change in any way.
@@ -131,12 +131,17 @@ def _blocks(lengths: list[Any], data: bytes) -> dict[str, bytes]:
     return found
 
 
+def _just_started(actor: str, at: str, releases: list[str]) -> JustStarted:
+    return JustStarted(actor, at, tuple(releases))
+
+
 def _state(plain: dict[str, Any]) -> State:
     return State(
         seq=plain["seq"],
         head=plain["head"],
         at=plain["at"],
         before_expiring=plain["before_expiring"],
+        just_started=_just_started(*plain["just_started"]),
         policies=[
             ActivePolicy(digest, name, text, seq, reason, tuple(accepted))
             for digest, name, text, seq, reason, accepted in plain["policies"]

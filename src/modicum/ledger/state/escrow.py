@@ -52,6 +52,7 @@ class Around:
         at: When.
         seq: The number of the entry.
         said: What people said to contracts, by digest, oldest first.
+        started: The releases that who acts started just before, in one go.
         releases: Where each release stands.
         disclosures: The ids of the disclosures that were recorded.
     """
@@ -60,6 +61,7 @@ class Around:
     at: str
     seq: int
     said: Mapping[tuple[str, str], tuple[Agreement, ...]]
+    started: Collection[str]
     releases: Mapping[str, Standing]
     disclosures: Collection[str]
 
@@ -186,7 +188,12 @@ class Escrow:
     def _begin(self, body: FlowBegun, around: Around) -> None:
         flow = self.flow(body.contract)
         consent = self.consents(flow, _words(body.contract, around))
-        found = to_begin(flow, self.data, consent, around.at, around.releases)
+        started = {
+            name: around.releases[name]
+            for name in around.started
+            if name in around.releases
+        }
+        found = to_begin(flow, self.data, consent, around.at, started)
         if not found and body.run != flow.runs + 1:
             found = f"its next run is {flow.runs + 1}, and not {body.run}"
         if found:

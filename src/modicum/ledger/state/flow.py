@@ -15,7 +15,7 @@ from modicum.ledger.log.contracts import (
 )
 from modicum.ledger.state.consent import Consents
 from modicum.ledger.state.data_sets import DataSet
-from modicum.ledger.state.life import ReleaseStatus, Standing
+from modicum.ledger.state.life import Standing
 
 
 @dataclass
@@ -90,7 +90,7 @@ def to_begin(
     data: Mapping[str, DataSet],
     consent: Consents,
     at: str,
-    releases: Mapping[str, Standing],
+    started: Mapping[str, Standing],
 ) -> str:
     """Return why a run may not begin now, in words; empty if it may.
 
@@ -99,13 +99,14 @@ def to_begin(
         data: The data sets.
         consent: Where its owners stand.
         at: The time.
-        releases: The releases of the ledger: those that it charges must have started.
+        started: The releases that were started just before, for this: a release that
+            somebody else started may have told something already.
     """
     if not flow.computes:
         return "it lets go of what was computed, and nothing runs under it"
     if flow.results:
         return "it has run, and its results are withheld"
-    return in_general(flow, data, consent, at) or _uncharged(flow, releases)
+    return in_general(flow, data, consent, at) or _uncharged(flow, started)
 
 
 def to_release(
@@ -161,14 +162,10 @@ def in_general(
     return consent.lacking
 
 
-def _uncharged(flow: Flow, releases: Mapping[str, Standing]) -> str:
+def _uncharged(flow: Flow, started: Mapping[str, Standing]) -> str:
     terms = flow.contract.terms
     for charge in terms.charges if isinstance(terms, QueryTerms | TaskTerms) else ():
-        known = releases.get(charge.release)
-        if (
-            known is None
-            or known.content != charge.content
-            or known.status is not ReleaseStatus.STARTED
-        ):
-            return f"the release `{charge.release}` that it charges has not started"
+        known = started.get(charge.release)
+        if known is None or known.content != charge.content:
+            return f"the release `{charge.release}` was not started for it just before"
     return ""

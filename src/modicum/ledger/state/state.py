@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
@@ -76,6 +77,38 @@ class ActivePolicy:
     accepted: tuple[str, ...] = ()
 
 
+class JustStarted(NamedTuple):
+    """The releases that were started by the last entries.
+
+    Attributes:
+        actor: Who started them.
+        at: When.
+        releases: Their ids, in the order of the entries.
+    """
+
+    actor: str = ""
+    at: str = ""
+    releases: tuple[str, ...] = ()
+
+    def then(self, release: str, event: Event) -> JustStarted:
+        """Return them with one more.
+
+        Args:
+            release: The id of what an event starts.
+            event: The event.
+        """
+        return JustStarted(event.actor, event.at, (*self.by(event), release))
+
+    def by(self, event: Event) -> tuple[str, ...]:
+        """Return those that who acts in an event started at its time.
+
+        Args:
+            event: The event.
+        """
+        same = (self.actor, self.at) == (event.actor, event.at)
+        return self.releases if same else ()
+
+
 class LossChange(msgspec.Struct, frozen=True):
     """A loss that came in with an event, or was taken back by one.
 
@@ -115,6 +148,8 @@ class State:
         planning: Rounds, user groups and plans.
         waiting: What people are asked about.
         escrow: Data sets, contracts, and how far each flow of data has come.
+        just_started: The releases that the last entries started, all by one actor at
+            one time; empty if the last entry is another one.
         before_expiring: The hash of the entry before the reservations that expired
             last, all at one time; empty if the last entry is another one. Whoever
             looked at the ledger there has seen all that counts now.
@@ -124,6 +159,7 @@ class State:
     head: str = GENESIS
     at: str = ""
     before_expiring: str = ""
+    just_started: JustStarted = field(default_factory=JustStarted)
     policies: list[ActivePolicy] = field(default_factory=list)
     releases: Standings = field(default_factory=Standings)
     open: dict[str, RecordedRelease] = field(default_factory=dict)
@@ -158,7 +194,7 @@ class State:
         """
         seq, body = self.seq + 1, event.body
         change: LossChange | None = None
-        before_expiring = ""
+        before_expiring, just_started = "", JustStarted()
         if isinstance(body, _BRINGING_IN):
             change = self._bring_in(body, event.at, seq)
         elif isinstance(body, _MOVING):
@@ -166,6 +202,8 @@ class State:
             if isinstance(body, ReleaseExpired):
                 goes_on = self.before_expiring and self.at == event.at
                 before_expiring = self.before_expiring if goes_on else self.head
+            elif isinstance(body, ReleaseStarted):
+                just_started = self.just_started.then(body.release, event)
         elif isinstance(body, ReleaseDenied):
             self.denials += 1
         elif isinstance(body, EscrowBody):
@@ -173,7 +211,7 @@ class State:
         else:
             self._govern(body, event, seq)
         self.seq, self.head, self.at = seq, record_hash, event.at
-        self.before_expiring = before_expiring
+        self.before_expiring, self.just_started = before_expiring, just_started
         return change
 
     def is_present(self, head: str) -> bool:
@@ -204,6 +242,7 @@ class State:
             "head": self.head,
             "at": self.at,
             "before_expiring": self.before_expiring,
+            "just_started": list(self.just_started),
             "policies": [_policy_to_plain(one) for one in self.policies],
             "denials": self.denials,
             "approvals": [
@@ -298,6 +337,7 @@ class State:
             at=event.at,
             seq=seq,
             said=self.approvals,
+            started=self.just_started.by(event),
             releases=self.releases,
             disclosures=self.disclosures,
         )

@@ -65,8 +65,13 @@ class Folder:
             most: How many bytes at most.
         """
         try:
-            with self.reading(name) as file:
-                return file.read(most)
+            while True:
+                with self.reading(name) as file:
+                    data = file.read(most)
+                    # What lost its name may have been overwritten meanwhile.
+                    now = os.stat(name, dir_fd=self._at, follow_symlinks=False)
+                    if os.path.samestat(now, os.fstat(file.fileno())):
+                        return data
         except FileNotFoundError:
             return None
 

@@ -9,45 +9,32 @@ generation share one key here.
 
 from __future__ import annotations
 
-import base64
-import os
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from modicum.core.canonical import decode, encode
-from modicum.core.errors import Code, Problem, UsageError
-from modicum.shell.vault.folder import take
+from modicum.core.errors import Code
+from modicum.shell.vault.key_file_form import (
+    Keys,
+    changing,
+    read_keys,
+    refused,
+    replace,
+    sync_folder,
+    unwritable,
+    write_new,
+)
 from modicum.shell.vault.key_provider import Context, Wrapped
 from modicum.shell.vault.mistakes import broken, no_key
-from modicum.shell.vault.owned_files import read_owned
 from modicum.shell.vault.sealed_stream import KEY_BYTES
 from modicum.shell.vault.vault import EncryptedVault
 
-KIND: Final = "modicum-vault-keys/v1"
-_FILE_BYTES_MAX: Final = 2**16
 _NONCE_BYTES: Final = 12
-
-
-@dataclass(frozen=True, slots=True)
-class _Keys:
-    """What a file holds: keys by id, in the order in which they were made."""
-
-    current: str
-    keys: dict[str, bytes] = field(repr=False)
-
-    def to_bytes(self) -> bytes:
-        listed = [
-            {"id": key_id, "key": base64.b64encode(key).decode()}
-            for key_id, key in self.keys.items()
-        ]
-        return encode({"kind": KIND, "current": self.current, "keys": listed})
 
 
 class FileKeys:
@@ -71,7 +58,7 @@ class FileKeys:
         Raises:
             UnavailableError: If the file cannot be read.
         """
-        return _read(self._path).current
+        return read_keys(self._path).current
 
     def wrap(self, data_key: bytes, context: Context) -> Wrapped:
         """Return a data key, wrapped under the current key.
@@ -83,7 +70,7 @@ class FileKeys:
         Raises:
             UnavailableError: If the file cannot be read.
         """
-        return _wrapped(_read(self._path), data_key, context)
+        return _wrapped(read_keys(self._path), data_key, context)
 
     def unwrap(self, wrapped: Wrapped, context: Context) -> bytes:
         """Return a data key.
@@ -96,7 +83,7 @@ class FileKeys:
             VerificationError: If it was wrapped for something else, or changed.
             UnavailableError: If the file cannot be read, or the key is not there.
         """
-        return _unwrapped(_read(self._path), wrapped, context)
+        return _unwrapped(read_keys(self._path), wrapped, context)
 
     def rewrap(self, wrapped: Wrapped, context: Context) -> Wrapped:
         """Return the same data key, wrapped under the current key.
@@ -109,7 +96,7 @@ class FileKeys:
             VerificationError: If it was wrapped for something else, or changed.
             UnavailableError: If the file cannot be read, or the key is not there.
         """
-        held = _read(self._path)
+        held = read_keys(self._path)
         return _wrapped(held, _unwrapped(held, wrapped, context), context)
 
 
@@ -122,7 +109,7 @@ def file_keys(path: Path) -> FileKeys:
     Raises:
         UnavailableError: If it cannot be read, or others may read it.
     """
-    _read(path)
+    read_keys(path)
     return FileKeys(path)
 
 
@@ -140,14 +127,14 @@ def new_key_file(path: Path) -> str:
     """
     key_id, key = _new_key()
     try:
-        _write_new(path, _Keys(key_id, {key_id: key}).to_bytes())
-        _sync_folder(path)
+        write_new(path, Keys(key_id, {key_id: key}).to_bytes())
+        sync_folder(path)
     except FileExistsError:
-        raise _refused(
+        raise refused(
             Code.ALREADY_EXISTS, f"{path} exists", "keys are never written over"
         ) from None
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
     return key_id
 
 
@@ -164,9 +151,9 @@ def add_key(path: Path) -> str:
         UnavailableError: If the file cannot be read.
         UsageError: If it cannot be written.
     """
-    with _changing(path) as held:
+    with changing(path) as held:
         key_id, key = _new_key()
-        _replace(path, _Keys(key_id, {**held.keys, key_id: key}))
+        replace(path, Keys(key_id, {**held.keys, key_id: key}))
     return key_id
 
 
@@ -190,30 +177,30 @@ def retire_key(path: Path, key_id: str, vaults: Sequence[EncryptedVault]) -> Non
     with ExitStack() as stack:
         for vault in vaults:
             stack.enter_context(vault.nothing_under(key_id))
-        held = stack.enter_context(_changing(path))
+        held = stack.enter_context(changing(path))
         if key_id == held.current:
-            raise _refused(
+            raise refused(
                 Code.KEY_UNAVAILABLE, f"`{key_id}` is the current key", "add one first"
             )
         if key_id not in held.keys:
-            raise _refused(
+            raise refused(
                 Code.KEY_UNAVAILABLE, f"{path} has no key `{key_id}`", "correct the id"
             )
         left = {one: key for one, key in held.keys.items() if one != key_id}
-        _replace(path, _Keys(held.current, left))
+        replace(path, Keys(held.current, left))
 
 
 # --- wrapping ------------------------------------------------------------------------
 
 
-def _wrapped(held: _Keys, data_key: bytes, context: Context) -> Wrapped:
+def _wrapped(held: Keys, data_key: bytes, context: Context) -> Wrapped:
     nonce = secrets.token_bytes(_NONCE_BYTES)
     cipher = AESGCM(held.keys[held.current])
     sealed = cipher.encrypt(nonce, data_key, _beside(held.current, context))
     return Wrapped(held.current, nonce + sealed)
 
 
-def _unwrapped(held: _Keys, wrapped: Wrapped, context: Context) -> bytes:
+def _unwrapped(held: Keys, wrapped: Wrapped, context: Context) -> bytes:
     key = held.keys.get(wrapped.key_id)
     if key is None:
         raise no_key(
@@ -236,96 +223,3 @@ def _beside(key_id: str, context: Context) -> bytes:
 
 def _new_key() -> tuple[str, bytes]:
     return f"file-{secrets.token_hex(8)}", secrets.token_bytes(KEY_BYTES)
-
-
-# --- the file ------------------------------------------------------------------------
-
-
-def _read(path: Path) -> _Keys:
-    data = read_owned(path, _FILE_BYTES_MAX)
-    try:
-        found = decode(data)
-    except (ValueError, TypeError):
-        found = None
-    held = _keys_of(found)
-    if held is None:
-        raise no_key(f"{path} holds no keys of a vault", "name a file that has some")
-    return held
-
-
-def _keys_of(found: object) -> _Keys | None:
-    """Return the keys of plain data; None if it is of another form."""
-    match found:
-        case {"kind": kind, "current": str(current), "keys": [*listed]} if kind == KIND:
-            keys = {}
-            for one in listed:
-                match one:
-                    case {"id": str(key_id), "key": str(text)}:
-                        keys[key_id] = _key_of(text)
-                    case _:
-                        return None
-            whole = len(keys) == len(listed) and current in keys and "" not in keys
-            fits = all(len(key) == KEY_BYTES for key in keys.values())
-            return _Keys(current, keys) if whole and fits else None
-    return None
-
-
-def _key_of(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except ValueError:
-        return b""
-
-
-@contextmanager
-def _changing(path: Path) -> Iterator[_Keys]:
-    """Read the file, and hold off others that would change it, for a `with` block."""
-    try:
-        at = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            take(at)
-            yield _read(path)
-        finally:
-            os.close(at)
-    except OSError as error:
-        raise _unwritable(path, error) from None
-
-
-def _replace(path: Path, held: _Keys) -> None:
-    """Write the file as a whole: who reads it finds the old keys or the new ones."""
-    beside = path.with_name(f".{path.name}.new")
-    beside.unlink(missing_ok=True)  # What a crash left.
-    _write_new(beside, held.to_bytes())
-    with path.open("r+b") as old:
-        beside.replace(path)
-        _sync_folder(path)
-        old.write(bytes(os.fstat(old.fileno()).st_size))
-        old.flush()
-        os.fsync(old.fileno())
-
-
-def _write_new(path: Path, data: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(path: Path) -> None:
-    at = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(at)
-    finally:
-        os.close(at)
-
-
-def _refused(code: Code, message: str, remedy: str) -> UsageError:
-    return UsageError(Problem(code, message, help=remedy))
-
-
-def _unwritable(path: Path, error: OSError) -> UsageError:
-    why = (error.strerror or "the system refuses to write it").lower()
-    return _refused(
-        Code.FILE_UNREADABLE, f"cannot write {path}: {why}", "choose another path"
-    )

@@ -25,12 +25,16 @@ def read_owned(path: Path, most: int, *, may_be_link: bool = False) -> bytes:
         UnavailableError: If it cannot be read, is no regular file of ours, is open to
             others, or is too long. Nothing of it is told.
     """
+    flags = _FLAGS | (0 if may_be_link else os.O_NOFOLLOW)
     try:
-        handle = os.open(path, _FLAGS | (0 if may_be_link else os.O_NOFOLLOW))
-        with os.fdopen(handle, "rb") as file:
-            found = os.fstat(file.fileno())
-            refused = _refusal(path, found)
-            data = b"" if refused else file.read(most + 1)
+        while True:
+            with os.fdopen(os.open(path, flags), "rb") as file:
+                found = os.fstat(file.fileno())
+                refused = _refusal(path, found)
+                data = b"" if refused else file.read(most + 1)
+                # What lost its name may have been overwritten meanwhile.
+                if refused or os.path.samestat(path.stat(), found):
+                    break
     except OSError as error:
         why = (error.strerror or "the system refuses to read it").lower()
         raise no_key(f"{path} cannot be read: {why}") from None

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import io
 import secrets
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from modicum.core.canonical import digest
-from modicum.core.errors import Code, InputError, Problem, UsageError
 from modicum.shell.regular_files import opened as opened_file
 from modicum.shell.vault import rotation
-from modicum.shell.vault.folder import Folder, durable, made, opened, take
+from modicum.shell.vault.folder import durable, made, opened
 from modicum.shell.vault.key_provider import Context, KeyProvider
-from modicum.shell.vault.mistakes import broken, no_key, shredded, used_before
-from modicum.shell.vault.names import Names, is_debris, names_of
+from modicum.shell.vault.mistakes import broken
+from modicum.shell.vault.names import Names, names_of
+from modicum.shell.vault.putting_in import commit, part_of, reader, refuse_used, sweep
 from modicum.shell.vault.sealed_stream import KEY_BYTES, Read, decrypted, encrypted
+from modicum.shell.vault.taking_out import (
+    content_of,
+    hashed,
+    hidden,
+    not_a_name,
+    record_of,
+)
 from modicum.shell.vault.wrapped_keys import RECORD_BYTES_MAX, Record, read_record
 from modicum.workspace.escrowing.ports import Sealed
 
@@ -40,7 +46,7 @@ def open_vault(directory: Path, keys: KeyProvider) -> EncryptedVault:
     """
     made(directory)
     with opened(directory) as folder, folder.locked():
-        _sweep(folder)
+        sweep(folder)
     return EncryptedVault(directory, keys)
 
 
@@ -93,7 +99,7 @@ class EncryptedVault:
         """
         names = names_of(identifier)
         with opened_file(path) as file:
-            return self._sealed(names, _reader(file, path))
+            return self._sealed(names, reader(file, path))
 
     def open(self, sealed: Sealed) -> bytes:
         """Return what was put in.
@@ -107,8 +113,8 @@ class EncryptedVault:
         """
         names = names_of(sealed.id)
         with opened(self._directory) as folder:
-            record = _record(folder, names, sealed)
-            with _content(folder, names) as file:
+            record = record_of(folder, names, sealed)
+            with content_of(folder, names) as file:
                 data = file.read()
         if digest(data) != sealed.digest:
             raise broken(names.id, "its bytes are others")
@@ -134,17 +140,17 @@ class EncryptedVault:
         """
         names = names_of(sealed.id)
         if name in {"", ".", ".."} or "/" in name or not name.isprintable():
-            raise _not_a_name()
+            raise not_a_name()
         with opened(folder) as target, opened(self._directory) as own:
-            record = _record(own, names, sealed)
-            with _content(own, names) as file, _hidden(target, name) as hidden:
+            record = record_of(own, names, sealed)
+            with content_of(own, names) as file, hidden(target, name) as out:
                 key = self._keys.unwrap(record.wrapped, record.context)
                 hashing = hashlib.sha256()
-                for piece in decrypted(_hashed(file, hashing.update), key, names):
-                    hidden.write(piece)
+                for piece in decrypted(hashed(file, hashing.update), key, names):
+                    out.write(piece)
                 if hashing.hexdigest() != sealed.digest:
                     raise broken(names.id, "its bytes are others")
-                hidden.flush()
+                out.flush()
         return folder / name
 
     def find(self, identifier: str) -> Sealed | None:
@@ -168,8 +174,8 @@ class EncryptedVault:
                 return None
             context = read_record(data, identifier).context
             hashing = hashlib.sha256()
-            with _content(folder, names) as file:
-                read = _hashed(file, hashing.update)
+            with content_of(folder, names) as file:
+                read = hashed(file, hashing.update)
                 while read(_READ_BYTES):
                     pass
         if context != Context(identifier, hashing.hexdigest()):
@@ -251,9 +257,9 @@ class EncryptedVault:
 
     def _sealed(self, names: Names, read: Read) -> Sealed:
         with opened(self._directory) as folder:
-            _refuse_used(folder, names)
+            refuse_used(folder, names)
             data_key = secrets.token_bytes(KEY_BYTES)
-            with _part(folder, names) as (part, file):
+            with part_of(folder, names) as (part, file):
                 hashing = hashlib.sha256()
                 for piece in encrypted(read, data_key, names):
                     hashing.update(piece)
@@ -261,152 +267,9 @@ class EncryptedVault:
                 durable(file)
                 context = Context(names.id, hashing.hexdigest())
                 with folder.locked():
-                    _refuse_used(folder, names)
+                    refuse_used(folder, names)
                     # Nobody destroys a key between this and the last step below.
                     wrapped = self._keys.wrap(data_key, context)
                     record = Record(context, wrapped).to_bytes()
-                    _commit(folder, names, part, record)
+                    commit(folder, names, part, record)
         return Sealed(names.id, context.digest)
-
-
-def _commit(folder: Folder, names: Names, part: str, record: bytes) -> None:
-    """Give complete content its name, then its key; there is no thing without a key."""
-    try:
-        folder.erase(names.new_key)
-        folder.write(names.new_key, record)
-        folder.rename(part, names.content)  # Content without a key was never sealed.
-        folder.sync()
-        folder.rename(names.new_key, names.key)
-        folder.sync()
-    except BaseException:
-        # Nobody was told that it is there, and it may not be after a power cut.
-        with suppress(OSError):
-            folder.erase(names.key)
-            folder.erase(names.new_key)
-            folder.remove(names.content)
-        raise
-
-
-def _refuse_used(folder: Folder, names: Names) -> None:
-    if folder.has(names.tombstone):
-        raise used_before(names.id, is_shredded=True)
-    if folder.has(names.key):
-        raise used_before(names.id, is_shredded=False)
-
-
-@contextmanager
-def _part(folder: Folder, names: Names) -> Iterator[tuple[str, BinaryIO]]:
-    """Lend a new file for content; it is gone afterwards if it has no other name."""
-    part = names.part(secrets.token_bytes(8))
-    with folder.locked():  # Else it could be swept before it has its lock.
-        file = folder.new(part)
-        take(file.fileno())
-    try:
-        with file:
-            yield part, file
-    finally:
-        with suppress(OSError):
-            folder.remove(part)
-
-
-def _sweep(folder: Folder) -> None:
-    """Remove what nobody is writing, and nobody will go on with."""
-    for name in filter(is_debris, folder.names()):
-        if name.endswith(".new"):  # Whoever writes one holds the folder's lock.
-            folder.erase(name)
-            continue
-        with folder.reading(name) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            folder.remove(name)
-
-
-def _reader(file: BinaryIO, path: Path) -> Read:
-    def read(size: int) -> bytes:
-        try:
-            return file.read(size)
-        except OSError:
-            problem = Problem(Code.FILE_UNREADABLE, f"cannot read {path} to its end")
-            raise InputError(problem) from None
-
-    return read
-
-
-# --- taking out ----------------------------------------------------------------------
-
-
-def _record(folder: Folder, names: Names, sealed: Sealed) -> Record:
-    """Return the wrapped key of what the ledger remembers."""
-    data = folder.read(names.key, RECORD_BYTES_MAX + 1)
-    # The tombstone is there before the key is overwritten: so look in this order.
-    if folder.has(names.tombstone):
-        raise shredded(names.id)
-    if data is None:
-        raise no_key(
-            f"no key of `{names.id}` lies in the vault",
-            "restore the vault from a copy, if it was ever there",
-        )
-    record = read_record(data, names.id)
-    if record.context != Context(sealed.id, sealed.digest):
-        raise broken(names.id, "its wrapped key is for something else")
-    return record
-
-
-@contextmanager
-def _content(folder: Folder, names: Names) -> Iterator[BinaryIO]:
-    try:
-        file = folder.reading(names.content)
-    except FileNotFoundError:
-        if folder.has(names.tombstone):
-            raise shredded(names.id) from None
-        raise broken(names.id, "its content is missing") from None
-    with file:
-        yield file
-
-
-def _hashed(file: BinaryIO, update: Callable[[bytes], None]) -> Read:
-    def read(size: int) -> bytes:
-        data = file.read(size)
-        update(data)
-        return data
-
-    return read
-
-
-@contextmanager
-def _hidden(folder: Folder, name: str) -> Iterator[BinaryIO]:
-    """Lend a file that has its name after the block, if that ends well."""
-    if folder.has(name):
-        raise _name_taken()
-    beside = f".{secrets.token_hex(8)}.part"
-    try:
-        with folder.new(beside) as file:
-            yield file
-        try:
-            folder.link(beside, name)
-        except FileExistsError:
-            raise _name_taken() from None
-    finally:
-        folder.remove(beside)
-
-
-def _not_a_name() -> UsageError:
-    return UsageError(
-        Problem(
-            Code.BAD_NAME,
-            "what is opened needs a name that is no path",
-            help="give the folder and the name apart",
-        )
-    )
-
-
-def _name_taken() -> UsageError:
-    return UsageError(
-        Problem(
-            Code.ALREADY_EXISTS,
-            "a file has the name that what is opened should have",
-            help="choose another name; nothing is written over",
-        )
-    )

@@ -21,13 +21,11 @@ from modicum.core.errors import (
     UnavailableError,
 )
 from modicum.escrow.programs import Program, Table
-from modicum.ledger import Standing
 from modicum.ledger.log.contracts import Charge, Contract, QueryTerms, TaskTerms
 from modicum.ledger.log.escrow_events import FlowBegun, FlowFailed, FlowWithheld
 from modicum.ledger.log.events import ReleaseStarted
 from modicum.ledger.state.escrow import not_permitted
 from modicum.ledger.state.flow import Flow, in_general
-from modicum.ledger.state.life import ReleaseStatus
 from modicum.policy import CompiledPolicy
 from modicum.query.answers import Answers
 from modicum.query.document import QueryFile
@@ -47,6 +45,7 @@ from modicum.workspace.escrowing.results import (
 from modicum.workspace.governing.governance import active_policy
 from modicum.workspace.querying.ports import Engines, Sampler
 from modicum.workspace.querying.running import answered, must_fit
+from modicum.workspace.steps import step
 
 _MIB: Final = 2**20
 _DENIED: Final = "another query of its contract was denied"
@@ -230,11 +229,9 @@ def _begin(entry: Entry, contract: Contract) -> int:
     """Count a run, and spend what it costs: rows may be read from here on."""
     terms = contract.terms
     assert isinstance(terms, QueryTerms | TaskTerms)
-    releases = entry.book.state.releases
     for one in terms.charges:
-        known: Standing | None = releases.get(one.release)
-        if known is not None and known.status is ReleaseStatus.RESERVED:
-            entry.add(ReleaseStarted(one.release))
+        # What started before may have told something: then this refuses.
+        step(ReleaseStarted(one.release), entry)
     run = entry.book.state.escrow.flow(contract.digest).runs + 1
     entry.add(FlowBegun(contract.digest, run))
     return run

@@ -226,6 +226,30 @@ def test_retired_bytes_are_overwritten(path: Path) -> None:
         assert set(wrapped.read()) == {0}
 
 
+def test_who_reads_while_keys_change_is_told_no_lies(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key is overwritten between somebody's opening and reading it."""
+    vault = open_vault(path.with_name("v"), file_keys(path))
+    sealed = vault.seal("a", b"one")
+    real, changed = os.fdopen, list[str]()
+
+    def fdopen(handle: int, mode: str = "r") -> object:
+        name = Path(f"/proc/self/fd/{handle}").readlink().name
+        if name in (path.name, names_of("a").key) and name not in changed:
+            changed.append(name)
+            with monkeypatch.context() as inner:
+                inner.setattr(os, "fdopen", real)
+                add_key(path)
+                vault.rotate()
+        return real(handle, mode)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdopen", fdopen)
+        assert vault.open(sealed) == b"one"
+    assert sorted(changed) == sorted([path.name, names_of("a").key])
+
+
 def test_a_record_of_a_strange_id_is_damaged(path: Path) -> None:
     vault = open_vault(path.with_name("v"), file_keys(path))
     vault.seal("a", b"one")

@@ -1,0 +1,128 @@
+"""What is looked at before anything of a thing is told, and where it is put then."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from modicum.core.errors import Code, Problem, UsageError
+from modicum.shell.vault.folder import Folder
+from modicum.shell.vault.key_provider import Context
+from modicum.shell.vault.mistakes import broken, no_key, shredded
+from modicum.shell.vault.names import Names
+from modicum.shell.vault.sealed_stream import Read
+from modicum.shell.vault.wrapped_keys import RECORD_BYTES_MAX, Record, read_record
+from modicum.workspace.escrowing.ports import Sealed
+
+
+def record_of(folder: Folder, names: Names, sealed: Sealed) -> Record:
+    """Return the wrapped key of what the ledger remembers.
+
+    Args:
+        folder: The folder of the vault.
+        names: What the files of the thing are called.
+        sealed: What the ledger remembers.
+
+    Raises:
+        VerificationError: If it is damaged, or for something else.
+        UnavailableError: If it is not there, or was destroyed.
+    """
+    data = folder.read(names.key, RECORD_BYTES_MAX + 1)
+    # The tombstone is there before the key is overwritten: so look in this order.
+    if folder.has(names.tombstone):
+        raise shredded(names.id)
+    if data is None:
+        raise no_key(
+            f"no key of `{names.id}` lies in the vault",
+            "restore the vault from a copy, if it was ever there",
+        )
+    record = read_record(data, names.id)
+    if record.context != Context(sealed.id, sealed.digest):
+        raise broken(names.id, "its wrapped key is for something else")
+    return record
+
+
+@contextmanager
+def content_of(folder: Folder, names: Names) -> Iterator[BinaryIO]:
+    """Lend the encrypted content of a thing, for a `with` block.
+
+    Args:
+        folder: The folder of the vault.
+        names: What the files of the thing are called.
+
+    Raises:
+        VerificationError: If it is missing.
+        UnavailableError: If it was shredded meanwhile.
+    """
+    try:
+        file = folder.reading(names.content)
+    except FileNotFoundError:
+        if folder.has(names.tombstone):
+            raise shredded(names.id) from None
+        raise broken(names.id, "its content is missing") from None
+    with file:
+        yield file
+
+
+def hashed(file: BinaryIO, update: Callable[[bytes], None]) -> Read:
+    """Return what reads a file, and tells a hash of all that it reads.
+
+    Args:
+        file: The file.
+        update: What takes more bytes into the hash.
+    """
+
+    def read(size: int) -> bytes:
+        data = file.read(size)
+        update(data)
+        return data
+
+    return read
+
+
+@contextmanager
+def hidden(folder: Folder, name: str) -> Iterator[BinaryIO]:
+    """Lend a file that has its name after the block, if that ends well.
+
+    Args:
+        folder: The folder that it is in.
+        name: Its name.
+
+    Raises:
+        UsageError: If something has the name.
+    """
+    if folder.has(name):
+        raise _name_taken()
+    beside = f".{secrets.token_hex(8)}.part"
+    try:
+        with folder.new(beside) as file:
+            yield file
+        try:
+            folder.link(beside, name)
+        except FileExistsError:
+            raise _name_taken() from None
+    finally:
+        folder.remove(beside)
+
+
+def not_a_name() -> UsageError:
+    """Return the error of a name that is a path, or none."""
+    return UsageError(
+        Problem(
+            Code.BAD_NAME,
+            "what is opened needs a name that is no path",
+            help="give the folder and the name apart",
+        )
+    )
+
+
+def _name_taken() -> UsageError:
+    return UsageError(
+        Problem(
+            Code.ALREADY_EXISTS,
+            "a file has the name that what is opened should have",
+            help="choose another name; nothing is written over",
+        )
+    )
