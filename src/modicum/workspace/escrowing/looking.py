@@ -11,7 +11,7 @@ from modicum.ledger import event_of
 from modicum.ledger.log.contracts import Charge, QueryTerms
 from modicum.ledger.state.consent import Consents
 from modicum.ledger.state.data_sets import DataSet
-from modicum.ledger.state.escrow import Escrow
+from modicum.ledger.state.escrow import Escrow as EscrowState
 from modicum.ledger.state.flow import Flow, in_general
 from modicum.query.document import QueryFile
 from modicum.workspace.book import Book, Reader
