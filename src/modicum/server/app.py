@@ -30,6 +30,8 @@ from modicum.server.problems import (
 from modicum.server.routes import (
     audits,
     error_codes,
+    escrow_contracts,
+    escrow_data,
     health,
     jobs,
     ledgers,
@@ -73,6 +75,7 @@ def build(
     parts: Parts,
     living: Lifespan[FastAPI] | None = None,
     body_bytes: int = BODY_BYTES,
+    data_bytes: int = 0,
 ) -> FastAPI:
     """Return the application.
 
@@ -80,6 +83,7 @@ def build(
         parts: What the server is made of.
         living: What begins and ends with it.
         body_bytes: The largest body of a request.
+        data_bytes: The largest body of a request to the escrow, if that is more.
     """
     app = FastAPI(
         title="modicum",
@@ -95,7 +99,7 @@ def build(
     for routes in (
         signed_words,  # First, since an address of a release holds anything.
         *(releases, requests, proposals, policies, ledgers, tokens, myself),
-        *(policy_work, rounds, audits, risk, jobs),
+        *(policy_work, rounds, audits, risk, jobs, escrow_data, escrow_contracts),
     ):
         app.include_router(routes.router, prefix=PREFIX)
     app.include_router(health.router)
@@ -106,7 +110,8 @@ def build(
     app.add_exception_handler(Replayed, _replayed)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _refused)
-    app.add_middleware(LimitedBodies, most=body_bytes)
+    larger = (f"{PREFIX}/escrow/", data_bytes)
+    app.add_middleware(LimitedBodies, most=body_bytes, larger=larger)
     app.add_middleware(LimitedCrowd)
     app.add_middleware(LimitedStrangers, rates=parts.strangers)
     if parts.entrance is not None:

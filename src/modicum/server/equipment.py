@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from modicum.core.errors import Code, InputError, Problem, UsageError
-from modicum.server.settings import Settings
+from modicum.server.settings import EscrowSettings, Settings
 from modicum.server.settings_tables import TablesOf
+from modicum.shell.adapters.adapting import Adapters
 from modicum.shell.analyses.asked import Bounds
+from modicum.shell.escrow.equipment import EscrowEquipment, EscrowPlace
 from modicum.shell.proofs.keys import SigningKey, load_key, needs_passphrase
+from modicum.workspace.escrowing.carrying_out import Tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +24,13 @@ class Equipment:
         tables: The tables that can be analyzed, by the name of their data set.
         bounds: How much one analysis may take.
         signing_key: What signs checkpoints and receipts; None if nothing does.
+        escrow: The vault, sandboxes and engines of its escrow; None if it has none.
     """
 
     tables: Mapping[str, TablesOf] = field(default_factory=dict)
     bounds: Bounds = field(default_factory=Bounds)
     signing_key: SigningKey | None = field(default=None, repr=False)
+    escrow: Tools | None = field(default=None, repr=False)
 
 
 def equipment(settings: Settings) -> Equipment:
@@ -36,13 +41,16 @@ def equipment(settings: Settings) -> Equipment:
 
     Raises:
         InputError: If the key cannot be read, or needs a passphrase.
-        UsageError: If others than its owner may read it.
+        UnavailableError: If the vault of its escrow, or the keys of that, cannot be
+            read.
+        UsageError: If others than its owner may read a key, or there is no vault.
     """
     limits = settings.limits
     return Equipment(
         settings.tables,
         Bounds(limits.analysis_rows, limits.analysis_s),
         _key(settings.signing_key_file),
+        _escrow(settings.escrow),
     )
 
 
@@ -60,6 +68,22 @@ def not_set_up(what: str, key: str) -> UsageError:
             help=f"write `{key}` to its settings, and start it again",
         )
     )
+
+
+def _escrow(given: EscrowSettings | None) -> Tools | None:
+    if given is None:
+        return None
+    if not given.vault.is_dir():
+        raise UsageError(
+            Problem(
+                Code.NOT_SET_UP,
+                f"there is no vault {given.vault}",
+                help="make it once with  modicum escrow init",
+            )
+        )
+    found = EscrowEquipment(EscrowPlace(given.vault, given.keys, given.sandbox_uid))
+    found.vault  # noqa: B018 - whatever is wrong with it is told before anybody asks
+    return Tools(found, Adapters())
 
 
 def _key(path: Path | None) -> SigningKey | None:

@@ -24,6 +24,8 @@ BODY_BYTES: Final = 2**20
 HELD_BYTES: Final = 2**26
 #: So long it may take to send one.
 READ_SECONDS: Final = 30.0
+#: Larger ones may take longer: so many mebibytes as long as the usual ones.
+_SLOWNESS: Final = 16
 #: A part of all that is held is for one identity: one over this number.
 _SHARES: Final = 4
 
@@ -89,14 +91,22 @@ class LimitedBodies:
         app: What answers.
         most: So many bytes a body may have.
         held: Counts what is held; by default up to `HELD_BYTES`.
+        larger: Where addresses begin whose bodies may be larger, and how large; they
+            may take longer, too.
     """
 
     def __init__(
-        self, app: ASGIApp, most: int = BODY_BYTES, held: Held | None = None
+        self,
+        app: ASGIApp,
+        most: int = BODY_BYTES,
+        held: Held | None = None,
+        larger: tuple[str, int] | None = None,
     ) -> None:
         self._app = app
         self._most = most
-        self._held = held or Held(max(HELD_BYTES, _SHARES * most))
+        self._begins, self._larger = larger or ("", 0)
+        largest = max(most, self._larger)
+        self._held = held or Held(max(HELD_BYTES, _SHARES * largest))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request.
@@ -117,11 +127,14 @@ class LimitedBodies:
             close = {"Connection": "close"}
             await _refuse(400, problem, scope, close)(scope, receive, send)
             return
-        if any(int(value) > self._most for value in lengths):
-            problem = _too_large(self._most).problems[0]
+        most = self._most
+        if self._begins and scope["path"].startswith(self._begins):
+            most = max(most, self._larger)
+        if any(int(value) > most for value in lengths):
+            problem = _too_large(most).problems[0]
             await _refuse(413, problem, scope)(scope, receive, send)
             return
-        body = _Body(scope, receive, send, self._most, self._held)
+        body = _Body(scope, receive, send, most, self._held)
         try:
             await self._app(scope, body.receive, body.send)
         finally:
@@ -198,7 +211,8 @@ class _Body:
 
     async def _in_time(self) -> Message:
         if self._ends is None:
-            self._ends = asyncio.get_running_loop().time() + READ_SECONDS
+            seconds = READ_SECONDS * max(1.0, self._most / BODY_BYTES / _SLOWNESS)
+            self._ends = asyncio.get_running_loop().time() + seconds
         try:
             async with asyncio.timeout_at(self._ends):
                 return await self._receive()

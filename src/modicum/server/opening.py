@@ -62,6 +62,7 @@ def open_server(
         settings.workers,
         drain_seconds=settings.limits.shutdown_s,
         body_bytes=settings.limits.body_bytes,
+        data_bytes=settings.limits.data_bytes,
         leave_seconds=settings.limits.leave_s,
     )
     checked(settings, user)  # Whatever is wrong is told before anybody is let in.

@@ -17,6 +17,9 @@ from modicum.server.identity.roof import Roof
 from modicum.server.limits import Rates
 from modicum.server.service.audits import Audits
 from modicum.server.service.carrying_out import CarryingOut
+from modicum.server.service.escrow_asking import EscrowAsking
+from modicum.server.service.escrow_contracts import EscrowContracts
+from modicum.server.service.escrow_data import EscrowData
 from modicum.server.service.events import Events
 from modicum.server.service.jobs import Jobs
 from modicum.server.service.ledgers import Ledgers
@@ -81,6 +84,11 @@ class Service:
         self.audits = Audits(decider, self.threads, self.jobs, own)
         self.signed = SignedWords(decider, own)
         self.risk = RiskAnalyses(own, self.jobs)
+        self.escrow_data = EscrowData(decider, self.threads, own.escrow)
+        self.escrow_asking = EscrowAsking(decider, self.threads, own.escrow)
+        self.escrow_contracts = EscrowContracts(
+            decider, self.threads, self.jobs, own.escrow
+        )
 
 
 @dataclass

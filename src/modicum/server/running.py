@@ -50,6 +50,7 @@ class Listening:
         workers: How many processes.
         drain_seconds: How long those who are served when it ends may take.
         body_bytes: The largest body of a request.
+        data_bytes: The largest body of a request to the escrow.
         leave_seconds: How long it goes on serving after it was told to end, so that
             who sends requests to it learns that from `/readyz`.
         waits: For how many seconds a client may keep it waiting.
@@ -60,6 +61,7 @@ class Listening:
     workers: int = 1
     drain_seconds: int = DRAIN_SECONDS
     body_bytes: int = BODY_BYTES
+    data_bytes: int = 0
     leave_seconds: float = 0.0
     waits: Waits = field(default_factory=Waits)
 
@@ -85,6 +87,7 @@ def serve(
             application,
             make,
             body_bytes=listening.body_bytes,
+            data_bytes=listening.data_bytes,
             leave_seconds=listening.leave_seconds,
         ),
         listening,
@@ -164,6 +167,7 @@ def application(
     make: Callable[[], Parts],
     *,
     body_bytes: int = BODY_BYTES,
+    data_bytes: int = 0,
     leave_seconds: float = 0.0,
 ) -> FastAPI:
     """Return the application of a process; its parts end with it.
@@ -171,6 +175,7 @@ def application(
     Args:
         make: Makes the parts.
         body_bytes: The largest body of a request.
+        data_bytes: The largest body of a request to the escrow.
         leave_seconds: How long it goes on serving after it was told to end.
     """
     parts = make()
@@ -189,4 +194,4 @@ def application(
                 await parts.close()
                 watch.log.ended()
 
-    return build(parts, living, body_bytes)
+    return build(parts, living, body_bytes, data_bytes)

@@ -108,6 +108,8 @@ class Limits:
 
     Attributes:
         body_bytes: The largest body of a request.
+        data_bytes: The largest body of a request that brings data or a program into
+            the escrow.
         requests_per_minute: Of one identity, in each process.
         unrecognized_per_minute: That recognize nobody, of one address, in each process.
         leave_s: How long the server goes on when it is told to stop, while `/readyz`
@@ -118,12 +120,29 @@ class Limits:
     """
 
     body_bytes: int = 1024 * 1024
+    data_bytes: int = 64 * 1024 * 1024
     requests_per_minute: int = 6000
     unrecognized_per_minute: int = 600
     leave_s: int = 0
     shutdown_s: int = 30
     analysis_rows: int = 10_000_000
     analysis_s: int = 600
+
+
+@dataclass(frozen=True, slots=True)
+class EscrowSettings:
+    """Where the data of an escrow lies, and as whom programs run on it.
+
+    Attributes:
+        vault: The folder of the vault.
+        keys: The file with the keys that wrap its keys.
+        sandbox_uid: Where the server runs as root, the user that programs run as, and
+            that nobody else is.
+    """
+
+    vault: Path
+    keys: Path
+    sandbox_uid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +178,7 @@ class Settings:
         limits: How much may be asked for.
         signing_key_file: The key that signs checkpoints and receipts.
         tables: The tables that can be analyzed, by the name of their data set.
+        escrow: Where its escrow is; None if it has none.
         telemetry: What the server tells about itself.
     """
 
@@ -177,6 +197,7 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     signing_key_file: Path | None = None
     tables: Mapping[str, TablesOf] = field(default_factory=dict)
+    escrow: EscrowSettings | None = None
     telemetry: Telemetry = field(default_factory=Telemetry)
 
     @property

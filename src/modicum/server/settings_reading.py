@@ -23,6 +23,7 @@ from modicum.core.reading import (
 from modicum.core.yaml_reader import read_document
 from modicum.server.settings import (
     ClaimNames,
+    EscrowSettings,
     GrantsByName,
     Limits,
     Listen,
@@ -43,6 +44,8 @@ FORMAT: Final = "server/v1"
 #: Clocks that differ by more are a fault to be mended, not to be allowed for.
 LEEWAY_S_MAX: Final = 120
 WORKERS_MAX: Final = 64
+#: The greatest number of a user.
+UID_MAX: Final = 2**32 - 2
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
@@ -106,6 +109,7 @@ class _Reader:
             ("oidc", self._oidc),
             ("sessions", self._sessions),
             ("limits", self._limits),
+            ("escrow", self._escrow),
             ("telemetry", self._telemetry),
         ):
             node = self._fields.take_optional(key)
@@ -228,6 +232,7 @@ class _Reader:
         limits = Limits()
         for key, least, most in (
             ("body_bytes", 1024, 256 * 1024 * 1024),
+            ("data_bytes", 1024, 2 * 1024 * 1024 * 1024),
             ("requests_per_minute", 1, 1_000_000),
             ("unrecognized_per_minute", 1, 1_000_000),
             ("leave_s", 0, 600),
@@ -240,6 +245,16 @@ class _Reader:
                 limits = replace(limits, **{key: given})
         fields.finish()
         return replace(got, limits=limits)
+
+    def _escrow(self, fields: Fields, got: Settings) -> Settings:
+        vault = self._path(fields.take("vault"), "`vault`")
+        keys = self._path(fields.take("keys"), "`keys`")
+        uid = fields.take_optional("sandbox_uid")
+        fields.finish()
+        user = None
+        if uid is not None:
+            user = count(uid, "`sandbox_uid`", at_least=1, at_most=UID_MAX)
+        return replace(got, escrow=EscrowSettings(vault, keys, user))
 
     @staticmethod
     def _telemetry(fields: Fields, got: Settings) -> Settings:

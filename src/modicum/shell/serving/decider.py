@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +25,7 @@ from modicum.shell.serving.checker import Checker
 from modicum.shell.serving.clerk import Clerk, How
 from modicum.shell.serving.desk import Desk
 from modicum.shell.serving.feed import Feed, FeedingStore, FollowingStore
+from modicum.shell.serving.governed import Governed
 from modicum.shell.serving.once import Once
 from modicum.shell.serving.read_log import ReadLog
 from modicum.shell.serving.waiting_line import Waiting
@@ -32,8 +33,10 @@ from modicum.shell.storage.still_store import StillStore
 from modicum.shell.wiring import printable_actor
 from modicum.workspace import Clock, Decision
 from modicum.workspace.answers import Description
-from modicum.workspace.book import Book, Entry, Reader
+from modicum.workspace.book import Entry
 from modicum.workspace.bringing_in import RESERVATION_SECONDS, prepared
+from modicum.workspace.escrowing.carrying_out import Tools
+from modicum.workspace.escrowing.office import EscrowOffice
 from modicum.workspace.governing.governing import Governance
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.live_ledger import LiveLedger
@@ -409,9 +412,8 @@ class Decider:
             actor: Who; by default the decider's own.
             once: As for `submit`, for the one verb that is used.
         """
-        name = self._clerk.signed(actor)
-        view = self._checker.view(None)
-        return Governance(_Governed(self, view, name, once), name)
+        ledger = self._governed(actor, once)
+        return Governance(ledger, ledger.actor)
 
     def rounds(self, actor: str = "", *, once: Once | None = None) -> Rounds:
         """Return what somebody may do who plans rounds; for one thread.
@@ -420,9 +422,27 @@ class Decider:
             actor: Who; by default the decider's own.
             once: As for `submit`, for the one verb that is used.
         """
-        name = self._clerk.signed(actor)
-        view = self._checker.view(None)
-        return Rounds(_Governed(self, view, name, once), self._clock, name)
+        ledger = self._governed(actor, once)
+        return Rounds(ledger, self._clock, ledger.actor)
+
+    def escrow(
+        self,
+        tools: Tools | None,
+        actor: str = "",
+        *,
+        once: Once | None = None,
+        among: Collection[str] | None = None,
+    ) -> EscrowOffice:
+        """Return what somebody may do in the escrow; for one thread.
+
+        Args:
+            tools: The vault, sandboxes and engines; None for none.
+            actor: Who; by default the decider's own.
+            once: As for `submit`, for one verb that takes one turn.
+            among: The data sets that they know of; None for all.
+        """
+        ledger = self._governed(actor, once)
+        return EscrowOffice(ledger, tools, self._clock, ledger.actor, among=among)
 
     def log(self) -> StillStore:
         """Return the log, to be read beside all others: nothing is written by it."""
@@ -480,7 +500,11 @@ class Decider:
 
     def _office(self, view: LedgerView) -> Governance:
         """Return the office of nobody, to look at what waits there."""
-        return Governance(_Governed(self, view, "", None), "unknown")
+        return Governance(Governed(self, view, ""), "unknown")
+
+    def _governed(self, actor: str, once: Once | None) -> Governed:
+        view = self._checker.view(None)
+        return Governed(self, view, self._clerk.signed(actor), once)
 
     def _step(
         self,
@@ -489,20 +513,3 @@ class Decider:
         once: Once | None,
     ) -> Standing:
         return self.turn(partial(step, body), actor=actor, once=once)
-
-
-@dataclass(frozen=True, slots=True)
-class _Governed:
-    """The ledger of a decider, as those see it who govern it."""
-
-    decider: Decider
-    view: LedgerView
-    actor: str
-    once: Once | None
-
-    def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
-        # A decider always follows what is charged.
-        return self.decider.turn(work, actor=self.actor, once=self.once)
-
-    def look(self, *, deciding: bool = False) -> tuple[Book, Reader, str]:
-        return self.view.look(deciding=deciding)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Mapping
 from typing import Any
 
 from modicum.escrow.inspection import WHY, Inspection
 from modicum.escrow.programs import Program
-from modicum.ledger.log.contracts import RawSignalTerms, TaskTerms, Version, to_plain
+from modicum.ledger.log.contracts import (
+    RawSignalTerms,
+    TaskTerms,
+    Version,
+    from_plain,
+    to_plain,
+)
 from modicum.ledger.state.consent import Consents
 from modicum.ledger.state.data_sets import DataSet
 from modicum.ledger.state.flow import Flow
@@ -39,6 +47,45 @@ def flow_to_dict(flow: Flow) -> dict[str, Any]:
         "results": sorted(flow.results),
         "released": flow.released,
     }
+
+
+def recorded_flow_to_dict(flow: Flow) -> dict[str, Any]:
+    """Return a contract exactly, as the ledger keeps it, and what became of it.
+
+    Args:
+        flow: The contract.
+    """
+    return {
+        "contract": to_plain(flow.contract),
+        "by": flow.by,
+        "at": flow.at,
+        "seq": flow.seq,
+        "withdrawn": flow.withdrawn,
+        "runs": flow.runs,
+        "running": list(flow.running),
+        "results": dict(flow.results),
+        "ended_by": flow.ended_by,
+        "released": flow.released,
+    }
+
+
+def recorded_flow(told: Mapping[str, Any]) -> Flow:
+    """Return what `recorded_flow_to_dict` was given.
+
+    Args:
+        told: What it returned.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    fields = dict(told)
+    try:
+        contract = from_plain(fields.pop("contract"))
+        running = tuple(fields.pop("running"))
+        return Flow(contract, running=running, **fields)
+    except (KeyError, TypeError) as error:
+        message = "it is no contract as the ledger keeps it"
+        raise ValueError(message) from error
 
 
 def version_to_dict(version: Version) -> dict[str, Any]:
@@ -105,19 +152,22 @@ def examined_to_dict(found: Examined) -> dict[str, Any]:
     }
 
 
-def priced_to_dict(one: Priced) -> dict[str, Any]:
+def priced_to_dict(one: Priced, *, deep: bool = True) -> dict[str, Any]:
     """Return a query of a contract.
 
     Args:
         one: The query.
+        deep: Whether to tell the losses of all rules, too, and who filled what is full.
     """
-    decision = one.decision
+    told, decision = None, one.decision
+    if decision is not None:
+        told = decision.to_dict(deep=deep, losses="all" if deep else "none")
     return {
         "release": one.charge.release,
         "content": one.charge.content,
         "text": one.charge.text,
         "problem": one.problem or None,
-        "decision": None if decision is None else decision.to_dict(deep=True),
+        "decision": told,
     }
 
 
@@ -138,6 +188,7 @@ def program_to_dict(
         "catalogue": found.vetted or None,
         "digest": program.digest,
         "code": plain["code"],
+        "code_base64": base64.b64encode(program.code).decode("ascii"),
         "text": program.code.decode("utf-8", "replace") if python else None,
         "arguments": plain["arguments"],
         "range": plain["range"],
@@ -188,6 +239,7 @@ def data_set_to_dict(name: str, one: DataSet) -> dict[str, Any]:
             {
                 "version": number,
                 "media": version.media,
+                "table": version.table,
                 "entry": version.seq,
                 "shredded": version.shredded,
                 "sealed": version.sealed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
@@ -78,44 +78,58 @@ class Asked:
     expires_at: str
 
 
-def ask_query(
-    entry: Entry, asked: Asked, queries: Sequence[str], *, exact: bool
-) -> Flow:
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """Queries that somebody wants to run.
+
+    Attributes:
+        texts: Query files, as texts; the tables that they read are data sets.
+        exact: Whether the exact answers are computed, too, for a signal.
+        among: The data sets that whoever asks knows of; None for all.
+    """
+
+    texts: Sequence[str]
+    exact: bool
+    among: Collection[str] | None = None
+
+
+def ask_query(entry: Entry, asked: Asked, wanted: Queries) -> Flow:
     """Ask that queries are run on the newest versions of their data.
 
     Args:
         entry: The turn; its actor asks.
         asked: What is asked for, and when it ends.
-        queries: Query files, as texts; the tables that they read are data sets.
-        exact: Whether the exact answers are computed, too, for a signal.
+        wanted: The queries.
 
     Raises:
         ConflictError: If it cannot be proposed.
         InputError: If a query cannot be priced, or reads what is not registered.
         UsageError: If the ledger has no policy.
     """
-    if not 1 <= len(queries) <= _QUERIES_MAX:
+    if not 1 <= len(wanted.texts) <= _QUERIES_MAX:
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"a contract has 1 to {_QUERIES_MAX} queries, and this {len(queries)}",
+                f"a contract has 1 to {_QUERIES_MAX} queries, and this"
+                f" {len(wanted.texts)}",
             )
         )
     compiled, data = active_policy(entry.book), entry.book.state.escrow.data
     newest = [
         Version(name, one.newest)
         for name, one in data.items()
-        if not one.versions[one.newest].shredded
+        if (wanted.among is None or name in wanted.among)
+        and not one.versions[one.newest].shredded
     ]
     tables = tables_of(data, newest, compiled)
     charges: list[Charge] = []
     used: set[str] = set()
-    for text in queries:
+    for text in wanted.texts:
         query = read_query(text, tables, compiled)
         charges.append(charge_of(text, query, compiled))
         used.update(query.asked.query.tables)
     versions = {one.id: one for one in newest if one.id in used}
-    results = ("exact", "private") if exact else ("private",)
+    results = ("exact", "private") if wanted.exact else ("private",)
     terms = QueryTerms(tuple(charges), results)
     return _propose(entry, asked, terms, _Follows("", asked.heading.analyst, versions))
 

@@ -12,7 +12,7 @@ from modicum.ledger.log.contracts import QueryTerms, TaskTerms, Version
 from modicum.ledger.log.escrow_events import DataRegistered, DataShredded
 from modicum.ledger.state.data_sets import version_of
 from modicum.ledger.state.escrow import Escrow
-from modicum.workspace.book import Entry
+from modicum.workspace.book import Book, Entry
 from modicum.workspace.escrowing import places
 from modicum.workspace.escrowing.declared import must_declare
 from modicum.workspace.escrowing.ledger import Ledger
@@ -71,20 +71,22 @@ class Given:
     owned: Owned | None = None
 
 
-def register(ledger: Ledger, vault: Vault, given: Given) -> Version:
-    """Put a version of a data set into the vault, and register it.
+def register(ledger: Ledger, vault: Vault, given: Given, actor: str) -> Version:
+    """Put a version of a data set into the vault, and register it in one turn.
 
     Args:
         ledger: The ledger.
         vault: The vault.
         given: The version.
+        actor: Who gives it.
 
     Raises:
         ConflictError: If the actor does not own it, or it is owned otherwise.
         InputError: If it is not declared, or is new and nobody owns it.
         UnavailableError: If it cannot be stored.
     """
-    owns = ledger.turn(lambda entry: _owned(entry, given))
+    book, _, _ = ledger.look()
+    owns = _owned(book, given, actor)
     for number in range(owns.next, owns.next + _NUMBERS_TRIED):
         version = Version(given.name, number)
         try:
@@ -93,11 +95,10 @@ def register(ledger: Ledger, vault: Vault, given: Given) -> Version:
             continue  # It was begun before, and its entry was never written.
         body = _registered(given, owns.owned, number, sealed.digest)
         try:
-            ledger.turn(partial(_add, body))
+            return ledger.turn(partial(_added, body))
         except ConflictError:
             vault.shred(places.of_data(version))
             raise
-        return version
     raise ConflictError(
         Problem(
             Code.CONTRACT_REFUSED,
@@ -143,17 +144,17 @@ class _Owns:
     next: int
 
 
-def _owned(entry: Entry, given: Given) -> _Owns:
+def _owned(book: Book, given: Given, actor: str) -> _Owns:
     name, owned = given.name, given.owned
-    must_declare(given.declared.table, name, active_policy(entry.book))
-    known = entry.book.state.escrow.data.get(name)
+    must_declare(given.declared.table, name, active_policy(book))
+    known = book.state.escrow.data.get(name)
     if known is not None:
         own = known.ownership
-        if not own.is_owner(entry.actor):
+        if not own.is_owner(actor):
             raise ConflictError(
                 Problem(
                     Code.CONTRACT_REFUSED,
-                    f"`{entry.actor}` does not own the data set `{name}`",
+                    f"`{actor}` does not own the data set `{name}`",
                     help="an owner registers its versions",
                 )
             )
@@ -200,5 +201,6 @@ def _registered(given: Given, owned: Owned, number: int, sealed: str) -> DataReg
     )
 
 
-def _add(body: DataRegistered, entry: Entry) -> None:
+def _added(body: DataRegistered, entry: Entry) -> Version:
     entry.add(body)
+    return Version(body.id, body.version)

@@ -7,11 +7,20 @@ from typing import Protocol, TypeVar
 
 from modicum.workspace.book import Book, Entry, Reader
 from modicum.workspace.querying.queries import Ledger as QueryLedger
+from modicum.workspace.querying.queries import Planning
 
 T = TypeVar("T")
 
 
-class Ledger(QueryLedger, Protocol):
+class Onlooker(Planning, Protocol):
+    """What those need who only look at the escrow."""
+
+    def look(self) -> tuple[Book, Reader, str]:
+        """Return the book of a ledger that exists, its reader, and the time."""
+        ...
+
+
+class Ledger(Onlooker, QueryLedger, Protocol):
     """What the escrow needs of a workspace."""
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
@@ -21,8 +30,4 @@ class Ledger(QueryLedger, Protocol):
             work: Adds events.
             deciding: Whether it decides about releases.
         """
-        ...
-
-    def look(self) -> tuple[Book, Reader, str]:
-        """Return the book of a ledger that exists, its reader, and the time."""
         ...

@@ -17,7 +17,7 @@ from modicum.query.document import QueryFile
 from modicum.workspace.book import Book, Reader
 from modicum.workspace.decision import Decision
 from modicum.workspace.escrowing.declared import charge_of, read_query, tables_of
-from modicum.workspace.escrowing.ledger import Ledger
+from modicum.workspace.escrowing.ledger import Onlooker
 from modicum.workspace.querying.queries import plan_of
 
 
@@ -99,7 +99,7 @@ def named(escrow: EscrowState, name: str) -> Flow:
     )
 
 
-def looked_at_all(ledger: Ledger) -> tuple[Looked, ...]:
+def looked_at_all(ledger: Onlooker) -> tuple[Looked, ...]:
     """Return all contracts, oldest first. Writes nothing.
 
     Args:
@@ -113,7 +113,7 @@ def looked_at_all(ledger: Ledger) -> tuple[Looked, ...]:
     return tuple(_looked(book, one, now) for one in flows)
 
 
-def looked_at(ledger: Ledger, name: str) -> Looked:
+def looked_at(ledger: Onlooker, name: str) -> Looked:
     """Return a contract. Writes nothing.
 
     Args:
@@ -128,7 +128,7 @@ def looked_at(ledger: Ledger, name: str) -> Looked:
     return _looked(book, named(book.state.escrow, name), now)
 
 
-def examined(ledger: Ledger, name: str) -> Examined:
+def examined(ledger: Onlooker, name: str) -> Examined:
     """Return all that stands in the ledger about a contract. Writes nothing.
 
     Args:
@@ -163,6 +163,35 @@ def examined(ledger: Ledger, name: str) -> Examined:
     )
 
 
+def columns_of(ledger: Onlooker, name: str) -> dict[str, tuple[str, ...]] | None:
+    """Return the columns that the answers of a query contract have, by release.
+
+    Args:
+        ledger: The ledger.
+        name: What the contract is called.
+
+    Returns:
+        None if the active policy no longer reads its queries as it did.
+
+    Raises:
+        InputError: If there is no such contract.
+        UsageError: If there is no ledger.
+    """
+    book, _, _ = ledger.look()
+    flow, data = named(book.state.escrow, name), book.state.escrow.data
+    terms, compiled = flow.contract.terms, ledger.policy()
+    found: dict[str, tuple[str, ...]] = {}
+    try:
+        tables = tables_of(data, flow.contract.data.values(), compiled)
+        for one in terms.charges if isinstance(terms, QueryTerms) else ():
+            asked = read_query(one.text, tables, compiled).asked.query
+            keys = [key.name for key in asked.keys]
+            found[one.release] = (*keys, *(each.name for each in asked.aggregates))
+    except InputError:
+        return None
+    return found or None
+
+
 def _looked(book: Book, flow: Flow, now: str) -> Looked:
     state = book.state
     said = state.approvals.get(("contract", flow.contract.digest), ())
@@ -187,7 +216,7 @@ def _reason(reader: Reader, flow: Flow) -> str:
 
 
 def _queries(
-    ledger: Ledger, flow: Flow, data: Mapping[str, DataSet]
+    ledger: Onlooker, flow: Flow, data: Mapping[str, DataSet]
 ) -> tuple[Priced, ...]:
     terms = flow.contract.terms
     charges = terms.charges if isinstance(terms, QueryTerms) else ()
@@ -195,7 +224,7 @@ def _queries(
 
 
 def _priced(
-    ledger: Ledger, flow: Flow, data: Mapping[str, DataSet], charge: Charge
+    ledger: Onlooker, flow: Flow, data: Mapping[str, DataSet], charge: Charge
 ) -> Priced:
     """Return what a query costs; one that fits the policy no more is shown, too."""
     try:

@@ -8,11 +8,18 @@ then the same for a task (`ask_task`) and its scores (`ask_signal`, `ask_raw_sig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from modicum.core.errors import Code, InputError, Problem, UsageError
+from modicum.core.errors import (
+    Code,
+    InputError,
+    Problem,
+    UsageError,
+    VerificationError,
+)
+from modicum.escrow.catalogue import vetted
 from modicum.escrow.programs import Program
 from modicum.ledger.log.approval_statement import Signer
 from modicum.ledger.log.contracts import QueryTerms, TaskTerms, Version
@@ -73,12 +80,20 @@ class EscrowOffice:
         tools: The vault, sandboxes and engines; None for none.
         clock: The time of day.
         actor: Who acts.
+        among: The data sets that they know of, to put queries to; None for all.
     """
 
     def __init__(
-        self, ledger: Ledger, tools: Tools | None, clock: Clock, actor: str
+        self,
+        ledger: Ledger,
+        tools: Tools | None,
+        clock: Clock,
+        actor: str,
+        *,
+        among: Collection[str] | None = None,
     ) -> None:
         self._ledger, self._clock, self._actor = ledger, clock, actor
+        self._among = among
         self._given = tools
 
     # --- data ---
@@ -101,8 +116,9 @@ class EscrowOffice:
             UnavailableError: If it cannot be stored.
             UsageError: If there is no ledger with a policy, or no vault.
         """
+        given = Given(name, content, declared, owned)
         vault = self._tools.equipment.vault
-        return register(self._ledger, vault, Given(name, content, declared, owned))
+        return register(self._ledger, vault, given, self._actor)
 
     def shred(self, version: Version, *, reason: str) -> None:
         """Destroy a version, and whatever was computed of it and is withheld.
@@ -147,9 +163,9 @@ class EscrowOffice:
             InputError: If a query cannot be priced, or reads what is not registered.
             UsageError: If there is no ledger with a policy.
         """
+        wanted = asking.Queries(queries, exact, self._among)
         return self._ask(
-            heading,
-            lambda entry, asked: asking.ask_query(entry, asked, queries, exact=exact),
+            heading, lambda entry, asked: asking.ask_query(entry, asked, wanted)
         )
 
     def ask_task(
@@ -172,10 +188,12 @@ class EscrowOffice:
 
         Raises:
             ConflictError: If it cannot be proposed.
-            InputError: If there is no such contract, or no reason.
+            InputError: If there is no such contract, or no reason; or the program
+                calls itself a text of the catalogue and is none.
             UnavailableError: If its code cannot be stored.
             UsageError: If there is no ledger, or no vault.
         """
+        _must_be_what_it_says(program)
         keep_code(self._tools.equipment.vault, program)
         given = limits or Limits()
         return self._ask(
@@ -447,3 +465,11 @@ class EscrowOffice:
 
 def _flow(entry: Entry, name: str) -> Flow:
     return named(entry.book.state.escrow, name)
+
+
+def _must_be_what_it_says(program: Program) -> None:
+    """Refuse a program that calls itself a text of the catalogue, and is none."""
+    try:
+        vetted(program)
+    except VerificationError as error:  # Here it is whoever asks who is mistaken.
+        raise InputError(*error.problems) from None

@@ -60,6 +60,12 @@ class Action(Enum):
     PLAN_ROUND = "plan-round"
     COMMIT_PLAN = "commit-plan"
     ANALYZE_RISK = "analyze-risk"
+    READ_DATA = "read-data"
+    REGISTER_DATA = "register-data"
+    ASK_CONTRACT = "ask-contract"
+    TAKE_PART = "take-part"
+    READ_CONTRACTS = "read-contracts"
+    APPROVE_CONTRACT = "approve-contract"
     READ_LEDGER = "read-ledger"
     EXPORT_AUDIT = "export-audit"
     MANAGE_OWN_TOKENS = "manage-own-tokens"
@@ -88,6 +94,12 @@ IN_WORDS: Final[Mapping[Action, str]] = {
     Action.PLAN_ROUND: "plan a round",
     Action.COMMIT_PLAN: "commit a plan",
     Action.ANALYZE_RISK: "analyze risk",
+    Action.READ_DATA: "see what data is registered",
+    Action.REGISTER_DATA: "register or shred data",
+    Action.ASK_CONTRACT: "ask for a flow of data",
+    Action.TAKE_PART: "take part in contracts",
+    Action.READ_CONTRACTS: "read the contracts of others",
+    Action.APPROVE_CONTRACT: "approve a contract",
     Action.READ_LEDGER: "read the ledger",
     Action.EXPORT_AUDIT: "export an audit bundle",
     Action.MANAGE_OWN_TOKENS: "manage tokens of their own",
@@ -115,6 +127,12 @@ REACH: Final[Mapping[Action, Reach]] = {
     Action.PLAN_ROUND: Reach.LEDGER,
     Action.COMMIT_PLAN: Reach.LEDGER,
     Action.ANALYZE_RISK: Reach.DATA_SET,
+    Action.READ_DATA: Reach.DATA_SET,
+    Action.REGISTER_DATA: Reach.DATA_SET,
+    Action.ASK_CONTRACT: Reach.DATA_SET,
+    Action.TAKE_PART: Reach.ANY,
+    Action.READ_CONTRACTS: Reach.DATA_SET,
+    Action.APPROVE_CONTRACT: Reach.DATA_SET,
     Action.READ_LEDGER: Reach.LEDGER,
     Action.EXPORT_AUDIT: Reach.LEDGER,
     Action.MANAGE_OWN_TOKENS: Reach.ANY,
@@ -127,10 +145,13 @@ _READS = _READS_RULES | {
     Action.READ_RELEASES,
     Action.CHECK_RELEASE,
     Action.READ_ROUNDS,
+    Action.READ_DATA,
 }
 _ASKS = _READS | {
     Action.SUBMIT_RELEASE,
     Action.CARRY_OUT_RELEASE,
+    Action.ASK_CONTRACT,
+    Action.TAKE_PART,
     Action.MANAGE_OWN_TOKENS,
 }
 _WATCHES = frozenset({Action.READ_LEDGER, Action.EXPORT_AUDIT})
@@ -148,6 +169,9 @@ ALLOWED: Final[Mapping[Role, frozenset[Action]]] = {
         Action.RECORD_PAST,
         Action.REMARK,
         Action.ANALYZE_RISK,
+        Action.REGISTER_DATA,
+        Action.READ_CONTRACTS,
+        Action.APPROVE_CONTRACT,
         Action.PLAN_ROUND,
     },
     Role.PRIVACY_OFFICER: _READS
@@ -163,6 +187,9 @@ ALLOWED: Final[Mapping[Role, frozenset[Action]]] = {
         Action.REMARK,
         Action.PLAN_ROUND,
         Action.COMMIT_PLAN,
+        Action.TAKE_PART,
+        Action.READ_CONTRACTS,
+        Action.APPROVE_CONTRACT,
         Action.MANAGE_OWN_TOKENS,
     },
     Role.PLATFORM_ENGINEER: _ASKS
@@ -173,7 +200,9 @@ ALLOWED: Final[Mapping[Role, frozenset[Action]]] = {
         Action.COMMIT_PLAN,
         Action.READ_METRICS,
     },
-    Role.AUDITOR: _READS | _WATCHES | {Action.SIMULATE_POLICY, Action.READ_METRICS},
+    Role.AUDITOR: _READS
+    | _WATCHES
+    | {Action.SIMULATE_POLICY, Action.READ_METRICS, Action.READ_CONTRACTS},
     Role.ADMIN: frozenset(
         {Action.MANAGE_OWN_TOKENS, Action.MANAGE_TOKENS, Action.READ_METRICS}
     ),
@@ -182,7 +211,12 @@ ALLOWED: Final[Mapping[Role, frozenset[Action]]] = {
 #: What a person must do: neither a program that acts by itself, nor what has a
 #: person's API token, where they could sign in.
 PEOPLE_ONLY: Final = frozenset(
-    {Action.APPROVE_RELEASE, Action.APPROVE_POLICY, Action.ACTIVATE_POLICY}
+    {
+        Action.APPROVE_RELEASE,
+        Action.APPROVE_POLICY,
+        Action.ACTIVATE_POLICY,
+        Action.APPROVE_CONTRACT,
+    }
 )
 
 #: Roles that nobody has together: who audits changes nothing, and who decides about

@@ -1,0 +1,227 @@
+"""`/escrow/contracts`: flows of data that people ask for, agree to, and carry out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from modicum.ledger.log.contracts import TaskTerms
+from modicum.ledger.state.flow import Flow
+from modicum.server.answers import Answer, answer_of, json_response
+from modicum.server.asking import Who
+from modicum.server.bodies import body_of
+from modicum.server.contract_schema import SCHEMA
+from modicum.server.models.approvals import StatementForm
+from modicum.server.models.escrow import (
+    ContractForm,
+    ContractList,
+    ContractSaidForm,
+    FlowForm,
+    LetGoForm,
+)
+from modicum.server.models.jobs import JobItem
+from modicum.server.once import OnlyOnce
+from modicum.server.parts import Verbs
+from modicum.server.reading_contracts import read_contract
+from modicum.server.routes import describing
+from modicum.server.routes.describing import IfMatch, mistakes, tag_given
+from modicum.server.routes.encoded_slashes import LiteralEnd
+from modicum.server.routes.jobs import accepted, begun
+from modicum.server.routes.words import REASON, WORD, reason_of, word_of
+from modicum.server.service.escrow_contracts import Shown
+from modicum.server.service.words import TAKEN_BACK, Word
+from modicum.workspace.documents.contracts import (
+    examined_to_dict,
+    flow_to_dict,
+    looked_to_dict,
+    priced_to_dict,
+    program_to_dict,
+    recorded_flow_to_dict,
+    said_to_contract_to_dict,
+)
+from modicum.workspace.escrowing.speaking import SaidToContract
+
+router = APIRouter(prefix="/escrow/contracts", tags=["escrow"], route_class=LiteralEnd)
+
+ContractId = Annotated[str, Path(min_length=1, max_length=200)]
+Recorded = Annotated[
+    bool, Query(description="also tell it as the ledger keeps it, exactly")
+]
+
+_CONTENT = "the contract"
+_ASKED: dict[str, Any] = describing.body_of(
+    SCHEMA, "what is to flow: a query, a task, or what goes out"
+)
+
+
+@router.get("", response_model=ContractList, responses=mistakes())
+async def contracts(who: Who, verbs: Verbs, recorded: Recorded = False) -> Response:
+    """Return the contracts that you take part in, or may read, oldest first."""
+    found = await verbs.escrow_contracts.all(who)
+    listed = [
+        {**looked_to_dict(one), **_kept(one.flow, recorded=recorded)} for one in found
+    ]
+    return json_response({"contracts": listed})
+
+
+@router.post(
+    "",
+    response_model=FlowForm,
+    responses=mistakes(409, 413, 415, 428),
+    openapi_extra=_ASKED,
+)
+async def ask(request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce) -> Response:
+    """Ask for a flow of data. Nothing flows before the owners of the data agree."""
+    body = await body_of(request)
+    sent = read_contract(await verbs.threads.compute(body.form))
+    once = await keyed.once(_flow)
+    return _flow(await verbs.escrow_asking.ask(who, sent, once)).response()
+
+
+@router.get(
+    "/{contract:path}/statement", response_model=StatementForm, responses=mistakes()
+)
+async def statement(
+    contract: ContractId,
+    who: Who,
+    verbs: Verbs,
+    reason: Annotated[str, Query(min_length=1, max_length=2000)],
+    key: Annotated[
+        str, Query(pattern="^[0-9a-f]{64}$", description="your raw public key")
+    ],
+    approves: bool = True,
+) -> Response:
+    """Return what is to be signed by an owner who speaks with a key of their own."""
+    word = Word(approves, reason, "")
+    said, head = await verbs.escrow_contracts.statement(who, contract, word, key)
+    return json_response({"statement": said, "head": head})
+
+
+@router.post(
+    "/{contract:path}/approvals",
+    response_model=ContractSaidForm,
+    responses=mistakes(409, 412, 413, 415, 428),
+    openapi_extra=WORD,
+)
+async def say(
+    request: Request,
+    contract: ContractId,
+    who: Who,
+    verbs: Verbs,
+    keyed: OnlyOnce,
+    if_match: IfMatch = None,
+) -> Response:
+    """Agree to a contract, or refuse it, as an owner of its data.
+
+    `If-Match` is the ETag of the contract: the digest of what was looked at.
+    """
+    word = await word_of(request, tag_given(if_match, _CONTENT))
+    once = await keyed.once(_said)
+    found = await verbs.escrow_contracts.say(who, contract, word, once)
+    return _said(found).response()
+
+
+@router.delete(
+    "/{contract:path}/approvals",
+    response_model=ContractSaidForm,
+    responses=mistakes(409, 412, 428),
+)
+async def take_back(
+    contract: ContractId,
+    who: Who,
+    verbs: Verbs,
+    keyed: OnlyOnce,
+    if_match: IfMatch = None,
+) -> Response:
+    """Take one's agreement back: it blocks, until one agrees again."""
+    tag = tag_given(if_match, _CONTENT)
+    word = Word(approves=False, reason=TAKEN_BACK, content=tag)
+    once = await keyed.once(_said)
+    found = await verbs.escrow_contracts.say(who, contract, word, once)
+    return _said(found).response()
+
+
+@router.post(
+    "/{contract:path}:withdraw",
+    response_model=FlowForm,
+    responses=mistakes(409, 413, 415, 428),
+    openapi_extra=REASON,
+)
+async def withdraw(
+    request: Request, contract: ContractId, who: Who, verbs: Verbs, keyed: OnlyOnce
+) -> Response:
+    """Take back a contract that you asked for; nothing flows under it any more."""
+    reason = await reason_of(request)
+    once = await keyed.once(_flow)
+    found = await verbs.escrow_contracts.withdraw(who, contract, reason, once)
+    return _flow(found).response()
+
+
+@router.post(
+    "/{contract:path}:run",
+    status_code=202,
+    response_model=JobItem,
+    responses=accepted(409),
+)
+async def run(contract: ContractId, who: Who, verbs: Verbs) -> Response:
+    """Begin to run what a contract permits; what it computes is withheld.
+
+    The job's `result` has the `contract`, and of a query that a rule denies the
+    decision as `denied`. From its beginning on the run is counted and what it charges
+    is spent, whatever becomes of it; to give up the job does not end it.
+    """
+    return begun(await verbs.escrow_contracts.run(who, contract))
+
+
+@router.post(
+    "/{contract:path}:receive", response_model=LetGoForm, responses=mistakes(409)
+)
+async def receive(contract: ContractId, who: Who, verbs: Verbs) -> Response:
+    """Return what a contract lets go, to one of its recipients. Each is a use of it."""
+    found = await verbs.escrow_contracts.receive(who, contract)
+    answer = json_response(found.to_dict())
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+@router.get("/{contract:path}", response_model=ContractForm, responses=mistakes())
+async def one(
+    contract: ContractId, who: Who, verbs: Verbs, recorded: Recorded = False
+) -> Response:
+    """Return a contract as its owners read it before they agree."""
+    shown = await verbs.escrow_contracts.one(who, contract)
+    told = await verbs.threads.compute(lambda: _shown(shown, recorded=recorded))
+    return json_response(told, etag=shown.found.looked.flow.contract.digest)
+
+
+# --- inside ---------------------------------------------------------------------------
+
+
+def _shown(shown: Shown, *, recorded: bool) -> dict[str, object]:
+    found, program = shown.found, None
+    flow = found.looked.flow
+    terms = flow.contract.terms
+    if shown.program is not None and shown.inspection is not None:
+        assert isinstance(terms, TaskTerms)
+        program = program_to_dict(shown.program, terms, shown.inspection)
+    return {
+        **examined_to_dict(found),
+        "queries": [priced_to_dict(one, deep=False) for one in found.queries],
+        "program": program,
+        **_kept(flow, recorded=recorded),
+    }
+
+
+def _kept(flow: Flow, *, recorded: bool) -> dict[str, object]:
+    return {"recorded": recorded_flow_to_dict(flow)} if recorded else {}
+
+
+def _flow(flow: Flow) -> Answer:
+    return answer_of(flow_to_dict(flow), etag=flow.contract.digest)
+
+
+def _said(said: SaidToContract) -> Answer:
+    return answer_of(said_to_contract_to_dict(said))

@@ -1,0 +1,183 @@
+"""`/escrow/data`: data sets that lie in the vault, and whose they are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from fastapi import APIRouter, Path
+from starlette.requests import Request
+from starlette.responses import Response
+
+from modicum.core.errors import Code, InputError, Problem
+from modicum.ledger.log.contracts import Version
+from modicum.server.answers import Answer, answer_of, json_response
+from modicum.server.asking import Who
+from modicum.server.models.escrow import DataSetForm, DataSetList, VersionForm
+from modicum.server.once import OnlyOnce
+from modicum.server.parts import Verbs
+from modicum.server.routes.describing import mistakes
+from modicum.server.routes.encoded_slashes import LiteralEnd
+from modicum.server.routes.words import REASON, reason_of
+from modicum.server.service.escrow_data import DataSent
+from modicum.workspace.documents.contracts import data_set_to_dict, version_to_dict
+from modicum.workspace.escrowing.data_kept import Declared, Owned
+
+router = APIRouter(prefix="/escrow/data", tags=["escrow"], route_class=LiteralEnd)
+
+DataName = Annotated[str, Path(min_length=1, max_length=200)]
+Number = Annotated[int, Path(ge=1, le=2**31)]
+
+_KEY = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_SENT: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "the rows in base64, a tables file that declares them, and, with"
+        " the first version, whose they are",
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "table": {"type": "string", "minLength": 1},
+                        "media": {"enum": ["csv", "parquet"], "default": "csv"},
+                        "rows": {"type": "string", "contentEncoding": "base64"},
+                        "owners": {
+                            "type": "object",
+                            "additionalProperties": {"type": "array", "items": _KEY},
+                        },
+                        "quorum": {"type": "integer", "minimum": 1},
+                        "contracts": {"type": "integer", "minimum": 1, "default": 20},
+                        "bits": {"type": "integer", "minimum": 0, "default": 0},
+                    },
+                    "required": ["table", "rows"],
+                    "dependentRequired": {
+                        "quorum": ["owners"],
+                        "contracts": ["owners"],
+                        "bits": ["owners"],
+                    },
+                    "additionalProperties": False,
+                }
+            }
+        },
+    }
+}
+
+_Count = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+
+
+class _Sent(msgspec.Struct, forbid_unknown_fields=True):
+    """A version of a data set, as it is sent."""
+
+    table: str
+    rows: bytes
+    media: Literal["csv", "parquet"] = "csv"
+    owners: (
+        dict[str, list[Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]]] | None
+    ) = None
+    quorum: _Count | None = None
+    contracts: _Count | None = None
+    bits: Annotated[int, msgspec.Meta(ge=0, le=2**31)] | None = None
+
+
+@router.get("", response_model=DataSetList, responses=mistakes())
+async def data_sets(who: Who, verbs: Verbs) -> Response:
+    """Return the data sets that you may ask about, or own."""
+    found = await verbs.escrow_data.all(who)
+    listed = [data_set_to_dict(name, one) for name, one in found.items()]
+    return json_response({"data_sets": listed})
+
+
+@router.post(
+    "/{name}/versions",
+    response_model=VersionForm,
+    responses=mistakes(409, 413, 415, 428),
+    openapi_extra=_SENT,
+)
+async def register(
+    request: Request, name: DataName, who: Who, verbs: Verbs, keyed: OnlyOnce
+) -> Response:
+    """Put a version of a data set into the vault, as an owner of it.
+
+    The first version says for good whose it is, and its limits. A data set is called as
+    its table is.
+    """
+    sent = await _sent(request)
+    once = await keyed.once(_version)
+    return _version(await verbs.escrow_data.register(who, name, sent, once)).response()
+
+
+@router.post(
+    "/{name}/versions/{number}:shred",
+    response_model=VersionForm,
+    responses=mistakes(409, 413, 415),
+    openapi_extra=REASON,
+)
+async def shred(
+    request: Request, name: DataName, number: Number, who: Who, verbs: Verbs
+) -> Response:
+    """Destroy a version, and all that was computed of it and is withheld, for good.
+
+    If this fails, ask again: the ledger knows of it already.
+    """
+    version = Version(name, number)
+    await verbs.escrow_data.shred(who, version, await reason_of(request))
+    return _version(version).response()
+
+
+@router.get("/{name}", response_model=DataSetForm, responses=mistakes())
+async def one(name: DataName, who: Who, verbs: Verbs) -> Response:
+    """Return a data set: whose it is, how its table is declared, and its versions."""
+    return json_response(data_set_to_dict(name, await verbs.escrow_data.one(who, name)))
+
+
+def _version(version: Version) -> Answer:
+    return answer_of(version_to_dict(version))
+
+
+async def _sent(request: Request) -> DataSent:
+    """Return what was sent; what is wrong with it never quotes a row.
+
+    Raises:
+        InputError: If it is something else.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in {"application/json", ""}:
+        raise InputError(
+            Problem(
+                Code.NOT_ACCEPTED,
+                f"a body of type `{kind[:60]}` is not read",
+                help="send application/json",
+            )
+        )
+    try:
+        found = msgspec.json.decode(await request.body(), type=_Sent)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InputError(
+            Problem(
+                Code.BAD_REQUEST,
+                f"the request is not a version of a data set: {str(error)[:200]}",
+                help="see /api/v1/openapi.json",
+            )
+        ) from None
+    return DataSent(found.rows, Declared(found.table, found.media), _owned(found))
+
+
+def _owned(found: _Sent) -> Owned | None:
+    limits = (found.quorum, found.contracts, found.bits)
+    if found.owners is None:
+        if any(one is not None for one in limits):
+            raise InputError(
+                Problem(
+                    Code.KEYS_CONFLICT,
+                    "`quorum`, `contracts` and `bits` are said together with `owners`",
+                    help="name the owners, or leave these out with a later version",
+                )
+            )
+        return None
+    return Owned(
+        {who: tuple(keys) for who, keys in found.owners.items()},
+        len(found.owners) if found.quorum is None else found.quorum,
+        contracts_max=20 if found.contracts is None else found.contracts,
+        bits_max=found.bits or 0,
+    )

@@ -1,0 +1,144 @@
+"""Data sets of the escrow: registered and shredded by who owns them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from modicum.ledger.log.contracts import Version
+from modicum.ledger.state.data_sets import DataSet
+from modicum.server.equipment import not_set_up
+from modicum.server.service.escrow_sight import may_see_data, seen_data
+from modicum.server.service.threads import Threads
+from modicum.server.service.words import refuse_repeated
+from modicum.shell.serving.decider import Decider
+from modicum.shell.serving.once import Once
+from modicum.workspace.escrowing.carrying_out import Tools
+from modicum.workspace.escrowing.data_kept import Declared, Owned
+from modicum.workspace.ledger_view import LedgerView
+from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.identity import Identity
+
+
+@dataclass(frozen=True, slots=True)
+class DataSent:
+    """A version of a data set that was sent.
+
+    Attributes:
+        content: Its rows.
+        declared: What it is.
+        owned: Whose it is, for a first version; None for a later one.
+    """
+
+    content: bytes = field(repr=False)
+    declared: Declared
+    owned: Owned | None
+
+
+class EscrowData:
+    """What can be done with data sets of the escrow.
+
+    Args:
+        decider: The ledger.
+        threads: Where it is asked.
+        tools: The vault, sandboxes and engines; None for none.
+    """
+
+    def __init__(self, decider: Decider, threads: Threads, tools: Tools | None) -> None:
+        self._decider = decider
+        self._threads = threads
+        self._tools = tools
+
+    async def all(self, who: Identity) -> Mapping[str, DataSet]:
+        """Return the data sets that somebody may know of, by name.
+
+        Args:
+            who: Who asks.
+        """
+
+        def look(view: LedgerView) -> dict[str, DataSet]:
+            data = view.state().escrow.data
+            return {k: one for k, one in data.items() if may_see_data(who, k, one)}
+
+        return await self._threads.look(look)
+
+    async def one(self, who: Identity, name: str) -> DataSet:
+        """Return a data set.
+
+        Args:
+            who: Who asks.
+            name: What it is called.
+
+        Raises:
+            InputError: If there is none, as far as they may know.
+        """
+        return await self._threads.look(
+            lambda view: seen_data(view.state().escrow, who, name)
+        )
+
+    async def register(
+        self, who: Identity, name: str, sent: DataSent, once: Once
+    ) -> Version:
+        """Put a version of a data set into the vault, and register it.
+
+        Args:
+            who: Who does.
+            name: What it is called.
+            sent: The version.
+            once: What makes it a request that is done once.
+
+        Raises:
+            AccessError: If they may not.
+            ConflictError: If they do not own it, or it is owned otherwise.
+            InputError: If it is not declared, or is new and nobody owns it.
+            UnavailableError: If it cannot be stored.
+            UsageError: If the server has no escrow.
+        """
+        who.must(Action.REGISTER_DATA, name)
+        tools = needed(self._tools)
+
+        def work() -> Version:
+            refuse_repeated(self._decider, who, once)
+            office = self._decider.escrow(tools, who.name, once=once)
+            return office.register(name, sent.content, sent.declared, sent.owned)
+
+        return await self._threads.ask(work)
+
+    async def shred(self, who: Identity, version: Version, reason: str) -> None:
+        """Destroy a version, and whatever was computed of it and is withheld.
+
+        Args:
+            who: Who does.
+            version: The version.
+            reason: Why, for the record.
+
+        Raises:
+            AccessError: If they may not.
+            ConflictError: If they do not own it.
+            InputError: If there is none, as far as they may know.
+            UnavailableError: If a key cannot be destroyed; ask again then.
+            UsageError: If the server has no escrow.
+        """
+        who.must(Action.REGISTER_DATA, version.id)
+        tools = needed(self._tools)
+        await self.one(who, version.id)
+
+        def work() -> None:
+            office = self._decider.escrow(tools, who.name)
+            office.shred(version, reason=reason)
+
+        await self._threads.ask(work)
+
+
+def needed(tools: Tools | None) -> Tools:
+    """Return what an escrow runs on.
+
+    Args:
+        tools: What there is.
+
+    Raises:
+        UsageError: If there is nothing.
+    """
+    if tools is None:
+        raise not_set_up("no escrow", "escrow")
+    return tools
