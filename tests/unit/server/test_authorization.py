@@ -7,6 +7,7 @@ may not, and nobody is refused who may.
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from samples.escrows import MemoryEquipment
 from samples.jobs import PATIENCE
 from samples.served import ALL_SETS, HEADER, Served, served
 from samples.small import POLICY
@@ -22,7 +24,9 @@ from starlette.requests import Request
 from modicum.server.asking import Recognizing
 from modicum.server.equipment import Equipment
 from modicum.server.settings_tables import TablesOf
+from modicum.shell.adapters.adapting import Adapters
 from modicum.shell.proofs.keys import make_key
+from modicum.workspace.escrowing.carrying_out import Tools
 from modicum.workspace.permissions.actions import Action, Role
 from modicum.workspace.permissions.identity import Grants, Identity
 
@@ -58,6 +62,9 @@ PEOPLE |= {
 #: Prepares what others are to act on.
 HELPER = "helper"
 PEOPLE[HELPER] = {Role.DATA_STEWARD: ALL_SETS}
+#: Owns the data of the escrow.
+KEEPER = "keeper"
+PEOPLE[KEEPER] = {Role.DATA_STEWARD: ALL_SETS}
 
 
 def identity(name: str) -> Identity:
@@ -81,9 +88,24 @@ class ByName:
 SETS = ("visits", "labs")
 DATA_SETS = (*SETS, None)
 
+#: Data of the escrow that stands for all that there is.
+OTHER = "other"
+
 ANALYSIS = {"dataset": "visits", "query": "SELECT COUNT(*) FROM rows"}
 
 _numbers = count()
+
+
+def declared(table: str) -> str:
+    """Return a tables file of the escrow."""
+    return f"""\
+modicum: tables/v1
+tables:
+  {table}:
+    row_id: user_id
+    one_per: user_id
+    columns: {{user_id: {{type: integer}}, age: {{type: integer, attribute: age}}}}
+"""
 
 
 def another() -> str:
@@ -149,6 +171,44 @@ class Case:
     def tag(self, request: str) -> dict[str, str]:
         """Return the header that names the content of a request."""
         found = self.server.get(HELPER, f"/requests/{request}")
+        return {"If-Match": found.headers["etag"]}
+
+    @property
+    def kept(self) -> str:
+        """The data of the escrow that it is about."""
+        return self.data_set or OTHER
+
+    def version(self) -> dict[str, Any]:
+        """Return a further version of it."""
+        rows = base64.b64encode(b"user_id,age\n1,30\n").decode()
+        return {"table": declared(self.kept), "rows": rows}
+
+    def query(self) -> dict[str, Any]:
+        """Return a contract for a query that reads it."""
+        number = next(_numbers)
+        text = f"""\
+release: e-{number}
+query:
+  sql: "SELECT COUNT(*) AS people FROM {self.kept}"
+  noise: gaussian
+  loss: {{user: {{rho: 0.000001}}}}
+"""
+        return {
+            "flow": "query",
+            "contract": f"c-{number}",
+            "reason": "x",
+            "queries": [text],
+        }
+
+    def contract(self) -> str:
+        """Return a contract that the helper asks for."""
+        asked = self.server.post(HELPER, "/escrow/contracts", self.query())
+        assert asked.status_code == 200, asked.text
+        return str(asked.json()["contract"])
+
+    def contract_tag(self, contract: str) -> dict[str, str]:
+        """Return the header that names the content of a contract."""
+        found = self.server.get(HELPER, f"/escrow/contracts/{contract}")
         return {"If-Match": found.headers["etag"]}
 
     def active(self) -> dict[str, str]:
@@ -226,6 +286,46 @@ def takes_seen(*actions: Action) -> Expected:
         return 200 if all(who.may(one, data_set) for one in actions) else 403
 
     return expected
+
+
+def takes_shown(*actions: Action) -> Expected:
+    """Expect that others' contracts are not there, and a refusal of the rest."""
+
+    def expected(who: Identity, data_set: str | None) -> int:
+        if not who.may(Action.READ_CONTRACTS, data_set):
+            return 404
+        return 200 if all(who.may(one, data_set) for one in actions) else 403
+
+    return expected
+
+
+def _takes_part(who: Identity, data_set: str | None) -> int:
+    """Only who has a part in a contract does this, and nobody here has."""
+    return 403 if who.may(Action.READ_CONTRACTS, data_set) else 404
+
+
+def _reads_contracts(who: Identity, _: str | None) -> int:
+    """All but admins take part somewhere, or read what others do."""
+    return 403 if Role.ADMIN in who.grants else 200
+
+
+def _asks_contract(who: Identity, data_set: str | None) -> int:
+    """To who may not ask about a data set, it is not there."""
+    if takes_anywhere(Action.ASK_CONTRACT)(who, None) == 403:
+        return 403
+    return 200 if who.may(Action.ASK_CONTRACT, data_set or OTHER) else 422
+
+
+def _say_contract(case: Case) -> Any:
+    name = case.contract()
+    headers = case.contract_tag(name)
+    return case.post(f"/escrow/contracts/{name}/approvals", WORD, headers=headers)
+
+
+def _take_contract_back(case: Case) -> Any:
+    name = case.contract()
+    path = f"/escrow/contracts/{name}/approvals"
+    return case.delete(path, **case.contract_tag(name))
 
 
 @dataclass(frozen=True)
@@ -538,6 +638,60 @@ ROWS: dict[tuple[str, str], Row] = {
         lambda case: case.post("/risk/analyses", case.analysis()),
         fine=(202, 429),  # Another one may be under way.
     ),
+    # The escrow: of data that the keeper owns, and contracts that the helper asks for
+    ("get", "/escrow/data"): Row(
+        takes_anywhere(Action.READ_DATA), lambda case: case.get("/escrow/data")
+    ),
+    ("get", "/escrow/data/{name}"): Row(
+        lambda who, data_set: 200 if who.may(Action.READ_DATA, data_set) else 404,
+        lambda case: case.get(f"/escrow/data/{case.kept}"),
+    ),
+    ("post", "/escrow/data/{name}/versions"): Row(
+        takes(Action.REGISTER_DATA),
+        lambda case: case.post(f"/escrow/data/{case.kept}/versions", case.version()),
+        fine=(409,),  # It is not theirs.
+    ),
+    ("post", "/escrow/data/{name}/versions/{number}:shred"): Row(
+        takes(Action.REGISTER_DATA),
+        lambda case: case.post(f"/escrow/data/{case.kept}/versions/1:shred", REASON),
+        fine=(409,),
+    ),
+    ("get", "/escrow/contracts"): Row(
+        _reads_contracts, lambda case: case.get("/escrow/contracts")
+    ),
+    ("post", "/escrow/contracts"): Row(
+        _asks_contract, lambda case: case.post("/escrow/contracts", case.query())
+    ),
+    ("get", "/escrow/contracts/{contract}"): Row(
+        takes_shown(), lambda case: case.get(f"/escrow/contracts/{case.contract()}")
+    ),
+    ("get", "/escrow/contracts/{contract}/statement"): Row(
+        takes_shown(Action.APPROVE_CONTRACT),
+        lambda case: case.get(
+            f"/escrow/contracts/{case.contract()}/statement", reason="x", key="ab" * 32
+        ),
+    ),
+    ("post", "/escrow/contracts/{contract}/approvals"): Row(
+        takes_shown(Action.APPROVE_CONTRACT),
+        _say_contract,
+        fine=(409,),  # They own none of its data.
+    ),
+    ("delete", "/escrow/contracts/{contract}/approvals"): Row(
+        takes_shown(Action.APPROVE_CONTRACT), _take_contract_back, fine=(409,)
+    ),
+    ("post", "/escrow/contracts/{contract}:withdraw"): Row(
+        _takes_part,
+        lambda case: case.post(f"/escrow/contracts/{case.contract()}:withdraw", REASON),
+    ),
+    ("post", "/escrow/contracts/{contract}:run"): Row(
+        takes_shown(Action.CARRY_OUT_ANY),
+        lambda case: case.post(f"/escrow/contracts/{case.contract()}:run"),
+        fine=(202, 503),  # Too many jobs may be under way.
+    ),
+    ("post", "/escrow/contracts/{contract}:receive"): Row(
+        _takes_part,
+        lambda case: case.post(f"/escrow/contracts/{case.contract()}:receive"),
+    ),
     # The log
     ("get", "/ledger/head"): Row(
         takes(Action.READ_RULES), lambda case: case.get("/ledger/head")
@@ -577,9 +731,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         folder / "ledger.db",
         policy=folder / "policy.yaml",
         people=PEOPLE,
-        own=Equipment(tables, signing_key=make_key(folder / "key")),
+        own=Equipment(
+            tables,
+            signing_key=make_key(folder / "key"),
+            escrow=Tools(MemoryEquipment(), Adapters()),
+        ),
     ) as found:
         found.parts.recognizing = Recognizing([ByName()])
+        for name in (*SETS, OTHER):
+            owned = {"owners": {KEEPER: []}, "contracts": 10**6}
+            sent = {**Case(found, KEEPER, name).version(), **owned}
+            answered = found.post(KEEPER, f"/escrow/data/{name}/versions", sent)
+            assert answered.status_code == 200, answered.text
         yield found
 
 
@@ -615,7 +778,7 @@ def test_who_may_gets_through_and_who_may_not_does_not(
     method, _, path = route.partition(" ")
     row = ROWS[method, path]
     for name in PEOPLE:
-        if name == HELPER:
+        if name in (HELPER, KEEPER):
             continue
         who = identity(name)
         for data_set in DATA_SETS if name not in ABSENT else ("visits",):
@@ -642,6 +805,9 @@ FOR_PEOPLE = (
     "delete /policies/{digest}/approvals",
     "post /policies/{digest}:activate",
     "post /policies:activate",
+    "post /escrow/contracts/{contract}/approvals",
+    "delete /escrow/contracts/{contract}/approvals",
+    "get /escrow/contracts/{contract}/statement",
 )
 
 

@@ -17,13 +17,12 @@ from modicum.server.models.escrow import DataSetForm, DataSetList, VersionForm
 from modicum.server.once import OnlyOnce
 from modicum.server.parts import Verbs
 from modicum.server.routes.describing import mistakes
-from modicum.server.routes.encoded_slashes import LiteralEnd
 from modicum.server.routes.words import REASON, reason_of
 from modicum.server.service.escrow_data import DataSent
 from modicum.workspace.documents.contracts import data_set_to_dict, version_to_dict
 from modicum.workspace.escrowing.data_kept import Declared, Owned
 
-router = APIRouter(prefix="/escrow/data", tags=["escrow"], route_class=LiteralEnd)
+router = APIRouter(prefix="/escrow/data", tags=["escrow"])
 
 DataName = Annotated[str, Path(min_length=1, max_length=200)]
 Number = Annotated[int, Path(ge=1, le=2**31)]

@@ -109,6 +109,21 @@ def must(who: Identity, action: Action, sets: DataSets) -> None:
         who.must(action, one)
 
 
+def must_some(who: Identity, action: Action) -> None:
+    """Refuse who may do something with no data set at all.
+
+    Args:
+        who: Who.
+        action: What.
+
+    Raises:
+        AccessError: If they may not.
+    """
+    sets = {one for each in who.grants.values() for one in each}
+    if not any(who.may(action, one) for one in sets):
+        who.must(action)
+
+
 def must_read_some(who: Identity) -> None:
     """Refuse who may read releases of no data set at all.
 
@@ -118,9 +133,7 @@ def must_read_some(who: Identity) -> None:
     Raises:
         AccessError: If they may not.
     """
-    sets = {one for each in who.grants.values() for one in each}
-    if not any(who.may(Action.READ_RELEASES, one) for one in sets):
-        who.must(Action.READ_RELEASES)
+    must_some(who, Action.READ_RELEASES)
 
 
 def _named(own: object, mechanisms: Iterable[Mapping[str, object]]) -> DataSets:

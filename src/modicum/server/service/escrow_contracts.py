@@ -13,7 +13,7 @@ from modicum.ledger.log.contracts import TaskTerms
 from modicum.ledger.log.events import ApprovalGiven
 from modicum.ledger.state.escrow import OWNER
 from modicum.ledger.state.flow import Flow
-from modicum.server.service.data_sets import may, must
+from modicum.server.service.data_sets import may, must, must_some
 from modicum.server.service.escrow_data import needed
 from modicum.server.service.escrow_sight import (
     may_see_contract,
@@ -88,7 +88,12 @@ class EscrowContracts:
 
         Args:
             who: Who asks.
+
+        Raises:
+            AccessError: If they may know of none.
         """
+        if not who.may(Action.TAKE_PART):
+            must_some(who, Action.READ_CONTRACTS)
 
         def look(view: LedgerView) -> tuple[Looked, ...]:
             data = view.state().escrow.data

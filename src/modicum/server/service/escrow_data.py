@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from modicum.ledger.log.contracts import Version
 from modicum.ledger.state.data_sets import DataSet
 from modicum.server.equipment import not_set_up
+from modicum.server.service.data_sets import must_some
 from modicum.server.service.escrow_sight import may_see_data, seen_data
 from modicum.server.service.threads import Threads
 from modicum.server.service.words import refuse_repeated
@@ -54,7 +55,11 @@ class EscrowData:
 
         Args:
             who: Who asks.
+
+        Raises:
+            AccessError: If they may know of none.
         """
+        must_some(who, Action.READ_DATA)
 
         def look(view: LedgerView) -> dict[str, DataSet]:
             data = view.state().escrow.data
