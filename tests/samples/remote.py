@@ -14,6 +14,7 @@ from starlette.requests import Request
 
 import modicum as mo
 from modicum.server.asking import Recognizing
+from modicum.server.equipment import Equipment
 from modicum.server.limits import Rates
 from modicum.server.parts import Parts
 from modicum.shell.registry.registry import open_registry
@@ -52,6 +53,8 @@ def answering(
     policy: Any = None,
     rates: Rates | None = None,
     clock: Clock | None = None,
+    people: Mapping[str, Grants] = PEOPLE,
+    own: Equipment | None = None,
 ) -> Iterator[str]:
     """Serve a ledger to who has a token; yield where."""
     if policy is not None:
@@ -62,11 +65,18 @@ def answering(
         one._store._fresh_seconds = -1.0
     store = open_store(ledger, keep_open=True)
     registry = open_registry(store, fresh_seconds=0)
-    parts = Parts(decider, registry, Recognizing([ByToken(PEOPLE)]), rates or Rates())
+    parts = Parts(
+        decider,
+        registry,
+        Recognizing([ByToken(people)]),
+        rates or Rates(),
+        own=own or Equipment(),
+    )
     try:
         with running(parts) as url:
             yield url
     finally:
+        parts.service.jobs.close()
         decider.close()
         store.close()
 

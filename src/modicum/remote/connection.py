@@ -56,6 +56,8 @@ class Request:
         accept: The kind of content that is asked for; empty for JSON.
         is_last: Whether the connection is not used again: the next one may lead to
             another process.
+        repeats: Whether it is sent again if it gets no answer; not where no key makes
+            it a request that is done once.
     """
 
     method: str
@@ -66,6 +68,7 @@ class Request:
     if_match: str = ""
     accept: str = ""
     is_last: bool = False
+    repeats: bool = True
 
 
 class Connection:
@@ -176,6 +179,8 @@ class Connection:
                 told = _told(found, request)
                 reached = reached or told is None
                 wait, why = _wait(attempt, found), f"status {found.status_code}"
+            if reached and not request.repeats:
+                break
             if attempt + 1 < ATTEMPTS_MAX:
                 sleep(wait)
         if told is not None and not reached:
@@ -208,7 +213,7 @@ class Connection:
         """Return the mistake of a server that gave no answer."""
         unknown = bool(request.step) and reached
         notes = (
-            f"asked {ATTEMPTS_MAX} times; at last: {why}",
+            f"asked {ATTEMPTS_MAX} times; at last: {why}" if request.repeats else why,
             f"nobody knows whether it has {request.step}"
             if unknown
             else "nothing was done by this",

@@ -7,9 +7,10 @@ taken, and the key stays here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -30,6 +31,8 @@ from modicum.workspace.governing.topics import Topic
 
 #: What signs, or the file of a key.
 Key: TypeAlias = "Signer | str | Path"
+
+T = TypeVar("T")
 
 #: So often something is signed again, as entries come in while it is sent.
 _SIGNED_MAX: Final = 5
@@ -101,13 +104,31 @@ def say(view: RemoteView, speech: Speech) -> Said:
         StaleError: If something came in since they looked; review again.
         UnavailableError: If the server gives no answer. Say the same again.
     """
-    # A signature holds at one head. Who named none signs at the next one, if entries
-    # came in between.
-    left = _SIGNED_MAX if speech.signer is not None and speech.head is None else 1
+    return signed_again(
+        lambda: _said(speech, view.connection.ask(_request(view, speech))),
+        often=speech.signer is not None and speech.head is None,
+    )
+
+
+def signed_again(work: Callable[[], T], *, often: bool) -> T:
+    """Return what some work returns that signs at the last head and sends it.
+
+    A signature holds at one head. Who named none signs at the next one, if entries came
+    in between.
+
+    Args:
+        work: The work.
+        often: Whether it signs, and at whichever head is last.
+
+    Raises:
+        StaleError: If the head moved on each time, or the work names one that is not
+            the last.
+    """
+    left = _SIGNED_MAX if often else 1
     while True:
         left -= 1
         try:
-            return _said(speech, view.connection.ask(_request(view, speech)))
+            return work()
         except StaleError:
             if not left:
                 raise
@@ -116,7 +137,16 @@ def say(view: RemoteView, speech: Speech) -> Said:
 def _request(view: RemoteView, speech: Speech) -> Request:
     form: dict[str, object] = {"approves": speech.approves, "reason": speech.reason}
     if speech.signer is not None:
-        form |= _signature(view, speech, speech.signer)
+        body = ApprovalGiven(
+            speech.topic.subject,
+            speech.topic.id,
+            speech.topic.content,
+            speech.approves,
+            roles_of(view.actor, view.policy().policy),
+            reason_text(speech.reason, "approving or rejecting"),
+            head=speech.head or "",
+        )
+        form |= signature_form(view, body, speech.signer)
     elif speech.head is not None:
         form["head"] = speech.head.strip().lower()
     verb = "approved" if speech.approves else "rejected"
@@ -129,18 +159,23 @@ def _request(view: RemoteView, speech: Speech) -> Request:
     )
 
 
-def _signature(view: RemoteView, speech: Speech, signer: Signer) -> dict[str, object]:
-    topic, policy = speech.topic, view.policy().policy
-    body = ApprovalGiven(
-        topic.subject,
-        topic.id,
-        topic.content,
-        speech.approves,
-        roles_of(view.actor, policy),
-        reason_text(speech.reason, "approving or rejecting"),
-        head=_whole(speech.head, view.head().head),
-    )
-    own = signed(body, by=view.actor, policy=policy.digest, signer=signer)
+def signature_form(
+    view: RemoteView, body: ApprovalGiven, signer: Signer
+) -> dict[str, object]:
+    """Return what is sent of a signature, which is made here.
+
+    Args:
+        view: The ledger.
+        body: What is said; its `head` may be the beginning of one, or empty for
+            whichever is last.
+        signer: What signs.
+
+    Raises:
+        StaleError: If the head is not the last one by now.
+    """
+    head = _whole(body.head or None, view.head().head)
+    policy = view.policy().policy.digest
+    own = signed(replace(body, head=head), by=view.actor, policy=policy, signer=signer)
     return {"head": own.head, "key": own.key, "signature": own.signature}
 
 

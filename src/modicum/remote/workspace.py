@@ -11,6 +11,7 @@ from modicum.remote.audits import RemoteAudits
 from modicum.remote.connection import Connection, Request
 from modicum.remote.deciding import Deciding
 from modicum.remote.elsewhere import not_from_here
+from modicum.remote.escrow import RemoteEscrow
 from modicum.remote.governing import RemoteGovernance
 from modicum.remote.jobs import RemoteJobs
 from modicum.remote.policies import RemotePolicies
@@ -130,6 +131,11 @@ class RemoteWorkspace(Deciding):
     def rounds(self) -> RemoteRounds:
         """What people do who plan rounds: open them, plan them, commit plans."""
         return RemoteRounds(self)
+
+    @property
+    def escrow(self) -> RemoteEscrow:
+        """What people do in the escrow: register data, ask, agree, run, receive."""
+        return RemoteEscrow(self)
 
     @property
     def policies(self) -> RemotePolicies:

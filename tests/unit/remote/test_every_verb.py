@@ -16,11 +16,13 @@ from samples.remote import BEFORE, answering
 from samples.small import POLICY, counts
 
 import modicum as mo
+from modicum.remote.escrow import RemoteEscrow
 from modicum.remote.governing import RemoteGovernance
 from modicum.remote.rounds import RemoteRounds
 from modicum.remote.view import RemoteView
 from modicum.remote.workspace import RemoteWorkspace
 from modicum.workspace import Workspace
+from modicum.workspace.escrowing.office import EscrowOffice
 from modicum.workspace.governing.governing import Governance
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.planning.verbs import Rounds
@@ -31,6 +33,7 @@ PAIRS: list[tuple[type, type]] = [
     (Workspace, RemoteWorkspace),
     (Governance, RemoteGovernance),
     (Rounds, RemoteRounds),
+    (EscrowOffice, RemoteEscrow),
 ]
 
 #: What is done where the ledger is, and why.
@@ -39,6 +42,9 @@ ELSEWHERE = {
     "init": "who makes a ledger has its database",
     "save_snapshot": "the server keeps its own caches",
 }
+
+#: What is not there at all over HTTP, and why.
+NOT_THERE = {"equipment": "a vault and sandboxes are where the data is"}
 
 #: What a server has besides, and a workspace has not.
 BESIDES = {
@@ -54,6 +60,7 @@ BESIDES = {
     RemoteWorkspace: {"audits", "close", "jobs", "policies"},
     RemoteGovernance: set(),
     RemoteRounds: {"begin_plan"},
+    RemoteEscrow: set(),
 }
 
 
@@ -84,6 +91,9 @@ ROWS = [
 def test_a_name_is_used_in_the_same_way(here: type, there: type, name: str) -> None:
     if name == "adapters":  # Set by each object for itself.
         assert "adapters" in vars(RemoteWorkspace(_nowhere()))
+        return
+    if name in NOT_THERE:
+        assert not hasattr(RemoteWorkspace(_nowhere()), name)
         return
     assert shape(there, name) == shape(here, name)
 

@@ -29,6 +29,7 @@ from modicum.server.service.words import Word, refuse_repeated
 from modicum.shell.serving.decider import Decider
 from modicum.shell.serving.once import Once
 from modicum.workspace.documents.contracts import looked_to_dict
+from modicum.workspace.documents.decisions import decision_to_dict
 from modicum.workspace.escrowing.carrying_out import Tools
 from modicum.workspace.escrowing.letting_go import LetGo
 from modicum.workspace.escrowing.looking import (
@@ -262,7 +263,9 @@ class EscrowContracts:
                 if conflict.code in _OF_ANOTHER and hidden:
                     raise id_unusable(None) from None
                 raise
-            denied = None if ran.denied is None else ran.denied.to_dict(losses="none")
+            denied = None
+            if ran.denied is not None:
+                denied = decision_to_dict(ran.denied, words=True)
             return {"denied": denied, "contract": looked_to_dict(self._looked(name))}
 
         return self._jobs.begin(who, Action.TAKE_PART, "run-contract", work)

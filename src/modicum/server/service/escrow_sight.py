@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger.state.data_sets import DataSet
 from modicum.ledger.state.escrow import Escrow
 from modicum.ledger.state.flow import Flow
 from modicum.server.service.data_sets import may
-from modicum.server.service.refusals import not_found
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
 
@@ -84,8 +84,12 @@ def seen_contract(escrow: Escrow, who: Identity, name: str) -> Flow:
     flow = None if digest is None else escrow.flow(digest)
     if flow is not None and may_see_contract(who, flow, escrow.data):
         return flow
-    raise not_found(
-        f"there is no contract `{name[:200]}`", "list them at  /escrow/contracts"
+    raise InputError(
+        Problem(
+            Code.CONTRACT_UNKNOWN,
+            f"there is no contract `{name[:200]}`",
+            help="list them at  /escrow/contracts",
+        )
     )
 
 
@@ -103,6 +107,10 @@ def seen_data(escrow: Escrow, who: Identity, name: str) -> DataSet:
     one = escrow.data.get(name)
     if one is not None and may_see_data(who, name, one):
         return one
-    raise not_found(
-        f"no data set `{name[:200]}` is registered", "list them at  /escrow/data"
+    raise InputError(
+        Problem(
+            Code.DATA_SET_UNKNOWN,
+            f"no data set `{name[:200]}` is registered",
+            help="list them at  /escrow/data",
+        )
     )

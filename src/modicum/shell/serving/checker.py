@@ -18,7 +18,15 @@ from modicum.workspace.ports import SnapshotStore
 T = TypeVar("T")
 
 #: What is said of something that the ledger does not know, or not yet.
-_NOT_THERE = frozenset({Code.RELEASE_UNKNOWN, Code.PLAN_UNKNOWN, Code.NOT_FOUND})
+_NOT_THERE = frozenset(
+    {
+        Code.RELEASE_UNKNOWN,
+        Code.PLAN_UNKNOWN,
+        Code.CONTRACT_UNKNOWN,
+        Code.DATA_SET_UNKNOWN,
+        Code.NOT_FOUND,
+    }
+)
 
 
 class Checker:

@@ -1,0 +1,504 @@
+"""What people do in the escrow of a server: the same verbs, over HTTP.
+
+Rows are sent when a data set is registered, and never come back. Programs run on the
+server, in its sandboxes.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Final
+
+import msgspec
+
+from modicum.core.errors import Code, Problem, StaleError
+from modicum.escrow.programs import Program
+from modicum.ledger.log.approval_statement import Signer
+from modicum.ledger.log.contracts import Version
+from modicum.ledger.log.events import ApprovalGiven
+from modicum.ledger.state.data_sets import DataSet
+from modicum.ledger.state.escrow import OWNER
+from modicum.ledger.state.flow import Flow
+from modicum.remote.connection import Request
+from modicum.remote.decision import decision_of
+from modicum.remote.escrow_forms import (
+    ToldSaid,
+    consents_of,
+    data_of,
+    flow_of,
+    let_go_of,
+    program_of,
+    version_of,
+)
+from modicum.remote.jobs import Job
+from modicum.remote.mistakes import not_understood
+from modicum.remote.releases import quoted, release_path
+from modicum.remote.speaking import Key, signature_form, signed_again, signer_of
+from modicum.remote.told import plain_as
+from modicum.remote.view import RemoteView
+from modicum.remote.written import Sent, sent
+from modicum.workspace.escrowing.asking import Heading
+from modicum.workspace.escrowing.carrying_out import Ran
+from modicum.workspace.escrowing.data_kept import Declared, Owned
+from modicum.workspace.escrowing.letting_go import LetGo
+from modicum.workspace.escrowing.office import Shown
+from modicum.workspace.escrowing.ports import Limits
+from modicum.workspace.escrowing.speaking import SaidToContract
+from modicum.workspace.governing.governance import reason_text
+
+_CONTRACTS: Final = "escrow/contracts"
+_DATA: Final = "/escrow/data"
+_MIB: Final = 2**20
+
+
+class RemoteEscrow:
+    """What somebody does in the escrow of a server. The token says who they are.
+
+    Args:
+        view: The ledger.
+    """
+
+    def __init__(self, view: RemoteView) -> None:
+        self._view = view
+        self._connection = view.connection
+
+    # --- data ---
+
+    def register(
+        self, name: str, content: bytes, declared: Declared, owned: Owned | None = None
+    ) -> Version:
+        """Put a version of a data set into the vault, and register it.
+
+        Args:
+            name: What it is called: the name of its table.
+            content: Its rows.
+            declared: What its table is, and how its rows are written.
+            owned: Whose it is, for its first version; None for a later one.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ConflictError: If they do not own it, or it is owned otherwise.
+            InputError: If the file does not declare it, or it is new and nobody owns
+                it; or it is larger than the server takes.
+            UnavailableError: If it cannot be stored, or the server gives no answer.
+            UsageError: If the server has no escrow.
+        """
+        form: dict[str, object] = {
+            "table": declared.table,
+            "media": declared.media,
+            "rows": base64.b64encode(content).decode("ascii"),
+        }
+        if owned is not None:
+            form |= {
+                "owners": {who: list(keys) for who, keys in owned.owners.items()},
+                "quorum": owned.quorum,
+                "contracts": owned.contracts_max,
+                "bits": owned.bits_max,
+            }
+        request = Request(
+            "POST",
+            f"{_DATA}/{quoted(name)}/versions",
+            sent=Sent(msgspec.json.encode(form)),
+            step=f"registered a version of `{name}`",
+        )
+        return version_of(self._connection.ask(request))
+
+    def shred(self, version: Version, *, reason: str) -> None:
+        """Destroy a version, and whatever was computed of it and is withheld.
+
+        If it fails, shred it again.
+
+        Args:
+            version: The version.
+            reason: Why, for the record; 1 to 2000 characters.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ConflictError: If they do not own it.
+            InputError: If there is none, or no reason.
+            UnavailableError: If a key cannot be destroyed, or the server gives no
+                answer.
+            UsageError: If the server has no escrow.
+        """
+        path = f"{_DATA}/{quoted(version.id)}/versions/{version.number}:shred"
+        self._connection.ask(Request("POST", path, sent=sent({"reason": reason})))
+
+    def data(self) -> Mapping[str, DataSet]:
+        """Return the data sets that one may ask about, by name. Writes nothing.
+
+        Raises:
+            AccessError: If whoever asks may know of none.
+        """
+        return data_of(self._connection.ask(Request("GET", _DATA)).get("data_sets"))
+
+    # --- asking ---
+
+    def ask_query(
+        self, heading: Heading, queries: Sequence[str], *, exact: bool = False
+    ) -> Flow:
+        """Ask that queries are run on registered data, and their answers withheld.
+
+        Args:
+            heading: What it is called, why, and how long.
+            queries: Query files, as texts; their tables are data sets.
+            exact: Whether exact answers are computed, too, for a later signal.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ConflictError: If it cannot be proposed.
+            InputError: If a query cannot be priced, or reads what is not registered.
+            UnavailableError: If the server gives no answer.
+            UsageError: If the server has no escrow.
+        """
+        named = {"analyst": heading.analyst} if heading.analyst else {}
+        own = {"queries": list(queries), "exact": exact, **named}
+        return self._ask("query", heading, own)
+
+    def ask_task(
+        self,
+        heading: Heading,
+        query: str,
+        program: Program,
+        *,
+        tier: str = "bubblewrap",
+        limits: Limits | None = None,
+    ) -> Flow:
+        """Ask that a program runs on withheld answers, and its scores are withheld.
+
+        Args:
+            heading: What it is called, why, and how long.
+            query: The contract whose answers it runs on.
+            program: The program.
+            tier: The sandbox that it runs in.
+            limits: What it may use up; None for the usual.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ConflictError: If it cannot be proposed.
+            InputError: If there is no such contract, or no reason; or the program
+                calls itself a text of the catalogue and is none.
+            UnavailableError: If its code cannot be stored, or the server gives no
+                answer.
+            UsageError: If the server has no escrow.
+        """
+        given = limits or Limits()
+        own = {
+            "query": query,
+            "program": {
+                "language": program.language,
+                "code_base64": base64.b64encode(program.code).decode("ascii"),
+                "arguments": dict(program.arguments),
+                "range": [str(program.range.low), str(program.range.high)],
+                "compares": program.compares,
+                "catalogue": program.catalogue,
+            },
+            "tier": tier,
+            "seconds": int(given.seconds),
+            "memory_mib": given.memory_bytes // _MIB,
+        }
+        return self._ask("task", heading, own)
+
+    def ask_output(self, heading: Heading, query: str) -> Flow:
+        """Ask that private answers go out.
+
+        Args:
+            heading: What it is called, why, how long, and to whom.
+            query: The contract whose answers they are.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ConflictError: If it cannot be proposed, or has not run.
+            InputError: If there is no such contract, or no reason.
+            UnavailableError: If the server gives no answer.
+        """
+        return self._ask("output", heading, {"query": query, **_to(heading)})
+
+    def ask_signal(self, heading: Heading, task: str) -> Flow:
+        """Ask that the score on private answers goes out.
+
+        Args:
+            heading: What it is called, why, how long, and to whom.
+            task: The contract whose score it is.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ConflictError: If it cannot be proposed, or has not run.
+            InputError: If there is no such contract, or no reason.
+            UnavailableError: If the server gives no answer.
+        """
+        return self._ask("signal", heading, {"task": task, **_to(heading)})
+
+    def ask_raw_signal(
+        self, heading: Heading, task: str, *, width: Fraction | None
+    ) -> Flow:
+        """Ask that the score on exact answers goes out, which no epsilon describes.
+
+        Args:
+            heading: What it is called, why, how long, and to whom.
+            task: The contract whose score it is.
+            width: How wide the bins are, of which one is told; None for the exact
+                score, to which two people must agree.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ConflictError: If it cannot be proposed, or has not run, or more would be
+                told than owners allow.
+            InputError: If there is no such contract, no reason, or bins cannot be so
+                wide.
+            UnavailableError: If the server gives no answer.
+        """
+        told = {"exact": True} if width is None else {"width": str(Fraction(width))}
+        own = {"task": task, **told, **_to(heading)}
+        return self._ask("raw-signal", heading, own)
+
+    def withdraw(self, name: str, *, reason: str) -> Flow:
+        """Take back a contract that one asked for.
+
+        Args:
+            name: What it is called.
+            reason: Why, for the record; 1 to 2000 characters.
+
+        Raises:
+            AccessError: If whoever asks takes no part in it.
+            ConflictError: If they did not ask for it, or it was withdrawn.
+            InputError: If there is no such contract, or no reason.
+            UnavailableError: If the server gives no answer.
+        """
+        content = sent({"reason": reason})
+        path = f"{_path(name)}:withdraw"
+        step = f"withdrawn the contract `{name}`"
+        self._connection.ask(Request("POST", path, sent=content, step=step))
+        return flow_of(self._one(name))
+
+    # --- looking ---
+
+    def contracts(self) -> tuple[Flow, ...]:
+        """Return the contracts that one may see, oldest first. Writes nothing.
+
+        Raises:
+            AccessError: If whoever asks may see none.
+        """
+        request = Request("GET", f"/{_CONTRACTS}", {"recorded": True})
+        told = self._connection.ask(request).get("contracts")
+        return tuple(map(flow_of, plain_as(list[dict[str, Any]], told)))
+
+    def show(self, name: str) -> Shown:
+        """Return a contract as people look at it. Writes nothing.
+
+        Args:
+            name: What it is called.
+
+        Raises:
+            InputError: If there is none, as far as one may know.
+        """
+        told = self._one(name)
+        consents = consents_of(told.get("consent"))
+        return Shown(flow_of(told), consents, program_of(told.get("program")))
+
+    # --- agreeing ---
+
+    def approve(
+        self,
+        name: str,
+        *,
+        reason: str,
+        head: str | None = None,
+        content: str | None = None,
+        key: Key | None = None,
+    ) -> SaidToContract:
+        """Agree to a contract, as an owner of its data.
+
+        Args:
+            name: What it is called.
+            reason: Why, for the record; 1 to 2000 characters.
+            head: The hash of the last entry that one has looked at, or at least its
+                first 12 characters; None for whichever is last.
+            content: The digest of the contract that one has looked at; None for
+                whichever it has.
+            key: What signs it, here: a key, or its file; None for nobody.
+
+        Raises:
+            AccessError: If whoever asks may not.
+            ApprovalError: If it is not signed as their data set asks.
+            ConflictError: If they own none of its data, or it is over.
+            InputError: If there is no such contract, or no reason.
+            StaleError: If something came in since `head`, or it has other contents.
+            UnavailableError: If the server gives no answer. Say the same again.
+        """
+        word = _Word(name, True, reason, head, signer_of(key))  # noqa: FBT003
+        return self._say(word, content)
+
+    def reject(
+        self,
+        name: str,
+        *,
+        reason: str,
+        content: str | None = None,
+        key: Key | None = None,
+    ) -> SaidToContract:
+        """Refuse a contract, or take an agreement back. It blocks until taken back.
+
+        Args:
+            name: What it is called.
+            reason: As for `approve`.
+            content: As for `approve`.
+            key: As for `approve`; a refusal counts without, too.
+
+        Raises:
+            AccessError: As for `approve`.
+            ConflictError: If they own none of its data.
+            InputError: As for `approve`.
+            StaleError: If it has other contents.
+            UnavailableError: As for `approve`.
+        """
+        word = _Word(name, False, reason, None, signer_of(key))  # noqa: FBT003
+        return self._say(word, content)
+
+    # --- flowing ---
+
+    def run(self, name: str) -> Ran:
+        """Run what a contract permits, and wait for it; what it computes is withheld.
+
+        Args:
+            name: What the contract is called.
+
+        Raises:
+            AccessError: If whoever asks takes no part in it.
+            ApprovalError: If people must agree to a release first.
+            ConflictError: If the contract does not permit it now.
+            InputError: If there is none, or it lets something go.
+            StaleError: If its queries were priced under another policy.
+            UnavailableError: If its sandbox is not there, and nothing ran; or it ended
+                without results, and the use is counted; or the server gives no answer:
+                look at `show` then, before it is run again.
+            UsageError: If the server has no escrow.
+        """
+        request = Request(
+            "POST",
+            f"{_path(name)}:run",
+            step=f"run the contract `{name}`",
+            repeats=False,
+        )
+        found = Job(self._connection, self._connection.ask(request)).wait()
+        if not isinstance(found, dict) or "denied" not in found:
+            raise not_understood("its run has no result").alone()
+        denied = found["denied"]
+        if denied is None:
+            return Ran()
+        return Ran(decision_of(denied, self._connection, None))
+
+    def receive(self, name: str) -> LetGo:
+        """Return what a contract lets go, to one of its recipients: whoever asks.
+
+        Args:
+            name: What the contract is called.
+
+        Raises:
+            AccessError: If whoever asks takes no part in it.
+            ConflictError: If the contract does not permit it now.
+            InputError: If there is none.
+            UnavailableError: If it cannot be read; nothing went out then. Or the
+                server gives no answer: it counts as received then.
+            UsageError: If the server has no escrow.
+            VerificationError: If it is not what was withheld.
+        """
+        path, step = f"{_path(name)}:receive", f"given out what `{name}` lets go"
+        request = Request("POST", path, step=step, repeats=False)
+        return let_go_of(self._connection.ask(request))
+
+    # --- inside ---
+
+    def _ask(self, flow: str, heading: Heading, own: Mapping[str, object]) -> Flow:
+        uses = {} if heading.uses is None else {"uses": heading.uses}
+        form = {
+            "flow": flow,
+            "contract": heading.id,
+            "reason": heading.reason,
+            "lasts_seconds": heading.lasts_seconds,
+            **uses,
+            **own,
+        }
+        request = Request(
+            "POST",
+            f"/{_CONTRACTS}",
+            sent=Sent(msgspec.json.encode(form)),
+            step=f"asked for the contract `{heading.id}`",
+        )
+        self._connection.ask(request)
+        return flow_of(self._one(heading.id))
+
+    def _one(self, name: str) -> dict[str, Any]:
+        request = Request("GET", _path(name), {"recorded": True})
+        return plain_as(dict[str, Any], self._connection.ask(request))
+
+    def _say(self, word: _Word, content: str | None) -> SaidToContract:
+        flow = flow_of(self._one(word.name))
+        digest = flow.contract.digest
+        if content not in {None, digest}:
+            raise StaleError(
+                Problem(
+                    Code.REVIEW_AGAIN,
+                    f"the contract `{word.name}` has other contents than those that"
+                    " were reviewed",
+                    notes=("nothing was written",),
+                    help="look at it again",
+                )
+            )
+        told = signed_again(
+            lambda: self._connection.ask(self._spoken(word, digest)),
+            often=word.signer is not None and word.head is None,
+        )
+        one = plain_as(ToldSaid, told)
+        if (one.digest, one.approves) != (digest, word.approves):
+            raise not_understood("it tells of something else than was said").alone()
+        consents = consents_of(one.consent)
+        key = one.key or ""
+        return SaidToContract(
+            flow, one.by, one.approves, consents, one.entry, one.repeated, key
+        )
+
+    def _spoken(self, word: _Word, digest: str) -> Request:
+        form: dict[str, object] = {"approves": word.approves, "reason": word.reason}
+        if word.signer is not None:
+            body = ApprovalGiven(
+                "contract",
+                word.name,
+                digest,
+                word.approves,
+                (OWNER,),
+                reason_text(word.reason, "approving or rejecting"),
+                head=word.head or "",
+            )
+            form |= signature_form(self._view, body, word.signer)
+        elif word.head is not None:
+            form["head"] = word.head.strip().lower()
+        verb = "approved" if word.approves else "rejected"
+        return Request(
+            "POST",
+            f"{_path(word.name)}/approvals",
+            sent=sent(form),
+            step=f"{verb} the contract `{word.name}`",
+            if_match=digest,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """What somebody says to a contract."""
+
+    name: str
+    approves: bool
+    reason: str
+    head: str | None
+    signer: Signer | None = field(repr=False)
+
+
+def _path(name: str) -> str:
+    return release_path(name, _CONTRACTS)
+
+
+def _to(heading: Heading) -> dict[str, object]:
+    return {"to": list(heading.recipients)} if heading.recipients else {}
