@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ policies:
 PATIENT = "  patient: {id: patient}\n"
 DAYS = PATIENT + "  patient-day: {id: patient, time: {column: day, period: day}}\n"
 REPLACED = "  patient: {id: patient, neighbors: substitute}\n"
+JANUARY = "periods: 2026-01\n"
 TABLES = """\
 modicum: tables/v1
 tables:
@@ -261,7 +263,7 @@ def test_other_queries_have_no_indicator(
 @pytest.mark.parametrize(
     ("units", "loss", "bounds", "why"),
     [
-        (DAYS, "patient-day", "patient-day: 3, patient: 9", "one `patient-day`"),
+        (DAYS, "patient-day", "patient-day: 3, patient: 9", "is that of one `patient-day`"),
         (REPLACED, "patient", "patient: 3", "take the place of other"),
     ],
 )
@@ -270,16 +272,26 @@ def test_people_do_not_move_rows_of_others(
 ) -> None:
     world = Hospital(tmp_path / "one", units=units)
     text = query(loss=f"{loss}: {{eps: 1}}", more=f"bounds: {{{bounds}}}")
+    text += JANUARY if units == DAYS else ""
     with pytest.raises(mo.InputError, match=why):
         world.asked(text)
 
 
 def test_caps_of_parts_of_a_person_move_nobody_else(tmp_path: Path) -> None:
     world = Hospital(tmp_path / "one", units=DAYS)
-    text = query(more="bounds: {patient-day: 1, patient: 9}")
+    text = query(more="bounds: {patient-day: 1, patient: 9}") + JANUARY
     olga = world.workspace("olga")
     found = own_risk(olga, query_risk(olga, text))
-    assert found.noise.sensitivity == found.influence.profile("l1").greatest == 9
+    assert found.noise.sensitivity == 9
+    days = defaultdict(set)
+    for row in visits().decode().splitlines()[1:]:
+        _, patient, _, day, clinic, *_ = row.split(",")
+        days[patient].update([day] if clinic != "99" else ())
+    wanted = Counter(min(9, len(one)) for one in days.values())
+    profile = found.influence.profile("l1")
+    told = dict(zip(profile.values, profile.people, strict=True))
+    assert told == wanted
+    assert len(told) > 1
 
 
 def test_a_contract_is_named_with_one_of_its_queries(hospital: Hospital) -> None:
