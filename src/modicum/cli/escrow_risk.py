@@ -80,9 +80,7 @@ def risk(
         if (name is None) == (file is None):
             raise typer.BadParameter("name a contract, or a query file by --file")
         if file is not None and query is not None:
-            raise typer.BadParameter(
-                "a query file has one query", param_hint="--query"
-            )
+            raise typer.BadParameter("a query file has one query", param_hint="--query")
         workspace = open_escrow(ledger, actor, vault, vault_keys)
         facts: dict[str, Any] = {"delta": delta}
         if epsilons is not None:

@@ -38,7 +38,8 @@ policies:
   - {name: all, when: "true", unit: patient, budget: {eps: 100, delta: 1e-6}}
 """
 PATIENT = "  patient: {id: patient}\n"
-DAYS = PATIENT + "  patient-day: {id: patient, time: {column: day, period: day}}\n"
+_DAY = "{id: patient, time: {column: day, period: day}, within: patient}"
+DAYS = PATIENT + f"  patient-day: {_DAY}\n"
 REPLACED = "  patient: {id: patient, neighbors: substitute}\n"
 JANUARY = "periods: 2026-01\n"
 TABLES = """\
@@ -263,7 +264,12 @@ def test_other_queries_have_no_indicator(
 @pytest.mark.parametrize(
     ("units", "loss", "bounds", "why"),
     [
-        (DAYS, "patient-day", "patient-day: 3, patient: 9", "is that of one `patient-day`"),
+        (
+            DAYS,
+            "patient-day",
+            "patient-day: 3, patient: 9",
+            "is that of one `patient-day`",
+        ),
         (REPLACED, "patient", "patient: 3", "take the place of other"),
     ],
 )
@@ -283,7 +289,7 @@ def test_caps_of_parts_of_a_person_move_nobody_else(tmp_path: Path) -> None:
     olga = world.workspace("olga")
     found = own_risk(olga, query_risk(olga, text))
     assert found.noise.sensitivity == 9
-    days = defaultdict(set)
+    days: defaultdict[str, set[str]] = defaultdict(set)
     for row in visits().decode().splitlines()[1:]:
         _, patient, _, day, clinic, *_ = row.split(",")
         days[patient].update([day] if clinic != "99" else ())
