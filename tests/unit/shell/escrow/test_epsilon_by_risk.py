@@ -440,3 +440,34 @@ def test_an_owner_without_a_vault_sees_no_row(hospital: Hospital) -> None:
     ws.equipment = None
     with pytest.raises(mo.UsageError, match="no vault"):
         own_risk(ws, query_risk(ws, query()))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) AS n FROM VISITS",
+        "SELECT CLINIC AS c, SUM(COST) AS n FROM visits v GROUP BY c",
+        "SELECT DATE_TRUNC('week', day) AS w, COUNT(*) AS n FROM visits GROUP BY w",
+        "SELECT DATE(day) AS d, COUNT(DISTINCT patient) AS n FROM visits GROUP BY d",
+    ],
+)
+def test_nobody_moves_the_answer_farther_than_the_public_noise_is_for(
+    tmp_path: Path, sql: str
+) -> None:
+    olga = Hospital(tmp_path / "one", units=DAYS).workspace("olga")
+    text = query(sql, more="bounds: {patient: 9, patient-day: 2}") + JANUARY
+    found = own_risk(olga, query_risk(olga, text))
+    assert found.people == 40
+    assert 0 < found.influence.profile("l1").greatest <= found.noise.sensitivity
+
+
+def test_people_count_whatever_ids_are_declared(tmp_path: Path) -> None:
+    world = Hospital(tmp_path / "one")
+    ids = TABLES.replace("patient: {type: integer}", "patient: {type: integer, VALUES}")
+    values = ids.replace("VALUES", "values: [1, 2], attribute: clinic")
+    world.office("olga").register("visits", visits(), Declared(values))
+    olga = world.workspace("olga")
+    asked = query_risk(olga, query())
+    assert asked.data.number == 2
+    found = own_risk(olga, asked)
+    assert found.people == int(found.influence.people.sum()) == 40
