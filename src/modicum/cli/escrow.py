@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli import escrow_data, escrow_show, escrow_submit
+from modicum.cli import escrow_data, escrow_risk, escrow_show, escrow_submit
 from modicum.cli.escrow_options import (
     Contract,
     SandboxUid,
@@ -45,6 +45,7 @@ app = typer.Typer(
 escrow_data.add_to(app)
 app.add_typer(escrow_submit.app, name="submit")
 escrow_show.add_to(app)
+escrow_risk.add_to(app)
 
 Content = Annotated[
     str | None,
