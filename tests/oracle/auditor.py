@@ -163,6 +163,8 @@ class _Auditor:
         self._digest = ""
         self._last_time = ""
         self._people = People(self.found.broken)
+        self._permitted: list[Plain] = []
+        self._disclosed: set[str] = set()
 
     def take(self, row: Row) -> None:
         seq, payload, hash_ = row
@@ -172,6 +174,10 @@ class _Auditor:
         event = record["event"]
         kind, body = event["kind"], event["body"]
         self.found.kinds[kind] += 1
+        if kind == "disclosure-recorded":
+            if body["id"] in self._disclosed:
+                self.found.broken.append(f"{seq}: {body['id']} was disclosed before")
+            self._disclosed.add(body["id"])
         self._look_at_escrow(event, seq)
         self._people.take(seq, event, hash_)
         self.found.signed = self._people.signed
@@ -188,8 +194,10 @@ class _Auditor:
         """See whether contracts permit what happens, from all that happened before."""
         kind, body = event["kind"], event["body"]
         spoken = kind == "approval-given" and body["subject"] == "contract"
-        if (spoken or kind in ESCROW) and not permits(self._people.events, event):
+        if (spoken or kind in ESCROW) and not permits(self._permitted, event):
             self.found.unpermitted.append(f"{seq}: {kind}")
+            return  # What may not be is as if it were not: what follows from it, too.
+        self._permitted.append(event)
 
     def _check_chain(self, seq: int, payload: bytes, hash_: str, record: Plain) -> None:
         canonical = json.dumps(
