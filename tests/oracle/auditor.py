@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from modicum.policy.compile import compile_text
 from oracle.audit_points import Extent, Plain, ordinal
@@ -163,7 +163,7 @@ class _Auditor:
         self._digest = ""
         self._last_time = ""
         self._people = People(self.found.broken)
-        self._permitted: list[Plain] = []
+        self._permitted: list[dict[str, Any]] = []
         self._disclosed: set[str] = set()
 
     def take(self, row: Row) -> None:
@@ -194,10 +194,10 @@ class _Auditor:
         """See whether contracts permit what happens, from all that happened before."""
         kind, body = event["kind"], event["body"]
         spoken = kind == "approval-given" and body["subject"] == "contract"
-        if (spoken or kind in ESCROW) and not permits(self._permitted, event):
+        if (spoken or kind in ESCROW) and not permits(self._permitted, dict(event)):
             self.found.unpermitted.append(f"{seq}: {kind}")
             return  # What may not be is as if it were not: what follows from it, too.
-        self._permitted.append(event)
+        self._permitted.append(dict(event))
 
     def _check_chain(self, seq: int, payload: bytes, hash_: str, record: Plain) -> None:
         canonical = json.dumps(

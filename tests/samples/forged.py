@@ -197,6 +197,8 @@ def _change(events: list[Plain], place: int, luck: random.Random) -> None:
             changes = [lambda: body.update(to=new)]
         case "disclosure-recorded":
             changes = [lambda: body.update(id="something else")]
+        case _:
+            pass
     luck.choice(changes)()
 
 
