@@ -101,6 +101,7 @@ def test_data_sets_are_told_with_their_owners_and_versions(world: World) -> None
     assert "<script>" in page_says  # It is text, for `read` found no such element.
 
 
+@pytest.mark.spec("AUD-11")
 def test_contracts_are_told_with_who_asked_and_who_agreed(world: World) -> None:
     world.queried()
     world.office("amir").ask_output(Heading("out", "to know", recipients=("bea",)), "q")
@@ -136,6 +137,7 @@ def test_what_was_asked_of_the_data_is_told_by_digest_only(scored: World) -> Non
     assert len(charge["content"]) == 64
 
 
+@pytest.mark.spec("AUD-11")
 def test_what_went_out_is_told_with_to_whom_and_when(world: World) -> None:
     world.queried()
     world.office("amir").ask_output(Heading("out", "to know", recipients=("bea",)), "q")
@@ -153,6 +155,7 @@ def test_what_went_out_is_told_with_to_whom_and_when(world: World) -> None:
     assert "Scores on exact answers" not in page(stated(world))
 
 
+@pytest.mark.spec("AUD-11")
 def test_a_score_on_exact_answers_is_told_loudly_in_bits(scored: World) -> None:
     ask_raw(scored, "raw", Fraction(1, 20), "bea")
     bea, amir = told(scored)["bits"]
@@ -191,6 +194,7 @@ def test_what_was_withdrawn_or_ended_may_tell_nothing_more(scored: World) -> Non
     assert told(scored)["contracts"][-1]["state"] == "ended"
 
 
+@pytest.mark.spec("AUD-11")
 def test_a_run_without_an_end_is_told(world: World) -> None:
     world.queried()
     world.office("amir").ask_task(Heading("t", "to know"), "q", PROGRAM)
