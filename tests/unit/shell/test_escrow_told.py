@@ -11,7 +11,9 @@ import pytest
 from samples.audited import HOSTILE, key
 from samples.escrows import PROGRAM, ROWS, TABLES, OpenSandbox, World, query
 from samples.pages import read
+from typer.testing import CliRunner
 
+from modicum.cli.main import app
 from modicum.core.errors import ModicumError
 from modicum.ledger.log.contracts import Version
 from modicum.shell.proofs.verification import Trust
@@ -232,3 +234,14 @@ def test_signed_words_are_told_with_their_keys(tmp_path: Path) -> None:
     says = said(stated(world))
     assert f"signed by {own.public.hex()[:12]}, a key of theirs" in says
     assert own.public.hex() in says
+
+
+def test_the_command_prints_the_bits(scored: World) -> None:
+    ask_raw(scored, "raw", Fraction(1, 20), "bea")
+    ledger, page = str(scored.folder / "ledger.db"), str(scored.folder / "page.html")
+    words = ["audit", "report", "--ledger", ledger, "-o", page]
+    assert "bits" not in CliRunner().invoke(app, words).stdout
+    scored.agree("raw")
+    scored.office("bea").receive("raw")
+    line = "  bea was told 5 bits of people, not differentially private; 20 are allowed"
+    assert line in CliRunner().invoke(app, words).stdout.splitlines()
