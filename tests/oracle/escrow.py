@@ -353,9 +353,12 @@ def _started_for_it(log: list[Plain], new: Plain) -> list[str]:
 
 def _content(log: list[Plain], release: str) -> str:
     return next(
-        str(one["body"]["release"]["content"])
-        for one in _of(log, "release-reserved")
-        if one["body"]["release"]["id"] == release
+        (
+            str(one["body"]["release"]["content"])
+            for one in _of(log, "release-reserved")
+            if one["body"]["release"]["id"] == release
+        ),
+        "",
     )
 
 
