@@ -194,7 +194,9 @@ class _Auditor:
         """See whether contracts permit what happens, from all that happened before."""
         kind, body = event["kind"], event["body"]
         spoken = kind == "approval-given" and body["subject"] == "contract"
-        if (spoken or kind in ESCROW) and not permits(self._permitted, dict(event)):
+        told = kind == "disclosure-recorded" and body["id"].startswith("contract/")
+        judged = spoken or told or kind in ESCROW
+        if judged and not permits(self._permitted, dict(event)):
             self.found.unpermitted.append(f"{seq}: {kind}")
             return  # What may not be is as if it were not: what follows from it, too.
         self._permitted.append(dict(event))

@@ -39,7 +39,7 @@ from modicum.ledger.log.events import (
 from modicum.ledger.log.recorded import RecordedRelease
 from modicum.ledger.state.agreement import Agreement
 from modicum.ledger.state.escrow import Escrow
-from modicum.ledger.state.flow import Flow, disclosure_of
+from modicum.ledger.state.flow import Flow, disclosed, disclosure_of
 from modicum.release import EVERYTHING
 from modicum.workspace.answers import price_release
 from samples.small import POLICY, compiled, counts
@@ -311,7 +311,7 @@ class Drawer:
             return self._charge()
         digest = flow.contract.digest
         if flow.running and self._luck(0.7):
-            run = flow.running[-1] if self._luck(0.95) else 3
+            run = max(flow.running) if self._luck(0.95) else 3
             if self._luck(0.15):
                 return "platform", FlowFailed(digest, run)
             terms = flow.contract.terms
@@ -334,9 +334,8 @@ class Drawer:
                 begun.insert(1, self._charge())
             self.ahead = begun
             return self.ahead.pop()
-        return "platform", FlowReleased(
-            digest, self._of(list(flow.contract.recipients))
-        )
+        to = self._of(list(flow.contract.recipients))
+        return to if self._luck(0.97) else "platform", FlowReleased(digest, to)
 
     def _disclose(self) -> tuple[str, Body]:
         raw = [
@@ -345,8 +344,12 @@ class Drawer:
             if isinstance(one.contract.terms, RawSignalTerms)
         ]
         flow = self.random.choice(raw) if raw else None
-        name = disclosure_of(flow.contract.digest) if flow else "x"
-        return "platform", DisclosureRecorded(name, "a score", (), EVERYTHING, "", {})
+        if flow is None:
+            return "olga", DisclosureRecorded("x", "a map", (), EVERYTHING, "", {})
+        contract, by = flow.contract, self._of(list(flow.contract.recipients))
+        what = disclosed(contract) if self._luck(0.9) else "nothing much"
+        name = disclosure_of(contract.digest)
+        return by, DisclosureRecorded(name, what, (), EVERYTHING, "", {})
 
     # --- luck ---
 

@@ -297,9 +297,9 @@ def test_who_asks_or_is_given_it_does_not_count() -> None:
     out = log.asked(id="o", parent=query, terms=OutputTerms(left["private"]), uses=2)
     given = log.propose(replace(out, recipients=("PAVEL", "amir")))
     log.agree(given, "pavel", "quin")
-    log.refuses("platform", FlowReleased(given, "amir"), "1 more must agree .*: `olga`")
+    log.refuses("amir", FlowReleased(given, "amir"), "1 more must agree .*: `olga`")
     log.agree(given, "olga")
-    log.does("platform", FlowReleased(given, "amir"))
+    log.does("amir", FlowReleased(given, "amir"))
     nobody = replace(out, id="o-2", recipients=("olga", "pavel"))
     log.refuses("amir", ContractProposed(nobody, "why"), "too few owners")
 
@@ -324,9 +324,9 @@ def test_an_exact_score_takes_two_people() -> None:
     digest = log.propose(log.raw("s", 0))
     log.disclose(digest)
     log.agree(digest, "olga")
-    log.refuses("platform", FlowReleased(digest, "amir"), "2 people must agree, and 1")
+    log.refuses("amir", FlowReleased(digest, "amir"), "2 people must agree, and 1")
     log.agree(digest, "quin")
-    log.does("platform", FlowReleased(digest, "amir"))
+    log.does("amir", FlowReleased(digest, "amir"))
     alone = Log(bits=64, owners={"olga": ()})
     query = alone.propose(alone.asked())
     alone.agree(query, "olga")
@@ -372,9 +372,9 @@ def test_what_ended_was_withdrawn_or_shredded_flows_no_more() -> None:
         )
         digest = log.propose(own)
         log.agree(digest, "olga")
-        log.does("platform", FlowReleased(digest, "bea"))
+        log.does("bea", FlowReleased(digest, "bea"))
         over(log, digest)
-        log.refuses("platform", FlowReleased(digest, "bea"), why)
+        log.refuses("bea", FlowReleased(digest, "bea"), why)
 
 
 @pytest.mark.spec("ESC-5")
@@ -491,10 +491,10 @@ def test_what_goes_out_is_what_was_agreed_to() -> None:
         log.asked(id="o", parent=query, terms=OutputTerms(answers["private"]), **out)
     )
     log.agree(output, "olga")
-    log.refuses("platform", FlowReleased(output, "bea"), "not among its recipients")
-    log.refuses("platform", FlowReleased(query, "amir"), "it lets nothing go")
+    log.refuses("bea", FlowReleased(output, "bea"), "not among its recipients")
+    log.refuses("amir", FlowReleased(query, "amir"), "it lets nothing go")
     log.refuses("platform", FlowBegun(output, 1), "nothing runs under it")
-    log.does("platform", FlowReleased(output, "amir"))
+    log.does("amir", FlowReleased(output, "amir"))
 
 
 @pytest.mark.spec("ESC-7")
@@ -511,7 +511,7 @@ def test_bits_are_counted_by_who_is_told() -> None:
     log.propose(log.raw("s-4", 4, expires_at=at(5)))
     log.disclose(first)
     log.agree(first, "olga")
-    log.does("platform", FlowReleased(first, "amir"))
+    log.does("amir", FlowReleased(first, "amir"))
     log.does("amir", ContractWithdrawn(first, "seen"))
     log.day = 21  # What was told stays told.
     late = {"expires_at": at(30)}
@@ -526,11 +526,11 @@ def test_a_score_on_exact_answers_goes_out_after_its_disclosure() -> None:
     log.until_scores()
     digest = log.propose(log.raw("s-1", 20))
     log.agree(digest, "olga")
-    log.refuses("platform", FlowReleased(digest, "amir"), "tell of the disclosure")
+    log.refuses("amir", FlowReleased(digest, "amir"), "tell of the disclosure")
     log.disclose(SHA)
-    log.refuses("platform", FlowReleased(digest, "amir"), "tell of the disclosure")
+    log.refuses("amir", FlowReleased(digest, "amir"), "tell of the disclosure")
     log.disclose(digest)
-    log.does("platform", FlowReleased(digest, "amir"))
+    log.does("amir", FlowReleased(digest, "amir"))
 
 
 @pytest.mark.parametrize(

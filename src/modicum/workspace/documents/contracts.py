@@ -62,7 +62,7 @@ def recorded_flow_to_dict(flow: Flow) -> dict[str, Any]:
         "seq": flow.seq,
         "withdrawn": flow.withdrawn,
         "runs": flow.runs,
-        "running": list(flow.running),
+        "running": [[run, by] for run, by in flow.running.items()],
         "results": dict(flow.results),
         "ended_by": flow.ended_by,
         "released": flow.released,
@@ -81,7 +81,7 @@ def recorded_flow(told: Mapping[str, Any]) -> Flow:
     fields = dict(told)
     try:
         contract = from_plain(fields.pop("contract"))
-        running = tuple(fields.pop("running"))
+        running = dict(fields.pop("running"))
         return Flow(contract, running=running, **fields)
     except (KeyError, TypeError) as error:
         message = "it is no contract as the ledger keeps it"
