@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli import escrow_data, escrow_show, escrow_submit
+from modicum.cli import escrow_data, escrow_show, escrow_submit, escrow_try
 from modicum.cli.escrow_options import (
     Contract,
     SandboxUid,
@@ -45,6 +45,7 @@ app = typer.Typer(
 escrow_data.add_to(app)
 app.add_typer(escrow_submit.app, name="submit")
 escrow_show.add_to(app)
+escrow_try.add_to(app)
 
 Content = Annotated[
     str | None,
@@ -117,6 +118,8 @@ def approve(
         said = office.approve(
             name, reason=reason, head=head, content=content, key=signer
         )
+        if said.flow.contract.flow == "raw-signal":
+            note(escrow_submit.RAW)
         _print_said(said, as_json=as_json)
 
 
@@ -199,6 +202,7 @@ def run(
         results = " and ".join(sorted(flow.results))
         print(printable(f"contract `{name}` ran; withheld: {results}"))
         then = "output" if flow.contract.flow == "query" else "signal"
+        then = then if "private" in flow.results else "raw-signal"
         print(printable(f"next:  modicum escrow submit {then} NAME {name} --reason …"))
 
 

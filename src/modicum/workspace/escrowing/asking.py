@@ -26,7 +26,12 @@ from modicum.ledger.log.contracts import (
 from modicum.ledger.log.escrow_events import ContractProposed
 from modicum.ledger.state.flow import Flow
 from modicum.workspace.book import Entry
-from modicum.workspace.escrowing.declared import charge_of, read_query, tables_of
+from modicum.workspace.escrowing.declared import (
+    charge_of,
+    newest_of,
+    read_query,
+    tables_of,
+)
 from modicum.workspace.escrowing.ports import Limits
 from modicum.workspace.escrowing.programs_kept import program_text, range_of
 from modicum.workspace.governing.governance import active_policy, reason_text
@@ -102,11 +107,7 @@ def ask_query(
             )
         )
     compiled, data = active_policy(entry.book), entry.book.state.escrow.data
-    newest = [
-        Version(name, one.newest)
-        for name, one in data.items()
-        if not one.versions[one.newest].shredded
-    ]
+    newest = newest_of(data)
     tables = tables_of(data, newest, compiled)
     charges: list[Charge] = []
     used: set[str] = set()
