@@ -40,7 +40,7 @@ def program_lines(
     elif program.language == "python":
         text = program.code.decode("utf-8", "replace")
         # Other ends of lines than this one stay in the line, where they are escaped.
-        for number, line in enumerate(text.split("\n"), start=1):
+        for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
             yield f"{number:5} | {line}"
 
 
@@ -49,7 +49,7 @@ def _agreed_lines(plain: dict[str, Any]) -> Iterator[str]:
     yield f"  code        {plain['code']} ({plain['language']})"
     yield f"  scores      from {low} to {high}"
     if plain["compares"]:
-        yield "  compares    exact answers with private ones: it has an exact score only"
+        yield "  compares    exact answers with private ones: it has no private score"
     for place, (name, value) in enumerate(sorted(plain["arguments"].items())):
         label = "arguments" if place == 0 else ""
         yield f"  {label:<12}{name}: {json.dumps(value, ensure_ascii=False)}"

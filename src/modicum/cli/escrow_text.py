@@ -27,7 +27,7 @@ def asked_lines(looked: Looked) -> Iterator[str]:
     yield f"{heading(flow)}, until {seconds(flow.contract.expires_at)}"
     yield from consent_lines(looked.consents)
     if looked.waits:
-        yield f"next:  its owners look at it with  modicum escrow show {flow.contract.id}"
+        yield f"next:  its owners look at it:  modicum escrow show {flow.contract.id}"
 
 
 def heading(flow: Flow) -> str:

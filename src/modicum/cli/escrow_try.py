@@ -45,7 +45,7 @@ def try_task(
     queries: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Query files that nobody need have asked for.", metavar="[QUERY...]"
+            help="Query files that nobody need have asked for.", metavar="QUERY..."
         ),
     ] = None,
     query: Annotated[

@@ -1,4 +1,4 @@
-"""Made-up answers to queries that somebody may ask, to try a task on. No row is read."""
+"""Made-up answers to queries, to try a task on before anybody is asked."""
 
 from __future__ import annotations
 
