@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from modicum.cli.exits import Exit
 from modicum.cli.main import app
-from modicum.shell.vault.key_files import new_key_file
+from modicum.shell.escrow.beginning import begin_vault
 from modicum.workspace.planning.plan import Plan
 
 ASKED = """
@@ -163,7 +163,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "text.txt").write_text("These are words.\n" * 20)
     (tmp_path / "p.csv").write_text("pay\n1\n")
     (tmp_path / "tables.yaml").write_text("modicum: tables/v1\n")
-    new_key_file(tmp_path / "keys.json")
+    begin_vault(tmp_path / "vault", tmp_path / "keys.json")
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     with sqlite3.connect("other.db") as connection:

@@ -19,7 +19,6 @@ from modicum.escrow.task_files import TaskFile, read_task_file
 
 EVALUATE = "\nevaluate: r2\n"
 ANSWERS = "task: answers\n"
-FIT = 'task: {fit: "sklearn:Ridge", target: income}\n'
 
 
 def read(text: str) -> TaskFile:
@@ -194,7 +193,7 @@ def test_answers_and_numbers_have_short_forms() -> None:
         (
             'task: {fit: "sklearn:Ridge", target: a, parameters: {alpha: much}}'
             + EVALUATE,
-            "MOD104",
+            "MOD105",
             "`alpha`",
             (1, 61),
         ),
@@ -213,9 +212,9 @@ def test_answers_and_numbers_have_short_forms() -> None:
         (ANSWERS + "evaluate: []\n", "MOD104", "`evaluate`", (2, 11)),
         (ANSWERS + "evaluate: 7\n", "MOD104", "`evaluate`", (2, 11)),
         (ANSWERS + "evaluate: {r2: {}, accuracy: {}}\n", "MOD104", "2 of", (2, 11)),
-        (ANSWERS + "evaluate: r3\n", "", "`r3`", (2, 11)),
+        (ANSWERS + "evaluate: r3\n", "", '"r3"', (2, 11)),
         (ANSWERS + "evaluate: {r2: {folds: 5}}\n", "MOD102", "`folds`", (2, 17)),
-        (ANSWERS + "evaluate: {r2: {cv: five}}\n", "MOD104", "`cv`", (2, 21)),
+        (ANSWERS + "evaluate: {r2: {cv: five}}\n", "MOD105", "`cv`", (2, 21)),
         (ANSWERS + "evaluate: {r2: {cv: 1}}\n", "", "`cv`", (2, 11)),
         (ANSWERS + "evaluate: {r2: {cv: 2.5}}\n", "", "`cv`", (2, 11)),
         (ANSWERS + "evaluate: {top_k_overlap: {k: 3}}\n", "MOD103", "`by`", (2, 27)),
