@@ -227,11 +227,9 @@ def receive(
 
 @contextmanager
 def _running(name: str, *, quiet: bool) -> Iterator[None]:
-    """Tell on standard error that a run goes on."""
+    """Tell people at a terminal that a run goes on."""
     drawn = console(stderr=True)
     if quiet or not drawn.is_terminal:
-        if not quiet:
-            note(printable(f"running `{name}` …"))
         yield
         return
     from rich.markup import escape
