@@ -52,7 +52,7 @@ class Desk:
     def held_loosely(self) -> OpenSandbox:
         """Let programs run in this process from now on, and return where."""
         box = OpenSandbox()
-        self._patch.setitem(equipment._TIERS, "bubblewrap", lambda uid: box)  # type: ignore[dict-item]
+        self._patch.setitem(equipment._TIERS, "bubblewrap", lambda uid: box)
         return box
 
     def run(self, who: str, *command: str, code: int = Exit.OK) -> str:

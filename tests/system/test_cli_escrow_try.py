@@ -38,9 +38,9 @@ def test_it_touches_no_data_and_leaves_no_trace(
     assert exact["r-1"].columns == ("town", "people")
     # What stands for private answers is noisy, and not far off.
     second = [private["r-1"].rows[row][1] for row in (0, 1)]
-    assert all(abs(one - two) < 30 for one, two in zip(first, second, strict=True))  # type: ignore[operator]
+    assert all(abs(one - two) < 30 for one, two in zip(first, second, strict=True))
     scores = [found["runs"][name]["score"] for name in ("exact", "private")]
-    assert scores == [first[0] / 300, second[0] / 300]  # type: ignore[operator]
+    assert scores == [first[0] / 300, second[0] / 300]
 
 
 def test_answers_are_the_same_until_others_are_asked_for(desk: Desk) -> None:
