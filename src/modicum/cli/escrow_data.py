@@ -22,6 +22,23 @@ DataSet = Annotated[
     str,
     typer.Argument(help="The data set, called as its table is.", metavar="NAME"),
 ]
+Bits = Annotated[
+    int | None,
+    typer.Option(
+        "--bits",
+        min=0,
+        help="So many bits may one person be told outside differential privacy;"
+        " by default none.",
+    ),
+]
+Contracts = Annotated[
+    int | None,
+    typer.Option(
+        "--contracts",
+        min=1,
+        help="So many contracts may be open for one analyst at a time; by default 20.",
+    ),
+]
 _KEY = re.compile(r"[0-9a-fA-F]{64}")
 
 
@@ -97,24 +114,8 @@ def register(
             help="So many owners must agree to each flow; by default all.",
         ),
     ] = None,
-    bits: Annotated[
-        int | None,
-        typer.Option(
-            "--bits",
-            min=0,
-            help="So many bits may one person be told outside differential privacy;"
-            " by default none.",
-        ),
-    ] = None,
-    contracts: Annotated[
-        int | None,
-        typer.Option(
-            "--contracts",
-            min=1,
-            help="So many contracts may be open for one analyst at a time; by default"
-            " 20.",
-        ),
-    ] = None,
+    bits: Bits = None,
+    contracts: Contracts = None,
     vault: Vault = None,
     vault_keys: VaultKeys = None,
     ledger: Ledger = DEFAULT_LEDGER,
