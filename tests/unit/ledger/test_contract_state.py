@@ -44,7 +44,7 @@ from modicum.ledger.log.events import (
     ReleaseReserved,
     ReleaseStarted,
 )
-from modicum.ledger.state.flow import disclosure_of
+from modicum.ledger.state.flow import disclosed, disclosure_of
 from modicum.release import EVERYTHING
 
 DATA = {"t": Version("visits", 1)}
@@ -135,8 +135,10 @@ class Log:
         return self.asked(id=name, parent=task, terms=terms, **given)
 
     def disclose(self, digest: str) -> None:
-        body = DisclosureRecorded(disclosure_of(digest), "x", (), EVERYTHING, "", {})
-        self.does("platform", body)
+        contract = self.state.escrow.flow(digest).contract
+        name, what = disclosure_of(digest), disclosed(contract)
+        body = DisclosureRecorded(name, what, (), EVERYTHING, "", {})
+        self.does(contract.recipients[0], body)
 
 
 def restored(state: State) -> State:

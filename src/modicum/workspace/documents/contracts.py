@@ -196,11 +196,20 @@ def program_to_dict(
         "tier": terms.tier,
         "seconds": terms.seconds,
         "memory_mib": terms.memory_mib,
-        "remarks": [
-            {"line": one.line, "kind": one.kind, "text": one.text, "why": WHY[one.kind]}
-            for one in found.remarks
-        ],
+        "remarks": remarks_to_list(found),
     }
+
+
+def remarks_to_list(found: Inspection) -> list[dict[str, Any]]:
+    """Return what is worth a look in a program.
+
+    Args:
+        found: What there is to say about it.
+    """
+    return [
+        {"line": one.line, "kind": one.kind, "text": one.text, "why": WHY[one.kind]}
+        for one in found.remarks
+    ]
 
 
 def said_to_contract_to_dict(said: SaidToContract) -> dict[str, Any]:

@@ -26,7 +26,12 @@ from modicum.ledger.log.contracts import (
 from modicum.ledger.log.escrow_events import ContractProposed
 from modicum.ledger.state.flow import Flow
 from modicum.workspace.book import Entry
-from modicum.workspace.escrowing.declared import charge_of, read_query, tables_of
+from modicum.workspace.escrowing.declared import (
+    charge_of,
+    newest_of,
+    read_query,
+    tables_of,
+)
 from modicum.workspace.escrowing.ports import Limits
 from modicum.workspace.escrowing.programs_kept import program_text, range_of
 from modicum.workspace.governing.governance import active_policy, reason_text
@@ -116,10 +121,7 @@ def ask_query(entry: Entry, asked: Asked, wanted: Queries) -> Flow:
         )
     compiled, data = active_policy(entry.book), entry.book.state.escrow.data
     newest = [
-        Version(name, one.newest)
-        for name, one in data.items()
-        if (wanted.among is None or name in wanted.among)
-        and not one.versions[one.newest].shredded
+        one for one in newest_of(data) if wanted.among is None or one.id in wanted.among
     ]
     tables = tables_of(data, newest, compiled)
     charges: list[Charge] = []

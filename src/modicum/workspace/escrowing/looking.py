@@ -46,11 +46,13 @@ class Looked:
         flow: The contract, and how far it has come.
         consents: Where its owners stand.
         stage: Where it stands, in words.
+        waits: Whether people may agree to it still, so that it can be used.
     """
 
     flow: Flow
     consents: Consents
     stage: str
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +155,7 @@ def examined(ledger: Onlooker, name: str) -> Examined:
         _reason(reader, flow),
         tuple(above),
         _queries(ledger, flow, escrow.data),
-        tuple(
-            table
-            for table, one in flow.contract.data.items()
-            if escrow.data[one.id].versions[one.number].shredded
-        ),
+        _shredded(flow, escrow.data),
         book.state.seq,
         book.state.head,
     )
@@ -196,18 +194,31 @@ def _looked(book: Book, flow: Flow, now: str) -> Looked:
     state = book.state
     said = state.approvals.get(("contract", flow.contract.digest), ())
     consents = state.escrow.consents(flow, said)
-    return Looked(flow, consents, _stage(flow, state.escrow.data, consents, now))
+    data = state.escrow.data
+    waits = flow.is_open(now) and not _shredded(flow, data) and not consents.given
+    return Looked(flow, consents, _stage(flow, data, consents, now), waits)
 
 
 def _stage(
     flow: Flow, data: Mapping[str, DataSet], consents: Consents, now: str
 ) -> str:
+    gone = _shredded(flow, data)
+    if flow.results and gone:
+        return f"it has run, and its results were shredded with {gone[0]}"
     if flow.results:
         return "it has run, and its results are withheld"
     if flow.running:
         return "a run of it began, and its end is not told"
     ready = "it may run" if flow.computes else "it may be received"
     return in_general(flow, data, consents, now) or ready
+
+
+def _shredded(flow: Flow, data: Mapping[str, DataSet]) -> tuple[str, ...]:
+    return tuple(
+        table
+        for table, one in flow.contract.data.items()
+        if data[one.id].versions[one.number].shredded
+    )
 
 
 def _reason(reader: Reader, flow: Flow) -> str:
