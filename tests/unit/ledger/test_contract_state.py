@@ -350,7 +350,7 @@ def test_a_use_is_counted_whatever_becomes_of_it() -> None:
     log.refuses("platform", FlowBegun(digest, 2), "used 1 times")
     log.does("platform", FlowFailed(digest, 1))
     log.refuses("platform", FlowBegun(digest, 2), "used 1 times")
-    log.refuses("platform", FlowFailed(digest, 1), "does not run")
+    log.refuses("platform", FlowFailed(digest, 1), "no run 1 of it was begun")
 
 
 @pytest.mark.spec("ESC-4")
@@ -440,7 +440,7 @@ def test_the_first_run_that_ends_is_the_one_that_counts() -> None:
     log.refuses("platform", FlowBegun(task, 1), "next run is 2")
     log.does("platform", FlowBegun(task, 2))
     left = {"exact": "1" * 64, "private": "2" * 64}
-    log.refuses("platform", FlowWithheld(task, 3, left), "run 3 of it does not run")
+    log.refuses("platform", FlowWithheld(task, 3, left), "no run 3 of it was begun")
     log.refuses("platform", FlowWithheld(task, 2, {"exact": SHA}), "these are others")
     log.does("platform", FlowWithheld(task, 2, left))
     log.refuses("platform", FlowBegun(task, 3), "its results are withheld")
@@ -529,7 +529,7 @@ def test_a_score_on_exact_answers_goes_out_after_its_disclosure() -> None:
     digest = log.propose(log.raw("s-1", 20))
     log.agree(digest, "olga")
     log.refuses("amir", FlowReleased(digest, "amir"), "tell of the disclosure")
-    log.disclose(SHA)
+    log.does("olga", DisclosureRecorded("leak", "x", (), EVERYTHING, "", {}))
     log.refuses("amir", FlowReleased(digest, "amir"), "tell of the disclosure")
     log.disclose(digest)
     log.does("amir", FlowReleased(digest, "amir"))
@@ -552,7 +552,7 @@ def test_open_contracts_are_limited_by_analyst_and_data_set() -> None:
     log.propose(log.asked(id="q-2", data=data, analyst="AMIR "))
     third = log.asked(id="q-3", data={**data, "u": Version("visits", 1)})
     log.refuses(
-        "amir", ContractProposed(third, "why"), "has 2 open contracts on `wages`"
+        "amir", ContractProposed(third, "why"), "asks for 2 open contracts on `wages`"
     )
     log.propose(replace(third, id="q-4", analyst="bea"))
     log.propose(log.asked(id="q-5"))
@@ -574,3 +574,87 @@ def test_who_proposes_asks_for_themselves_or_owns_the_data() -> None:
     log.agree(digest, "olga", yes=False)
     log.refuses("bea", word(log.state, digest), "owns none of its data")
     log.refuses("amir", ContractWithdrawn(SHA, "no"), "no contract has the digest")
+
+
+# --- who does what -----------------------------------------------------------------
+
+
+@pytest.mark.spec("ESC-5")
+def test_who_began_a_run_ends_it() -> None:
+    log = Log()
+    digest = log.propose(log.asked())
+    log.agree(digest, "olga")
+    log.begin(digest)
+    left = {"private": SHA, "exact": SHA}
+    log.refuses(
+        "amir", FlowWithheld(digest, 1, left), "no run 1 of it was begun by `amir`"
+    )
+    log.refuses("amir", FlowFailed(digest, 1), "no run 1 of it was begun by `amir`")
+    log.does("platform", FlowWithheld(digest, 1, left))
+
+
+@pytest.mark.spec("ESC-6")
+def test_nobody_receives_for_somebody_else() -> None:
+    log = Log()
+    query = log.propose(log.asked())
+    log.agree(query, "olga")
+    left = log.run(query)
+    terms = OutputTerms(left["private"])
+    given = {"recipients": ("amir",), "uses": 1, "parent": query}
+    digest = log.propose(log.asked(id="o", terms=terms, **given))
+    log.agree(digest, "olga")
+    log.refuses("bea", FlowReleased(digest, "amir"), "`bea` does not receive")
+    log.does("amir", FlowReleased(digest, "amir"))
+
+
+@pytest.mark.spec("ESC-7")
+def test_the_escrow_discloses_in_words_of_its_own() -> None:
+    log = Log()
+    log.until_scores()
+    contract = log.raw("s-1", 20)
+    name, what = disclosure_of(contract.digest), disclosed(contract)
+    early = DisclosureRecorded(name, what, (), EVERYTHING, "", {})
+    log.does("olga", early)  # Nothing is called so yet …
+    log.refuses("amir", ContractProposed(contract, "x"), "stands as disclosed")
+    digest = log.propose(log.raw("s-2", 20))
+    second = log.state.escrow.flow(digest).contract
+    name, what = disclosure_of(digest), disclosed(second)
+    assert "20 bins (at most 5 bits), to amir" in what
+    other = DisclosureRecorded(name, "a map", (), EVERYTHING, "", {})
+    log.refuses("amir", other, "in other words")
+    right = DisclosureRecorded(name, what, (), EVERYTHING, "", {})
+    log.refuses("olga", right, "is not given what it discloses")
+    log.does("amir", right)
+
+
+@pytest.mark.spec("ESC-2")
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"contracts_max": 0},
+        {"contracts_max": -1},
+        {"bits_max": -1},
+        {"version": 0},
+        {"owners": {"olga": (SHA.upper(),)}},
+        {"owners": {"olga": ("f" * 63,)}},
+        {"owners": {"olga": (SHA + "\n",)}},
+    ],
+)
+def test_no_data_set_has_odd_limits_or_keys(odd: dict[str, Any]) -> None:
+    log = Log()
+    first = replace(log.registered, id="wages", quorum=1)
+    log.refuses("olga", replace(first, **odd), "limits of|no public key")
+    log.does("olga", first)
+
+
+@pytest.mark.spec("ESC-8")
+@pytest.mark.parametrize("odd", [{"seconds": -5}, {"memory_mib": -1}, {"blocks": -1}])
+def test_no_task_has_less_than_no_time(odd: dict[str, Any]) -> None:
+    log = Log()
+    query = log.propose(log.asked())
+    log.agree(query, "olga")
+    log.run(query)
+    terms = TaskTerms("{}", "wasm", 5, 64, ("private",))
+    task = log.asked(id="t", parent=query, terms=replace(terms, **odd))
+    log.refuses("amir", ContractProposed(task, "x"), "no time or no memory")
+    log.propose(log.asked(id="t", parent=query, terms=terms))

@@ -50,7 +50,7 @@ def own_risk(ws: Workspace, asked: QueryRisk) -> Risk:
     one = asked.asked
     with ws.escrow.own_rows([asked.data]) as rows:
         source = {one.table: rows[asked.data.id]}
-        with open_engine("duckdb", source) as engine:
+        with open_engine("duckdb", source, spills=False) as engine:
             engine.check(one.of_each_person)
             lots, name = SystemLots().draw(), one.line.statistic.name
             everybody = engine.run(one.of_everybody, lots)[name]

@@ -48,6 +48,7 @@ from modicum.workspace.querying.running import answered, must_fit
 from modicum.workspace.steps import step
 
 _MIB: Final = 2**20
+_STALE: Final = "the policy changed before it ran"
 _DENIED: Final = "another query of its contract was denied"
 
 
@@ -113,7 +114,12 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
     denied = _reserve(ledger, queries)
     if denied is not None:
         return Ran(denied)
-    run = ledger.turn(lambda entry: _begin(entry, contract))
+    try:
+        run = ledger.turn(lambda entry: _begin_query(entry, contract, terms))
+    except StaleError:  # The policy changed since: it was not started, so none is out.
+        for one in queries:
+            ledger.void(one.heading.id, reason=_STALE)
+        raise
 
     def work() -> dict[str, bytes]:
         by_name: dict[str, Sampler] = {"private": sampler, "exact": NoNoise()}
@@ -225,6 +231,12 @@ def _reserve(ledger: Ledger, queries: Sequence[QueryFile]) -> Decision | None:
     return None
 
 
+def _begin_query(entry: Entry, contract: Contract, terms: QueryTerms) -> int:
+    """Count a run of queries that mean what they did when people agreed to them."""
+    _queries(entry, contract, terms)
+    return _begin(entry, contract)
+
+
 def _begin(entry: Entry, contract: Contract) -> int:
     """Count a run, and spend what it costs: rows may be read from here on."""
     terms = contract.terms
@@ -259,7 +271,7 @@ def _answers(
     query: QueryFile, rows: Mapping[str, object], tools: Tools, sampler: Sampler
 ) -> Answers:
     sources = {name: rows[name] for name in query.asked.query.tables}
-    with tools.engines.engine("duckdb", sources, "") as engine:
+    with tools.engines.engine("duckdb", sources, "", spills=False) as engine:
         must_fit(query.lowered, engine, sampler)
         return answered(query, engine, sampler, tools.engines.lots())
 
