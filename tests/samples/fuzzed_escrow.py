@@ -62,6 +62,8 @@ class EscrowScene:
             f"GET {named}/statement": self._statement,
             f"POST {named}/approvals": self._word,
             f"DELETE {named}/approvals": self._word,
+            f"GET {named}/approvals": self._asked_by_all,
+            "POST /api/v1/escrow/risk": self._weighed,
             f"POST {named}:withdraw": self._asked,
             f"POST {named}:run": self._agreed,
             f"POST {named}:receive": self._going_out,
@@ -107,6 +109,13 @@ class EscrowScene:
         name = self._ask(self._form("query"))
         self._agree(name)
         return Filled(path={"contract": name}, who=ANALYST)
+
+    def _weighed(self, rng: random.Random, _: Told) -> Filled:
+        form = self._form("query")
+        asked = {"tau": rng.choice((0.5, "0.9")), "delta": "0.000001"}
+        if rng.random() < 0.5:
+            return Filled({"file": form["queries"][0], **asked}, who=OWNER)
+        return Filled({"contract": self._ask(form), **asked}, who=OWNER)
 
     def _going_out(self, rng: random.Random, _: Told) -> Filled:
         name = self._ask(self._form(rng.choice(("output", "signal", "raw-signal"))))

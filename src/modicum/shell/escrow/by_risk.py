@@ -7,10 +7,10 @@ own rows (`own_risk`) is advice, for their eyes only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.core.exact import number_spelled
 from modicum.core.mistakes import nearest
 from modicum.ledger.log.contracts import Charge, QueryTerms, Version
+from modicum.ledger.state.data_sets import DataSet
 from modicum.ledger.state.flow import Flow
+from modicum.policy import CompiledPolicy
 from modicum.risk.candidates import PUBLISHED
 from modicum.risk.candidates import candidates as checked
 from modicum.risk.choice import Choice
@@ -27,9 +29,13 @@ from modicum.risk.profile import Influence
 from modicum.shell.escrow.risky_queries import RiskyQuery, risky
 from modicum.shell.risks.documents import choice_to_dict
 from modicum.shell.risks.study import Risk
-from modicum.workspace import Workspace
-from modicum.workspace.escrowing.declared import charge_of, read_query, tables_of
-from modicum.workspace.escrowing.looking import named
+from modicum.workspace.escrowing.declared import (
+    charge_of,
+    newest_of,
+    read_query,
+    tables_of,
+)
+from modicum.workspace.escrowing.office import Shown
 from modicum.workspace.explaining.written import release_text, with_number, written
 
 #: What must be known of every choice for a query of the escrow.
@@ -39,6 +45,46 @@ DISCRETE: Final = (
     " are a bit less alike there."
 )
 _NOBODY: Final = np.zeros(0, dtype=np.int64)
+
+
+class Office(Protocol):
+    """What must be known of an escrow; see `EscrowOffice`."""
+
+    def show(self, name: str) -> Shown:
+        """Return a contract as people look at it."""
+        ...
+
+    def data(self) -> Mapping[str, DataSet]:
+        """Return the data sets that are registered, by name."""
+        ...
+
+
+class WithEscrow(Protocol):
+    """A ledger with an escrow, here or over HTTP."""
+
+    @property
+    def escrow(self) -> Office:
+        """What people do in the escrow."""
+        ...
+
+    def policy(self) -> CompiledPolicy:
+        """Return the policy that is decided by."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is given of a query besides its contract.
+
+    Attributes:
+        query: The release that it is; None if the contract has only one.
+        delta: For Gaussian noise.
+        epsilons: The candidates.
+    """
+
+    query: str | None = None
+    delta: Number | None = None
+    epsilons: Sequence[Number] = PUBLISHED
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -124,7 +170,7 @@ class QueryRisk:
 
 
 def contract_risk(
-    ws: Workspace,
+    ws: WithEscrow,
     name: str,
     *,
     query: str | None = None,
@@ -134,7 +180,8 @@ def contract_risk(
     """Return what an epsilon means for a query that a contract asks. Reads no row.
 
     Args:
-        ws: The ledger, with an escrow; a vault is not needed. Nothing is written.
+        ws: The ledger, with an escrow, here or over HTTP; a vault is not needed.
+            Nothing is written.
         name: What the contract is called.
         query: The release that its query is; None if it has only one.
         delta: For Gaussian noise; needed there.
@@ -146,12 +193,27 @@ def contract_risk(
         StaleError: If it means something else under the active policy.
         UsageError: If there is no ledger with a policy.
     """
-    book, _, _ = ws.look()
-    flow = named(book.state.escrow, name)
-    charge = _charge(flow, query)
-    compiled = ws.policy()
-    data = flow.contract.data
-    tables = tables_of(book.state.escrow.data, data.values(), compiled)
+    flow = ws.escrow.show(name).flow
+    return risk_of(flow, ws.escrow.data(), ws.policy(), Facts(query, delta, epsilons))
+
+
+def risk_of(
+    flow: Flow, known: Mapping[str, DataSet], compiled: CompiledPolicy, facts: Facts
+) -> QueryRisk:
+    """Return what an epsilon means for a query of a contract.
+
+    Args:
+        flow: The contract.
+        known: The data sets.
+        compiled: The active policy.
+        facts: What else is given.
+
+    Raises:
+        InputError: As for `contract_risk`.
+        StaleError: As for `contract_risk`.
+    """
+    charge, data = _charge(flow, facts.query), flow.contract.data
+    tables = tables_of(known, data.values(), compiled)
     read = read_query(charge.text, tables, compiled)
     if charge_of(charge.text, read, compiled).content != charge.content:
         raise StaleError(
@@ -163,11 +225,11 @@ def contract_risk(
             )
         )
     asked = risky(read)
-    return QueryRisk(name, data[asked.table], asked, _unseen(asked, delta, epsilons))
+    return QueryRisk(flow.contract.id, data[asked.table], asked, _unseen(asked, facts))
 
 
 def query_risk(
-    ws: Workspace,
+    ws: WithEscrow,
     text: str,
     *,
     delta: Number | None = None,
@@ -176,7 +238,8 @@ def query_risk(
     """Return what an epsilon means for a query of the newest data. Reads no row.
 
     Args:
-        ws: The ledger, with an escrow; a vault is not needed. Nothing is written.
+        ws: The ledger, with an escrow, here or over HTTP; a vault is not needed.
+            Nothing is written.
         text: A query file; its table is a data set.
         delta: For Gaussian noise; needed there.
         epsilons: The candidates.
@@ -186,17 +249,28 @@ def query_risk(
             is chosen by risk for it.
         UsageError: If there is no ledger with a policy.
     """
-    book, _, _ = ws.look()
-    data, compiled = book.state.escrow.data, ws.policy()
-    newest = {
-        name: Version(name, one.newest)
-        for name, one in data.items()
-        if not one.versions[one.newest].shredded
-    }
-    read = read_query(text, tables_of(data, newest.values(), compiled), compiled)
+    return risk_of_file(text, ws.escrow.data(), ws.policy(), Facts("", delta, epsilons))
+
+
+def risk_of_file(
+    text: str, known: Mapping[str, DataSet], compiled: CompiledPolicy, facts: Facts
+) -> QueryRisk:
+    """Return what an epsilon means for a query of the newest data.
+
+    Args:
+        text: A query file.
+        known: The data sets.
+        compiled: The active policy.
+        facts: What else is given.
+
+    Raises:
+        InputError: As for `query_risk`.
+    """
+    newest = {one.id: one for one in newest_of(known)}
+    read = read_query(text, tables_of(known, newest.values(), compiled), compiled)
     charge_of(text, read, compiled)  # What cannot be priced cannot be asked.
     asked = risky(read)
-    return QueryRisk("", newest[asked.table], asked, _unseen(asked, delta, epsilons))
+    return QueryRisk("", newest[asked.table], asked, _unseen(asked, facts))
 
 
 def _charge(flow: Flow, query: str | None) -> Charge:
@@ -229,9 +303,7 @@ def _charge(flow: Flow, query: str | None) -> Charge:
     )
 
 
-def _unseen(
-    asked: RiskyQuery, delta: Number | None, epsilons: Sequence[Number]
-) -> Risk:
+def _unseen(asked: RiskyQuery, facts: Facts) -> Risk:
     nothing = Influence(
         asked.query.lowered.groups, np.zeros(0), np.zeros(1, dtype=np.int64), _NOBODY
     )
@@ -239,9 +311,9 @@ def _unseen(
         query=asked.sql,
         question=asked.question,
         influence=nothing,
-        noise=asked.noise(delta),
+        noise=asked.noise(facts.delta),
         private=(),
         unbounded=(),
         typed_by_rows=False,
-        candidates=checked(epsilons),
+        candidates=checked(facts.epsilons),
     )
