@@ -15,6 +15,8 @@ from typing import Final
 
 from modicum.core.errors import (
     Code,
+    ConflictError,
+    InputError,
     ModicumError,
     Problem,
     StaleError,
@@ -48,7 +50,7 @@ from modicum.workspace.querying.running import answered, must_fit
 from modicum.workspace.steps import step
 
 _MIB: Final = 2**20
-_STALE: Final = "the policy changed before it ran"
+_CHANGED: Final = "its contract did not permit it any more"
 _DENIED: Final = "another query of its contract was denied"
 
 
@@ -116,9 +118,10 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
         return Ran(denied)
     try:
         run = ledger.turn(lambda entry: _begin_query(entry, contract, terms))
-    except StaleError:  # The policy changed since: it was not started, so none is out.
+    except (ConflictError, InputError, StaleError):
+        # The policy or people's minds changed since. Nothing was started.
         for one in queries:
-            ledger.void(one.heading.id, reason=_STALE)
+            ledger.void(one.heading.id, reason=_CHANGED)
         raise
 
     def work() -> dict[str, bytes]:
