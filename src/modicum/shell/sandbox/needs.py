@@ -69,6 +69,27 @@ def needs_of_child(uid: int | None, at_a_time: int) -> list[Problem]:
     return [*_filter(), *_user(uid, at_a_time)]
 
 
+def must_be_idle(uid: int | None, at_a_time: int) -> None:
+    """Return if nothing runs as the users that programs are to run as.
+
+    Args:
+        uid: As root, the first of them.
+        at_a_time: How many run at once.
+
+    Raises:
+        UnavailableError: If something does.
+    """
+    if uid is None:
+        return
+    if busy := sorted(_running() & set(range(uid, uid + at_a_time))):
+        raise UnavailableError(
+            missing(
+                f"something runs as the user {busy[0]}, which programs are to run as",
+                "name users that nothing else runs as",
+            )
+        )
+
+
 def _elsewhere() -> list[Problem]:
     if platform.system() == "Linux":
         return []
@@ -158,11 +179,6 @@ def _user(uid: int | None, at_a_time: int) -> Iterator[Problem]:
         yield missing(
             f"programs cannot run as the users {uid} to {last}",
             f"name users above {_UID_MIN} that are not {_UID_UNKNOWN}",
-        )
-    elif busy := sorted(_running() & set(range(uid, last + 1))):
-        yield missing(
-            f"something runs as the user {busy[0]}, which programs are to run as",
-            "name users that nothing else runs as",
         )
 
 
