@@ -210,9 +210,7 @@ class World:
         for one in people or ("olga", "pavel"):
             self.office(one).approve(name, reason="so it is")
 
-    def queried(
-        self, name: str = "q", *, exact: bool = True, rho: str = "0.5"
-    ) -> None:
+    def queried(self, name: str = "q", *, exact: bool = True, rho: str = "0.5") -> None:
         """Let a query of amir run."""
         self.office("amir").ask_query(
             Heading(name, "to know"), [query(f"r-{name}", rho)], exact=exact
