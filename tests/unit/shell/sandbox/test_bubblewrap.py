@@ -410,6 +410,32 @@ def test_a_bubblewrap_that_makes_nothing_is_unavailable(
     assert time.monotonic() - begun >= SHORT.seconds
 
 
+def test_the_number_of_a_handle_does_not_tell_how_many_are_open(
+    held: Bubblewrap,
+) -> None:
+    program = python(
+        """
+import os
+def is_open(handle):
+    try:
+        os.fstat(handle)
+    except OSError:
+        return False
+    return True
+def score(*_):
+    return sum(2**handle for handle in range(9) if is_open(handle))
+""",
+        span=WIDE,
+    )
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(20)]
+    try:
+        found = held.score(program, {}, None, SHORT)
+    finally:
+        for handle in opened:
+            os.close(handle)
+    assert found == 0b1111
+
+
 def test_a_module_is_not_for_it(held: Bubblewrap) -> None:
     from modicum.escrow.programs import Program
 
