@@ -361,8 +361,18 @@ def test_a_user_that_something_runs_as_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(needs, "_IDLE_SECONDS", 0.1)
     monkeypatch.setattr(needs, "_running", lambda: {5003})
     assert "something runs as the user 5003" in problems(Bubblewrap(5000, 4).check)
+
+
+def test_a_run_that_is_coming_to_its_end_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = iter([{5003}, {5003}, {5004}])
+    monkeypatch.setattr(needs, "_running", lambda: next(seen))
+    needs.must_be_idle(5000, 4)
+    assert list(seen) == []
 
 
 def test_others_than_root_name_no_user(monkeypatch: pytest.MonkeyPatch) -> None:
