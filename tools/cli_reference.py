@@ -35,7 +35,9 @@ The exit code is part of the answer (see [Exit codes](exit-codes.md)).
 Three environment variables stand in for options:
 `MODICUM_LEDGER` for `--ledger`, `MODICUM_POLICY` for `--policy`
 and `MODICUM_ACTOR` for `--actor`.
-A fourth, `MODICUM_DEBUG`, shows the traceback of an internal error.
+For `modicum escrow` there are `MODICUM_VAULT`, `MODICUM_VAULT_KEYS` and
+`MODICUM_SANDBOX_UID` as well.
+`MODICUM_DEBUG` shows the traceback of an internal error.
 """
 
 

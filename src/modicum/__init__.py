@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         UsageError,
         VerificationError,
     )
+    from modicum.escrow import tasks
+    from modicum.ledger.log.contracts import Version
     from modicum.release import ReleaseDraft as Release
     from modicum.release import (
         approx_dp,
@@ -40,6 +42,11 @@ if TYPE_CHECKING:
     from modicum.shell import request_files as requests
     from modicum.shell import risks as risk
     from modicum.shell.adapters.dp_events import from_dp_event
+    from modicum.shell.escrow.beginning import begin_vault
+    from modicum.shell.escrow.by_risk import contract_risk, query_risk
+    from modicum.shell.escrow.equipment import EscrowPlace
+    from modicum.shell.escrow.opening import open_escrow
+    from modicum.shell.escrow.own_risk import own_risk
     from modicum.shell.files import load_policy, load_release
     from modicum.shell.joining import reservation
     from modicum.shell.query_files import load_query, sql_query
@@ -49,6 +56,9 @@ if TYPE_CHECKING:
     from modicum.shell.serving.opening import open_decider
     from modicum.shell.wiring import open_workspace as open  # noqa: A004
     from modicum.workspace import Decision, Workspace
+    from modicum.workspace.escrowing.asking import Heading
+    from modicum.workspace.escrowing.data_kept import Declared, Owned
+    from modicum.workspace.escrowing.ports import Limits as TaskLimits
 
 # Name, module, name there (none for the module itself). Loaded when first used, so that
 # `import modicum` and the command line start fast.
@@ -66,6 +76,19 @@ _PUBLIC = {
     "grid": ("modicum.shell.risks", "grid"),
     "from_dp_event": ("modicum.shell.adapters.dp_events", "from_dp_event"),
     "reservation": ("modicum.shell.joining", "reservation"),
+    "open_escrow": ("modicum.shell.escrow.opening", "open_escrow"),
+    "EscrowPlace": ("modicum.shell.escrow.equipment", "EscrowPlace"),
+    "begin_vault": ("modicum.shell.escrow.beginning", "begin_vault"),
+    "tasks": ("modicum.escrow.tasks", ""),
+    "contract_risk": ("modicum.shell.escrow.by_risk", "contract_risk"),
+    "query_risk": ("modicum.shell.escrow.by_risk", "query_risk"),
+    "own_risk": ("modicum.shell.escrow.own_risk", "own_risk"),
+    "Heading": ("modicum.workspace.escrowing.asking", "Heading"),
+    "Declared": ("modicum.workspace.escrowing.data_kept", "Declared"),
+    "Owned": ("modicum.workspace.escrowing.data_kept", "Owned"),
+    # `Limits` are those of a decider.
+    "TaskLimits": ("modicum.workspace.escrowing.ports", "Limits"),
+    "Version": ("modicum.ledger.log.contracts", "Version"),
     "Workspace": ("modicum.workspace", "Workspace"),
     "Decider": ("modicum.shell.serving.decider", "Decider"),
     "Limits": ("modicum.shell.serving.decider", "Limits"),
@@ -108,19 +131,27 @@ __all__ = [
     "ConflictError",
     "Decider",
     "Decision",
+    "Declared",
+    "EscrowPlace",
+    "Heading",
     "InputError",
     "Limits",
     "ModicumError",
     "Once",
+    "Owned",
     "Release",
     "Replayed",
     "StaleError",
+    "TaskLimits",
     "UnavailableError",
     "UsageError",
     "VerificationError",
+    "Version",
     "Workspace",
     "approx_dp",
+    "begin_vault",
     "connect",
+    "contract_risk",
     "count",
     "declared",
     "from_dp_event",
@@ -135,12 +166,16 @@ __all__ = [
     "load_release",
     "open",
     "open_decider",
+    "open_escrow",
+    "own_risk",
     "pure_dp",
+    "query_risk",
     "randomized_response",
     "requests",
     "reservation",
     "risk",
     "sql_query",
+    "tasks",
     "zcdp",
 ]
 

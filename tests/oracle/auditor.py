@@ -2,7 +2,8 @@
 
 It knows how a log is written, what rules a policy has and what their filters admit;
 how losses add up over a divided population it works out itself, point by point, in
-arrays of whole numbers. A hundred thousand entries take it minutes, not hours.
+arrays of whole numbers. A hundred thousand entries take it minutes, not hours; those
+of an escrow take longer, since of each it looks through all before it.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from modicum.policy.compile import compile_text
 from oracle.audit_points import Extent, Plain, ordinal
 from oracle.audit_sums import Charges, Sums, UnsupportedError
 from oracle.audited_people import People
+from oracle.escrow import permits
 
 #: A stored row: its number, its bytes, and its hash.
 Row: TypeAlias = tuple[int, bytes, str]
@@ -32,6 +34,17 @@ LIFE = {
     "release-voided": ("reserved", "voided"),
     "release-expired": ("reserved", "expired"),
 }
+#: What happens in an escrow; what owners say to contracts does, too.
+ESCROW = (
+    "data-registered",
+    "data-shredded",
+    "contract-proposed",
+    "contract-withdrawn",
+    "flow-begun",
+    "flow-withheld",
+    "flow-failed",
+    "flow-released",
+)
 #: What an acknowledgment says of a release, and what the log must say then.
 REACHED = {
     "denied": {"release-denied"},
@@ -55,6 +68,7 @@ class Findings:
         overdrafts: What was allowed and exceeds a limit.
         unjust: What was denied although every limit would have held.
         misnamed: What was denied by other rules than those that are exceeded.
+        unpermitted: What happened in an escrow, and no contract permits.
         lost: What was acknowledged and is not there.
         signed: How many approvals are signed, and rightly.
     """
@@ -66,13 +80,15 @@ class Findings:
     overdrafts: list[str] = field(default_factory=list)
     unjust: list[str] = field(default_factory=list)
     misnamed: list[str] = field(default_factory=list)
+    unpermitted: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     signed: int = 0
 
     @property
     def mistakes(self) -> list[str]:
         """Everything that must not be."""
-        lists = (self.broken, self.overdrafts, self.unjust, self.misnamed, self.lost)
+        decided = (self.overdrafts, self.unjust, self.misnamed)
+        lists = (self.broken, *decided, self.unpermitted, self.lost)
         return [one for found in lists for one in found]
 
     def __str__(self) -> str:
@@ -80,7 +96,8 @@ class Findings:
         return (
             f"{self.entries} entries ({kinds}): {len(self.broken)} broken,"
             f" {len(self.overdrafts)} overdrafts, {len(self.unjust)} unjust denials,"
-            f" {len(self.misnamed)} misnamed, {len(self.lost)} lost"
+            f" {len(self.misnamed)} misnamed, {len(self.unpermitted)} unpermitted,"
+            f" {len(self.lost)} lost"
         )
 
 
@@ -146,6 +163,8 @@ class _Auditor:
         self._digest = ""
         self._last_time = ""
         self._people = People(self.found.broken)
+        self._permitted: list[dict[str, Any]] = []
+        self._disclosed: set[str] = set()
 
     def take(self, row: Row) -> None:
         seq, payload, hash_ = row
@@ -155,6 +174,11 @@ class _Auditor:
         event = record["event"]
         kind, body = event["kind"], event["body"]
         self.found.kinds[kind] += 1
+        if kind == "disclosure-recorded":
+            if body["id"] in self._disclosed:
+                self.found.broken.append(f"{seq}: {body['id']} was disclosed before")
+            self._disclosed.add(body["id"])
+        self._look_at_escrow(event, seq)
         self._people.take(seq, event, hash_)
         self.found.signed = self._people.signed
         if kind == "round-opened" and body["unlocked"]:
@@ -165,6 +189,17 @@ class _Auditor:
             self._bring_in(event, seq)
         elif kind in LIFE:
             self._step(event, seq)
+
+    def _look_at_escrow(self, event: Plain, seq: int) -> None:
+        """See whether contracts permit what happens, from all that happened before."""
+        kind, body = event["kind"], event["body"]
+        spoken = kind == "approval-given" and body["subject"] == "contract"
+        told = kind == "disclosure-recorded" and body["id"].startswith("contract/")
+        judged = spoken or told or kind in ESCROW
+        if judged and not permits(self._permitted, dict(event)):
+            self.found.unpermitted.append(f"{seq}: {kind}")
+            return  # What may not be is as if it were not: what follows from it, too.
+        self._permitted.append(dict(event))
 
     def _check_chain(self, seq: int, payload: bytes, hash_: str, record: Plain) -> None:
         canonical = json.dumps(

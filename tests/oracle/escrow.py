@@ -35,12 +35,14 @@ def permits(log: list[Plain], new: Plain) -> bool:
             )
         case "approval-given":
             return _speaks(log, body, by, new["at"])
+        case "disclosure-recorded":
+            return _discloses(log, body, by)
         case "flow-begun":
             return _begins(log, body, new)
         case "flow-withheld" | "flow-failed":
-            return _ends(log, body)
+            return _ends(log, body, by)
         case "flow-released":
-            return _lets_go(log, body, new["at"])
+            return body["to"] == by and _lets_go(log, body, new["at"])
         case other:
             raise AssertionError(other)
 
@@ -127,8 +129,9 @@ def _proposes(log: list[Plain], contract: Plain, by: str, at: str) -> bool:
         by in {contract["analyst"], *owners}
         and _is_formed(contract)
         and _follows(log, contract)
+        and f"contract/{digest_of(contract)}" not in _disclosed(log)
         and _could_be_given(log, contract, sets)
-        and all(_within_limits(log, contract, one, at) for one in sets)
+        and all(_within_limits(log, contract, by, one, at) for one in sets)
     )
 
 
@@ -185,7 +188,9 @@ def _could_be_given(log: list[Plain], contract: Plain, sets: set[str]) -> bool:
     return len(able) >= _people_asked(contract)
 
 
-def _within_limits(log: list[Plain], contract: Plain, data: str, at: str) -> bool:
+def _within_limits(
+    log: list[Plain], contract: Plain, by: str, data: str, at: str
+) -> bool:
     here = [
         one["body"]["contract"]
         for one in _of(log, "contract-proposed")
@@ -194,7 +199,7 @@ def _within_limits(log: list[Plain], contract: Plain, data: str, at: str) -> boo
     mine = [
         one
         for one in here
-        if _person(one["analyst"]) == _person(contract["analyst"])
+        if _person(_proposer(log, digest_of(one))) == _person(by)
         and _is_open(log, one, at)
     ]
     limits = _data(log, data)
@@ -353,16 +358,23 @@ def _started_for_it(log: list[Plain], new: Plain) -> list[str]:
 
 def _content(log: list[Plain], release: str) -> str:
     return next(
-        str(one["body"]["release"]["content"])
-        for one in _of(log, "release-reserved")
-        if one["body"]["release"]["id"] == release
+        (
+            str(one["body"]["release"]["content"])
+            for one in _of(log, "release-reserved")
+            if one["body"]["release"]["id"] == release
+        ),
+        "",
     )
 
 
-def _ends(log: list[Plain], body: Plain) -> bool:
+def _ends(log: list[Plain], body: Plain, by: str) -> bool:
     digest = body["contract"]
     contract = contract_of(log, digest)
-    begun = [one["run"] for one in _bodies(log, "flow-begun", digest)]
+    begun = [
+        one["body"]["run"]
+        for one in _of(log, "flow-begun")
+        if one["body"]["contract"] == digest and one["actor"] == by
+    ]
     ended = [
         one["run"]
         for kind in ("flow-withheld", "flow-failed")
@@ -378,15 +390,34 @@ def _ends(log: list[Plain], body: Plain) -> bool:
     )
 
 
+def _discloses(log: list[Plain], body: Plain, by: str) -> bool:
+    if body["id"] in _disclosed(log):
+        return False
+    kind, _, digest = body["id"].partition("/")
+    contract = contract_of(log, digest) if kind == "contract" else None
+    if contract is None or contract["flow"] != "raw-signal":
+        return True
+    bins = contract["terms"]["bins"]
+    form = f"one of {bins} bins" if bins else "as it is"
+    said = (
+        f"the score of a program on exact answers, told {form}"
+        f" (at most {_bits(contract)} bits), to {', '.join(contract['recipients'])}"
+    )
+    return by in contract["recipients"] and body["what"] == said
+
+
 def _lets_go(log: list[Plain], body: Plain, at: str) -> bool:
     digest = body["contract"]
     contract = contract_of(log, digest)
     if contract is None or contract["flow"] in COMPUTING:
         return False
-    told = [one["body"]["id"] for one in _of(log, "disclosure-recorded")]
-    if contract["flow"] == "raw-signal" and f"contract/{digest}" not in told:
+    if contract["flow"] == "raw-signal" and f"contract/{digest}" not in _disclosed(log):
         return False
     return body["to"] in contract["recipients"] and _may_be_used(log, digest, at)
+
+
+def _disclosed(log: list[Plain]) -> list[str]:
+    return [one["body"]["id"] for one in _of(log, "disclosure-recorded")]
 
 
 def _uses_left(log: list[Plain], digest: str, contract: Plain) -> int:

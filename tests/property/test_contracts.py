@@ -31,7 +31,7 @@ STEPS = 150
 
 def is_judged(body: Body) -> bool:
     about = isinstance(body, events.ApprovalGiven) and body.subject == "contract"
-    return about or isinstance(body, EscrowBody)
+    return about or isinstance(body, EscrowBody | events.DisclosureRecorded)
 
 
 def live_through(seed: int, seen: Counter[tuple[str, bool]] | None = None) -> State:
@@ -95,7 +95,7 @@ def test_what_is_drawn_comes_to_every_end() -> None:
     assert min(out["output"], out["signal"]) >= 2, out
     assert out["raw-signal"] >= 1, out
     kinds = {name for kind, name in events.NAMES.items() if kind in EscrowBody.__args__}
-    for kind in (*kinds, "approval-given"):
+    for kind in (*kinds, "approval-given", "disclosure-recorded"):
         assert seen[kind, True] >= 3, (kind, seen)
         if kind != "flow-failed":
             assert seen[kind, False] >= 3, (kind, seen)

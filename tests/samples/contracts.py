@@ -39,7 +39,7 @@ from modicum.ledger.log.events import (
 from modicum.ledger.log.recorded import RecordedRelease
 from modicum.ledger.state.agreement import Agreement
 from modicum.ledger.state.escrow import Escrow
-from modicum.ledger.state.flow import Flow, disclosure_of
+from modicum.ledger.state.flow import Flow, disclosed, disclosure_of
 from modicum.release import EVERYTHING
 from modicum.workspace.answers import price_release
 from samples.small import POLICY, compiled, counts
@@ -81,6 +81,7 @@ class Drawer:
     releases: Sequence[RecordedRelease] = field(default_factory=releases)
     now: int = 0
     ahead: list[tuple[str, Body]] = field(default_factory=list)
+    told: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         """Let most releases start first, since little happens without."""
@@ -166,7 +167,9 @@ class Drawer:
         contract = self._contract()
         if self._luck(0.15):
             contract = self._spoilt(contract)
-        by = self._of([contract.analyst, "olga"])
+        known = [self.escrow.data.get(one) for one in contract.data_sets]
+        owners = [name for one in known if one for name in one.ownership.owners]
+        by = self._of([contract.analyst, *owners[:2]])
         return by, ContractProposed(contract, "for science")
 
     def _contract(self) -> Contract:
@@ -190,7 +193,10 @@ class Drawer:
         terms = self._following(parent)
         charges = isinstance(terms, TaskTerms) and bool(terms.charges)
         computes = isinstance(terms, TaskTerms)
-        people = self.random.sample(PEOPLE, self.random.randint(1, 2))
+        most = (
+            ANALYSTS if self._luck(0.7) else PEOPLE
+        )  # Owners who get it cannot agree.
+        people = self.random.sample(most, self.random.randint(1, 2))
         return Contract(
             **common,
             analyst=parent.contract.analyst,
@@ -233,10 +239,10 @@ class Drawer:
             charges = self._charges() if blocks else ()
             results = ("private",) if blocks else self._results()
             return TaskTerms("{}", "wasm", 60, 512, results, blocks, charges)
-        if self._luck(0.3):
+        if self._luck(0.3 if "exact" in parent.results else 0.9):
             return SignalTerms(private if self._luck(0.9) else exact)
         return RawSignalTerms(
-            exact if self._luck(0.9) else private, self.random.choice((0, 4, 20))
+            exact if self._luck(0.9) else private, self.random.choice((0, 4, 4, 20))
         )
 
     def _spoilt(self, one: Contract) -> Contract:
@@ -311,7 +317,7 @@ class Drawer:
             return self._charge()
         digest = flow.contract.digest
         if flow.running and self._luck(0.7):
-            run = flow.running[-1] if self._luck(0.95) else 3
+            run = max(flow.running) if self._luck(0.95) else 3
             if self._luck(0.15):
                 return "platform", FlowFailed(digest, run)
             terms = flow.contract.terms
@@ -334,19 +340,27 @@ class Drawer:
                 begun.insert(1, self._charge())
             self.ahead = begun
             return self.ahead.pop()
-        return "platform", FlowReleased(
-            digest, self._of(list(flow.contract.recipients))
-        )
+        raw = isinstance(flow.contract.terms, RawSignalTerms)
+        if raw and digest not in self.told and self._luck(0.8):
+            return self._disclose(flow)
+        to = self._of(list(flow.contract.recipients))
+        return to if self._luck(0.97) else "platform", FlowReleased(digest, to)
 
-    def _disclose(self) -> tuple[str, Body]:
+    def _disclose(self, flow: Flow | None = None) -> tuple[str, Body]:
         raw = [
             one
             for one in self.escrow.flows.values()
             if isinstance(one.contract.terms, RawSignalTerms)
         ]
-        flow = self.random.choice(raw) if raw else None
-        name = disclosure_of(flow.contract.digest) if flow else "x"
-        return "platform", DisclosureRecorded(name, "a score", (), EVERYTHING, "", {})
+        if flow is None and raw:
+            flow = self.random.choice(raw)
+        if flow is None:
+            return "olga", DisclosureRecorded("x", "a map", (), EVERYTHING, "", {})
+        contract, by = flow.contract, self._of(list(flow.contract.recipients))
+        what = disclosed(contract) if self._luck(0.9) else "nothing much"
+        name = disclosure_of(contract.digest)
+        self.told.add(contract.digest)
+        return by, DisclosureRecorded(name, what, (), EVERYTHING, "", {})
 
     # --- luck ---
 

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from modicum.cli.exits import Exit
 from modicum.cli.main import app
+from modicum.shell.escrow.beginning import begin_vault
 from modicum.workspace.planning.plan import Plan
 
 ASKED = """
@@ -30,6 +31,8 @@ what: a number
 to: everybody
 """
 WHY = ("--reason", "so")
+TABLES = ("--table", "tables.yaml")
+VAULT = ("--vault", "vault", "--vault-keys", "keys.json")
 RISK = (
     *(
         "risk",
@@ -102,6 +105,22 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("query", "plan", "asked.yaml", "--policy", "policy.yaml"),
     ("query", "run", "asked.yaml"),
     ("query", "lint", "asked.yaml"),
+    ("escrow", "list"),
+    ("escrow", "list", "--data"),
+    ("escrow", "show", "q"),
+    ("escrow", "register", "people", "p.csv", *TABLES, "--owner", "o", *VAULT),
+    ("escrow", "shred", "people", "1", "--yes", *WHY, *VAULT),
+    ("escrow", "try", "asked.yaml", "--code", "asked.yaml", "--no-sandbox"),
+    ("escrow", "submit", "query", "q", "asked.yaml", *WHY),
+    ("escrow", "submit", "task", "t", "q", "--code", "asked.yaml", *WHY, *VAULT),
+    ("escrow", "submit", "output", "o", "q", *WHY),
+    ("escrow", "submit", "signal", "s", "t", *WHY),
+    ("escrow", "submit", "raw-signal", "r", "t", "--exact", *WHY),
+    ("escrow", "approve", "q", *WHY),
+    ("escrow", "reject", "q", *WHY),
+    ("escrow", "withdraw", "q", *WHY),
+    ("escrow", "run", "q", *VAULT),
+    ("escrow", "receive", "q", *VAULT),
     RISK,
 )
 #: What prints something else than JSON for programs, with what stands after options.
@@ -142,6 +161,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     plan = Plan("one", "0" * 64, 1, "0" * 64, "dpk", "", (), ())
     (tmp_path / "plan.json").write_text(json.dumps(plan.to_dict()))
     (tmp_path / "text.txt").write_text("These are words.\n" * 20)
+    (tmp_path / "p.csv").write_text("pay\n1\n")
+    (tmp_path / "tables.yaml").write_text("modicum: tables/v1\n")
+    begin_vault(tmp_path / "vault", tmp_path / "keys.json")
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     with sqlite3.connect("other.db") as connection:

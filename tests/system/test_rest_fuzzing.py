@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from budget import examples
 from budget import seed as the_seed
+from samples.fuzzed_escrow import EscrowScene, with_escrow
 from samples.fuzzing import ByBearer, Filled, Fuzzer, Stories
 from samples.heard import Heard
 from samples.jobs import finished
@@ -159,6 +160,7 @@ class Scene:
             "POST /api/v1/plans:commit": self._plan,
             "GET /api/v1/plans/{plan}": self._committed,
             "GET /api/v1/rounds/{round_id}": self._opened,
+            **EscrowScene(server).stories,
         }
 
     def set_up(self, fuzzer: Fuzzer) -> None:
@@ -439,9 +441,11 @@ def fuzzed(
         policy=folder / "policy.yaml",
         people=PEOPLE,
         rates=Rates(10**9),
-        own=Equipment(
-            {"visits": TablesOf({"": str(folder / "rows.csv")})},
-            signing_key=make_key(folder / f"key-{next(_numbers)}"),
+        own=with_escrow(
+            Equipment(
+                {"visits": TablesOf({"": str(folder / "rows.csv")})},
+                signing_key=make_key(folder / f"key-{next(_numbers)}"),
+            )
         ),
     ) as server:
         both = [ByBearer(PEOPLE), *server.parts.recognizing._authenticators]

@@ -18,6 +18,7 @@ from modicum.cli.verification import (
     RequireCheckpoint,
     print_verified,
 )
+from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.shell.report.reading import Source
@@ -150,6 +151,7 @@ def report(
             f" {len(statement.story.releases)} releases,"
             f" {over} of {len(statement.rules)} rules over their limit"
         )
+        _print_bits(statement)
 
 
 @app.command()
@@ -202,6 +204,15 @@ def _stated(
     trust = load_trust(public_keys or (), claims or ())
     with counting("verifying", quiet=quiet) as on_entry:
         return report_on(source, trust, on_entry)
+
+
+def _print_bits(statement: Statement) -> None:
+    """Print what went out that no epsilon describes, by person and data set."""
+    for one in statement.story.escrow.bits:
+        if one.told:
+            told = f"{one.person} was told {one.told} bits of {one.data}"
+            limit = f"not differentially private; {one.allowed} are allowed"
+            print(printable(f"  {told}, {limit}"))
 
 
 def refuse_no_output(output: Path | None, *, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from modicum.cli.escrow_options import SandboxUid
 from modicum.cli.exits import Exit
 from modicum.cli.ledger_checkpoints import file_named
 from modicum.cli.opening import open_log, refuse_no_ledger
@@ -27,6 +28,13 @@ def doctor(
         bool,
         typer.Option("--deep", help="Read all entries, and take each decision again."),
     ] = False,
+    try_sandboxes: Annotated[
+        bool,
+        typer.Option(
+            "--sandboxes", help="Try each sandbox of an escrow; it takes some seconds."
+        ),
+    ] = False,
+    sandbox_uid: SandboxUid = None,
     bundle: Annotated[
         Path | None,
         typer.Option(
@@ -42,11 +50,18 @@ def doctor(
     """Check this machine and a ledger; say what is wrong, and what helps."""
     from modicum.shell.clock import SystemClock
     from modicum.shell.doctor.examining import examine, write_bundle
+    from modicum.shell.doctor.sandboxes import sandboxes
 
     with reporting(as_json=as_json):
         given = _ledger(context, ledger)
         with counting("verifying", quiet=as_json) as on_entry:
-            found = examine(given, SystemClock(), deep=deep, on_entry=on_entry)
+            found = examine(
+                given,
+                SystemClock(),
+                deep=deep,
+                on_entry=on_entry,
+                boxes=sandboxes(sandbox_uid) if try_sandboxes else (),
+            )
         if bundle is not None:
             write_bundle(bundle, found)
         if as_json:

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli import escrow_data, escrow_show, escrow_submit
+from modicum.cli import (
+    escrow_data,
+    escrow_risk,
+    escrow_show,
+    escrow_submit,
+    escrow_try,
+)
 from modicum.cli.escrow_options import (
     Contract,
     SandboxUid,
@@ -45,6 +51,8 @@ app = typer.Typer(
 escrow_data.add_to(app)
 app.add_typer(escrow_submit.app, name="submit")
 escrow_show.add_to(app)
+escrow_risk.add_to(app)
+escrow_try.add_to(app)
 
 Content = Annotated[
     str | None,
@@ -117,6 +125,8 @@ def approve(
         said = office.approve(
             name, reason=reason, head=head, content=content, key=signer
         )
+        if said.flow.contract.flow == "raw-signal":
+            note(escrow_submit.RAW)
         _print_said(said, as_json=as_json)
 
 
@@ -199,6 +209,7 @@ def run(
         results = " and ".join(sorted(flow.results))
         print(printable(f"contract `{name}` ran; withheld: {results}"))
         then = "output" if flow.contract.flow == "query" else "signal"
+        then = then if "private" in flow.results else "raw-signal"
         print(printable(f"next:  modicum escrow submit {then} NAME {name} --reason …"))
 
 
@@ -223,11 +234,9 @@ def receive(
 
 @contextmanager
 def _running(name: str, *, quiet: bool) -> Iterator[None]:
-    """Tell on standard error that a run goes on."""
+    """Tell people at a terminal that a run goes on."""
     drawn = console(stderr=True)
     if quiet or not drawn.is_terminal:
-        if not quiet:
-            note(printable(f"running `{name}` …"))
         yield
         return
     from rich.markup import escape

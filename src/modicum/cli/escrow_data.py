@@ -22,7 +22,24 @@ DataSet = Annotated[
     str,
     typer.Argument(help="The data set, called as its table is.", metavar="NAME"),
 ]
-_KEY = re.compile(r"[0-9a-f]{64}")
+Bits = Annotated[
+    int | None,
+    typer.Option(
+        "--bits",
+        min=0,
+        help="So many bits may one person be told outside differential privacy;"
+        " by default none.",
+    ),
+]
+Contracts = Annotated[
+    int | None,
+    typer.Option(
+        "--contracts",
+        min=1,
+        help="So many contracts may be open for one analyst at a time; by default 20.",
+    ),
+]
+_KEY = re.compile(r"[0-9a-fA-F]{64}")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -97,22 +114,8 @@ def register(
             help="So many owners must agree to each flow; by default all.",
         ),
     ] = None,
-    bits: Annotated[
-        int,
-        typer.Option(
-            "--bits",
-            min=0,
-            help="So many bits may one person be told outside differential privacy.",
-        ),
-    ] = 0,
-    contracts: Annotated[
-        int,
-        typer.Option(
-            "--contracts",
-            min=1,
-            help="So many contracts may be open for one analyst at a time.",
-        ),
-    ] = 20,
+    bits: Bits = None,
+    contracts: Contracts = None,
     vault: Vault = None,
     vault_keys: VaultKeys = None,
     ledger: Ledger = DEFAULT_LEDGER,
@@ -129,6 +132,11 @@ def register(
 
     with reporting(as_json=as_json):
         owned = _owned(owner or (), quorum, contracts, bits)
+        if table.suffix.lower() in (".csv", ".parquet"):  # Its rows are never quoted.
+            raise typer.BadParameter(
+                f"{table} has rows; name the file that declares them",
+                param_hint="--table",
+            )
         office = open_escrow(ledger, actor, vault, vault_keys).escrow
         content, media = read_rows(file)
         declared = Declared(read_text(table), media)
@@ -136,13 +144,15 @@ def register(
         if as_json:
             print_json({"data": version.id, "version": version.number, "media": media})
             return
-        put = f"version {version.number} of `{version.id}` is in the vault"
-        print(printable(f"{put}; {file} is as it was"))
+        print(printable(f"version {version.number} of `{version.id}` is in the vault"))
+        print(printable(f"{file} is as it was: keep it where only owners can read it"))
 
 
 def shred(
     name: DataSet,
-    version: Annotated[int, typer.Argument(help="The number of the version.", min=1)],
+    version: Annotated[
+        int, typer.Argument(help="The number of the version.", min=1, metavar="VERSION")
+    ],
     reason: Reason,
     yes: Annotated[
         bool, typer.Option("--yes", help="Say that it shall be gone for good.")
@@ -176,7 +186,7 @@ def shred(
 
 
 def _owned(
-    given: Iterable[str], quorum: int | None, contracts: int, bits: int
+    given: Iterable[str], quorum: int | None, contracts: int | None, bits: int | None
 ) -> Owned | None:
     from modicum.workspace.escrowing.data_kept import Owned
 
@@ -189,17 +199,22 @@ def _owned(
             raise _not_owner(f"`{who}` is named twice, or once without a key")
         owners[who] = (*owners.get(who, ()), *([_public(key)] if key else ()))
     if not owners:
-        if quorum is not None:
-            raise _not_owner("a quorum is of owners: name them")
+        if (quorum, contracts, bits) != (None, None, None):
+            raise _not_owner(
+                "--quorum, --bits and --contracts are said once, with the owners"
+            )
         return None
     need = len(owners) if quorum is None else quorum
-    return Owned(owners, need, contracts_max=contracts, bits_max=bits)
+    if need > len(owners):
+        raise _not_owner(f"{need} of {len(owners)} owners cannot agree")
+    limits = 20 if contracts is None else contracts, bits or 0
+    return Owned(owners, need, *limits)
 
 
 def _public(key: str) -> str:
     """Return a public key in hexadecimal: as it is given, or from its file."""
     if _KEY.fullmatch(key) and not Path(key).exists():
-        return key
+        return key.lower()
     from modicum.shell.proofs.keys import load_public_key
 
     return load_public_key(key).hex()

@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from modicum.escrow.programs import Program, Range
+    from modicum.query.document import QueryFile
     from modicum.workspace import Workspace
 
 Task = Annotated[
@@ -43,6 +44,14 @@ Compares = Annotated[
         "--compares",
         help="Your own code holds exact answers against private ones: it has a score"
         " of exact answers only.",
+    ),
+]
+Tier = Annotated[
+    str | None,
+    typer.Option(
+        "--tier",
+        help="The sandbox: bubblewrap, gvisor or wasm; by default the one for its"
+        " language.",
     ),
 ]
 
@@ -89,15 +98,37 @@ def chosen_program(
     return program(found.task, found.evaluation, installed(), columns)
 
 
-def columns_of(workspace: Workspace, query: str) -> Mapping[str, Sequence[str]] | None:
-    """Return the columns that the answers of a contract have, by table.
+def tier_of(program: Program, tier: str | None) -> str:
+    """Return the sandbox that a program shall run in.
+
+    Args:
+        program: The program.
+        tier: What was asked for; None for the one for its language.
+
+    Raises:
+        UsageError: If there is no such sandbox.
+    """
+    from modicum.shell.escrow.equipment import sandbox_of
+
+    wasm = program.language == "wasm"
+    found = tier or ("wasm" if wasm else "bubblewrap")
+    sandbox_of(found)  # Nobody shall agree to what can never run.
+    if (found == "wasm") != wasm:
+        raise typer.BadParameter(
+            f"`{found}` holds no programs in {program.language}", param_hint="--tier"
+        )
+    return found
+
+
+def queries_of(workspace: Workspace, contract: str) -> Mapping[str, QueryFile] | None:
+    """Return the queries of a contract, by release.
 
     Args:
         workspace: The ledger.
-        query: What the contract is called.
+        contract: What the contract is called.
 
     Returns:
-        None if the active policy no longer reads its queries as it did.
+        None if the active policy no longer reads them as it did.
 
     Raises:
         InputError: If there is no such contract.
@@ -105,13 +136,30 @@ def columns_of(workspace: Workspace, query: str) -> Mapping[str, Sequence[str]] 
     from modicum.workspace.escrowing.looking import examined
 
     found = {}
-    for one in examined(workspace, query).queries:
+    for one in examined(workspace, contract).queries:
         if one.query is None:
             return None
-        asked = one.query.asked.query
-        names = [key.name for key in asked.keys]
-        found[one.charge.release] = [*names, *(each.name for each in asked.aggregates)]
+        found[one.charge.release] = one.query
     return found or None
+
+
+def columns_of(
+    queries: Mapping[str, QueryFile] | None,
+) -> Mapping[str, Sequence[str]] | None:
+    """Return the columns that answers have, by release.
+
+    Args:
+        queries: The queries, by release; None if nobody knows.
+    """
+    if queries is None:
+        return None
+    return {
+        release: [
+            *(key.name for key in one.asked.query.keys),
+            *(each.name for each in one.asked.query.aggregates),
+        ]
+        for release, one in queries.items()
+    }
 
 
 def _range(ends: tuple[str, str]) -> Range:

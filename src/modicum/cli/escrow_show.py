@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from modicum.cli.escrow_options import Contract, Vault, VaultKeys, open_escrow
+from modicum.cli.escrow_program_text import program_lines
 from modicum.cli.escrow_text import consent_lines, heading
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
 from modicum.cli.output import print_json, reporting, seconds
@@ -16,7 +17,6 @@ from modicum.core.errors import printable
 if TYPE_CHECKING:
     from modicum.escrow.inspection import Inspection
     from modicum.escrow.programs import Program
-    from modicum.ledger.log.contracts import TaskTerms
     from modicum.workspace.escrowing.looking import Examined, Priced
 
 
@@ -29,6 +29,14 @@ def show(
     name: Contract,
     vault: Vault = None,
     vault_keys: VaultKeys = None,
+    code: Annotated[
+        bool,
+        typer.Option(
+            "--code",
+            help="Print the text of a program of the catalogue, too. That of somebody's"
+            " own program is always printed.",
+        ),
+    ] = False,
     ledger: Ledger = DEFAULT_LEDGER,
     as_json: Json = False,
 ) -> None:
@@ -49,7 +57,7 @@ def show(
         if as_json:
             print_json(_to_dict(found, shown.program, inspection))
         else:
-            _print(found, shown.program, inspection)
+            _print(found, shown.program, inspection, code=code)
 
 
 def _to_dict(
@@ -74,7 +82,11 @@ def _to_dict(
 
 
 def _print(
-    found: Examined, program: Program | None, inspection: Inspection | None
+    found: Examined,
+    program: Program | None,
+    inspection: Inspection | None,
+    *,
+    code: bool,
 ) -> None:
     from modicum.ledger.log.contracts import TaskTerms
 
@@ -85,11 +97,13 @@ def _print(
     terms = found.looked.flow.contract.terms
     if isinstance(terms, TaskTerms):
         print()
-        for line in _program_lines(terms, program, inspection):
+        for line in program_lines(terms, program, inspection, code=code):
             print(printable(line))
     print("\nowners:")
     for line in consent_lines(found.looked.consents):
         print(printable(line))
+    if not found.looked.waits:
+        return
     contract = found.looked.flow.contract
     print(
         printable(
@@ -127,7 +141,8 @@ def _head_lines(found: Examined) -> Iterator[str]:
 
 
 def _print_query(one: Priced) -> None:
-    print(printable(f"\nquery {one.charge.release}:"))
+    print()
+    print(printable(f"query {one.charge.release}:"))
     for line in one.charge.text.splitlines():
         print(printable(f"  | {line}"))
     if one.query is None or one.decision is None:
@@ -136,20 +151,3 @@ def _print_query(one: Priced) -> None:
     from modicum.cli.query_text import print_plan
 
     print_plan(one.query, one.decision)
-
-
-def _program_lines(
-    terms: TaskTerms, program: Program | None, inspection: Inspection | None
-) -> Iterator[str]:
-    runs_on = " and ".join(terms.results)
-    limits = f"{terms.seconds} s, {terms.memory_mib} MiB"
-    yield f"program, on {runs_on} answers, in {terms.tier} ({limits}):"
-    yield f"  {terms.program}"
-    if program is None or inspection is None:
-        yield "its code lies in the vault: read it with  --vault DIR --vault-keys FILE"
-        return
-    yield from str(inspection).splitlines()
-    if program.language == "python":
-        text = program.code.decode("utf-8", "replace")
-        for number, line in enumerate(text.splitlines(), start=1):
-            yield f"{number:5} | {line}"

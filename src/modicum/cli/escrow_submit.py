@@ -14,8 +14,11 @@ from modicum.cli.escrow_programs import (
     Compares,
     Scores,
     Task,
+    Tier,
     chosen_program,
     columns_of,
+    queries_of,
+    tier_of,
 )
 from modicum.cli.escrow_text import asked_lines
 from modicum.cli.governance import Reason
@@ -119,14 +122,7 @@ def submit_task(
     code: Code = None,
     scores: Scores = None,
     compares: Compares = False,
-    tier: Annotated[
-        str | None,
-        typer.Option(
-            "--tier",
-            help="The sandbox: bubblewrap, gvisor or wasm; by default the one for its"
-            " language.",
-        ),
-    ] = None,
+    tier: Tier = None,
     seconds: Annotated[
         int,
         typer.Option(
@@ -157,13 +153,12 @@ def submit_task(
 
     with reporting(as_json=as_json):
         workspace = open_escrow(ledger, actor, vault, vault_keys)
-        columns = columns_of(workspace, query)
+        columns = columns_of(queries_of(workspace, query))
         program = chosen_program(task, code, scores, columns, compares=compares)
         heading = _heading(name, reason, days, uses)
-        usual = "wasm" if program.language == "wasm" else "bubblewrap"
         limits = Limits(float(seconds), memory * 2**20)
         flow = workspace.escrow.ask_task(
-            heading, query, program, tier=tier or usual, limits=limits
+            heading, query, program, tier=tier_of(program, tier), limits=limits
         )
         _print(workspace, flow, as_json=as_json)
 

@@ -26,6 +26,8 @@ def asked_lines(looked: Looked) -> Iterator[str]:
     flow = looked.flow
     yield f"{heading(flow)}, until {seconds(flow.contract.expires_at)}"
     yield from consent_lines(looked.consents)
+    if looked.waits:
+        yield f"next:  its owners look at it:  modicum escrow show {flow.contract.id}"
 
 
 def heading(flow: Flow) -> str:

@@ -59,7 +59,7 @@ def facts(
     return {
         "unit": unit,
         "mechanism": one_of(mechanism, ("laplace", "gaussian"), "--mechanism"),
-        "epsilons": PUBLISHED if epsilons is None else _epsilons(epsilons),
+        "epsilons": PUBLISHED if epsilons is None else epsilons_given(epsilons),
         "delta": delta,
         "sensitivity": sensitivity,
         "bounds": _bounds(bounds or ()),
@@ -141,7 +141,15 @@ def one_of(value: str, known: Sequence[str], option: str) -> Any:
     )
 
 
-def _epsilons(text: str) -> Sequence[Number]:
+def epsilons_given(text: str) -> Sequence[Number]:
+    """Return candidates as they were typed: a list, or LOW:HIGH:N.
+
+    Args:
+        text: Of `--epsilons`.
+
+    Raises:
+        BadParameter: If it is neither.
+    """
     from modicum.shell.risks import grid
 
     if ":" not in text:

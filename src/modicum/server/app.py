@@ -32,6 +32,7 @@ from modicum.server.routes import (
     error_codes,
     escrow_contracts,
     escrow_data,
+    escrow_risk,
     health,
     jobs,
     ledgers,
@@ -99,7 +100,8 @@ def build(
     for routes in (
         signed_words,  # First, since an address of a release holds anything.
         *(releases, requests, proposals, policies, ledgers, tokens, myself),
-        *(policy_work, rounds, audits, risk, jobs, escrow_data, escrow_contracts),
+        *(policy_work, rounds, audits, risk, jobs),
+        *(escrow_data, escrow_contracts, escrow_risk),
     ):
         app.include_router(routes.router, prefix=PREFIX)
     app.include_router(health.router)

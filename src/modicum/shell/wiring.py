@@ -17,6 +17,7 @@ from modicum.shell.files import load_policy
 from modicum.shell.storage.stores import open_store
 from modicum.workspace import Clock, Workspace
 from modicum.workspace.ledger_view import LedgerView
+from modicum.workspace.ports import Store, Witness
 
 #: Names the folder in which several processes add up what they count; it is the name
 #: that prometheus-client looks for when it is imported.
@@ -72,17 +73,41 @@ def open_workspace(
         UsageError: If the URL is malformed, or its driver is not installed; or the
             point in the past is none.
     """
-    compiled = compiled_policy(policy)
     store = open_store(ledger, keep_open=keep_open)
+    workspace = workspace_on(store, policy=policy, actor=actor, clock=clock)
+    return workspace if as_of is None else workspace.as_of(as_of)
+
+
+def workspace_on(
+    store: Store,
+    *,
+    policy: str | Path | CompiledPolicy | None = None,
+    actor: str | None = None,
+    clock: Clock | None = None,
+    from_beginning: bool = False,
+) -> Workspace:
+    """Return a ledger to work with.
+
+    Args:
+        store: Where it lies.
+        policy: As for `open_workspace`.
+        actor: As for `open_workspace`.
+        clock: As for `open_workspace`.
+        from_beginning: Whether the log is read from its first entry, whatever a
+            snapshot says.
+
+    Raises:
+        InputError: If the policy is malformed.
+    """
     workspace = Workspace(
         store,
         clock or SystemClock(),
-        policy=compiled,
+        policy=compiled_policy(policy),
         actor=printable_actor(actor or current_actor()),
-        snapshots=store,
+        snapshots=Witness(store) if from_beginning else store,
     )
     workspace.adapters = Adapters()
-    return workspace if as_of is None else workspace.as_of(as_of)
+    return workspace
 
 
 def compiled_policy(

@@ -18,6 +18,7 @@ from modicum.core.errors import (
     ModicumError,
     Problem,
     StaleError,
+    VerificationError,
 )
 from modicum.ledger import (
     Balances,
@@ -41,7 +42,10 @@ from modicum.ledger.log.events import (
     PolicyActivated,
     ReleaseDenied,
     ReleaseExpired,
+    ReleasePosted,
     ReleaseReserved,
+    ReleaseStarted,
+    ReleaseVoided,
 )
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
@@ -53,6 +57,16 @@ LATEST_MAX = 1000
 
 #: An answer is kept for so many whole days at least.
 ANSWER_DAYS = 7
+
+_READ_BEFORE = (
+    PastRecorded,
+    ReleaseReserved,
+    ReleaseDenied,
+    ReleaseStarted,
+    ReleasePosted,
+    ReleaseVoided,
+    ReleaseExpired,
+)
 
 #: Returns the records of a log after a number.
 Reader: TypeAlias = Callable[[int], Iterable[Record]]
@@ -289,6 +303,31 @@ def is_entry(record: Record | None, head: str) -> bool:
     return record is not None and record.hash == head and digest(record.payload) == head
 
 
+def _sealed(event: Event, state: State) -> Record:
+    """Return an event as it is stored, once it is seen that it can be read again.
+
+    One that nobody can read would take all that follows it along. Steps of releases
+    are many, and hold nothing but what was read and priced before.
+    """
+    try:
+        record = seal(event, state.seq + 1, state.head)
+        if (
+            isinstance(event.body, _READ_BEFORE)
+            or event_of(record, record.seq) == event
+        ):
+            return record
+    except (VerificationError, ValueError, TypeError):
+        pass
+    raise InputError(
+        Problem(
+            Code.NOT_TEXT,
+            "something of this cannot be written to a ledger, such as a number below 0",
+            notes=("nothing was written",),
+            help="say it in other numbers, and in texts without halves of characters",
+        )
+    )
+
+
 class Entry:
     """What one turn adds to the log: folded at once, stored together at the end.
 
@@ -327,10 +366,14 @@ class Entry:
         return day_of(self.now)
 
     def add(self, body: Body) -> None:
-        """Add an event."""
+        """Add an event.
+
+        Raises:
+            InputError: If it holds something that no log can hold; nothing changes.
+        """
         state = self.book.state
         event = Event(self.now, self.actor, body)
-        record = seal(event, state.seq + 1, state.head)
+        record = _sealed(event, state)
         self.book.apply(event, record)
         self._records.append(record)
 

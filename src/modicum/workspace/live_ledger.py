@@ -21,7 +21,13 @@ from modicum.core.errors import (
 from modicum.ledger.following.snapshot import read_snapshot, write_snapshot
 from modicum.policy import CompiledPolicy
 from modicum.workspace.book import Book, Entry, Reader, is_entry
-from modicum.workspace.ports import Clock, EventStore, Patient, SnapshotStore
+from modicum.workspace.ports import (
+    Clock,
+    EventStore,
+    Patient,
+    SnapshotStore,
+    Witness,
+)
 
 T = TypeVar("T")
 
@@ -57,7 +63,8 @@ class LiveLedger:
         clock: The time of day.
         policy: The policy whose balances are followed; None for the active one.
         actor: Who asks; written into every event.
-        snapshots: Where snapshots for a fast start are kept; None for nowhere.
+        snapshots: Where snapshots for a fast start are kept, or a `Witness`; None for
+            nowhere.
         snapshot_every: After how many entries the next one is written.
 
     Attributes:
@@ -203,6 +210,8 @@ class LiveLedger:
             self._refuse_shorter(read, book.state.seq)
             book = Book()
             records = iter(read(0))
+        if isinstance(self._snapshots, Witness) and not self.book.state.seq:
+            book, records = Book(), iter(read(0))
         if deciding:
             book.decide_by(self._policy)
         self.book = Book()  # Should reading break off midway, it begins anew.

@@ -139,6 +139,32 @@ class SnapshotStore(Protocol):
         ...
 
 
+class Witness:
+    """Snapshots that tell how long a log must be at least, and nothing else.
+
+    Nobody signs a snapshot. Where what it says would let data go, the log is read from
+    its first entry instead.
+
+    Args:
+        store: Where the snapshots live.
+    """
+
+    def __init__(self, store: SnapshotStore) -> None:
+        self._store = store
+
+    def load_snapshot(self) -> bytes | None:
+        """Return the latest snapshot; None if there is none that can be read."""
+        return self._store.load_snapshot()
+
+    def save_snapshot(self, data: bytes) -> None:
+        """Keep a snapshot in place of the one before, if it can be kept.
+
+        Args:
+            data: The snapshot.
+        """
+        self._store.save_snapshot(data)
+
+
 class CheckpointStore(Protocol):
     """Where signed checkpoints live, beside the log."""
 

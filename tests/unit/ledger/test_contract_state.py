@@ -44,7 +44,7 @@ from modicum.ledger.log.events import (
     ReleaseReserved,
     ReleaseStarted,
 )
-from modicum.ledger.state.flow import disclosure_of
+from modicum.ledger.state.flow import disclosed, disclosure_of
 from modicum.release import EVERYTHING
 
 DATA = {"t": Version("visits", 1)}
@@ -135,8 +135,10 @@ class Log:
         return self.asked(id=name, parent=task, terms=terms, **given)
 
     def disclose(self, digest: str) -> None:
-        body = DisclosureRecorded(disclosure_of(digest), "x", (), EVERYTHING, "", {})
-        self.does("platform", body)
+        contract = self.state.escrow.flow(digest).contract
+        name, what = disclosure_of(digest), disclosed(contract)
+        body = DisclosureRecorded(name, what, (), EVERYTHING, "", {})
+        self.does(contract.recipients[0], body)
 
 
 def restored(state: State) -> State:
@@ -297,9 +299,9 @@ def test_who_asks_or_is_given_it_does_not_count() -> None:
     out = log.asked(id="o", parent=query, terms=OutputTerms(left["private"]), uses=2)
     given = log.propose(replace(out, recipients=("PAVEL", "amir")))
     log.agree(given, "pavel", "quin")
-    log.refuses("platform", FlowReleased(given, "amir"), "1 more must agree .*: `olga`")
+    log.refuses("amir", FlowReleased(given, "amir"), "1 more must agree .*: `olga`")
     log.agree(given, "olga")
-    log.does("platform", FlowReleased(given, "amir"))
+    log.does("amir", FlowReleased(given, "amir"))
     nobody = replace(out, id="o-2", recipients=("olga", "pavel"))
     log.refuses("amir", ContractProposed(nobody, "why"), "too few owners")
 
@@ -324,9 +326,9 @@ def test_an_exact_score_takes_two_people() -> None:
     digest = log.propose(log.raw("s", 0))
     log.disclose(digest)
     log.agree(digest, "olga")
-    log.refuses("platform", FlowReleased(digest, "amir"), "2 people must agree, and 1")
+    log.refuses("amir", FlowReleased(digest, "amir"), "2 people must agree, and 1")
     log.agree(digest, "quin")
-    log.does("platform", FlowReleased(digest, "amir"))
+    log.does("amir", FlowReleased(digest, "amir"))
     alone = Log(bits=64, owners={"olga": ()})
     query = alone.propose(alone.asked())
     alone.agree(query, "olga")
@@ -348,7 +350,7 @@ def test_a_use_is_counted_whatever_becomes_of_it() -> None:
     log.refuses("platform", FlowBegun(digest, 2), "used 1 times")
     log.does("platform", FlowFailed(digest, 1))
     log.refuses("platform", FlowBegun(digest, 2), "used 1 times")
-    log.refuses("platform", FlowFailed(digest, 1), "does not run")
+    log.refuses("platform", FlowFailed(digest, 1), "no run 1 of it was begun")
 
 
 @pytest.mark.spec("ESC-4")
@@ -372,9 +374,9 @@ def test_what_ended_was_withdrawn_or_shredded_flows_no_more() -> None:
         )
         digest = log.propose(own)
         log.agree(digest, "olga")
-        log.does("platform", FlowReleased(digest, "bea"))
+        log.does("bea", FlowReleased(digest, "bea"))
         over(log, digest)
-        log.refuses("platform", FlowReleased(digest, "bea"), why)
+        log.refuses("bea", FlowReleased(digest, "bea"), why)
 
 
 @pytest.mark.spec("ESC-5")
@@ -438,7 +440,7 @@ def test_the_first_run_that_ends_is_the_one_that_counts() -> None:
     log.refuses("platform", FlowBegun(task, 1), "next run is 2")
     log.does("platform", FlowBegun(task, 2))
     left = {"exact": "1" * 64, "private": "2" * 64}
-    log.refuses("platform", FlowWithheld(task, 3, left), "run 3 of it does not run")
+    log.refuses("platform", FlowWithheld(task, 3, left), "no run 3 of it was begun")
     log.refuses("platform", FlowWithheld(task, 2, {"exact": SHA}), "these are others")
     log.does("platform", FlowWithheld(task, 2, left))
     log.refuses("platform", FlowBegun(task, 3), "its results are withheld")
@@ -491,10 +493,10 @@ def test_what_goes_out_is_what_was_agreed_to() -> None:
         log.asked(id="o", parent=query, terms=OutputTerms(answers["private"]), **out)
     )
     log.agree(output, "olga")
-    log.refuses("platform", FlowReleased(output, "bea"), "not among its recipients")
-    log.refuses("platform", FlowReleased(query, "amir"), "it lets nothing go")
+    log.refuses("bea", FlowReleased(output, "bea"), "not among its recipients")
+    log.refuses("amir", FlowReleased(query, "amir"), "it lets nothing go")
     log.refuses("platform", FlowBegun(output, 1), "nothing runs under it")
-    log.does("platform", FlowReleased(output, "amir"))
+    log.does("amir", FlowReleased(output, "amir"))
 
 
 @pytest.mark.spec("ESC-7")
@@ -511,7 +513,7 @@ def test_bits_are_counted_by_who_is_told() -> None:
     log.propose(log.raw("s-4", 4, expires_at=at(5)))
     log.disclose(first)
     log.agree(first, "olga")
-    log.does("platform", FlowReleased(first, "amir"))
+    log.does("amir", FlowReleased(first, "amir"))
     log.does("amir", ContractWithdrawn(first, "seen"))
     log.day = 21  # What was told stays told.
     late = {"expires_at": at(30)}
@@ -526,11 +528,11 @@ def test_a_score_on_exact_answers_goes_out_after_its_disclosure() -> None:
     log.until_scores()
     digest = log.propose(log.raw("s-1", 20))
     log.agree(digest, "olga")
-    log.refuses("platform", FlowReleased(digest, "amir"), "tell of the disclosure")
-    log.disclose(SHA)
-    log.refuses("platform", FlowReleased(digest, "amir"), "tell of the disclosure")
+    log.refuses("amir", FlowReleased(digest, "amir"), "tell of the disclosure")
+    log.does("olga", DisclosureRecorded("leak", "x", (), EVERYTHING, "", {}))
+    log.refuses("amir", FlowReleased(digest, "amir"), "tell of the disclosure")
     log.disclose(digest)
-    log.does("platform", FlowReleased(digest, "amir"))
+    log.does("amir", FlowReleased(digest, "amir"))
 
 
 @pytest.mark.parametrize(
@@ -550,7 +552,7 @@ def test_open_contracts_are_limited_by_analyst_and_data_set() -> None:
     log.propose(log.asked(id="q-2", data=data, analyst="AMIR "))
     third = log.asked(id="q-3", data={**data, "u": Version("visits", 1)})
     log.refuses(
-        "amir", ContractProposed(third, "why"), "has 2 open contracts on `wages`"
+        "amir", ContractProposed(third, "why"), "asks for 2 open contracts on `wages`"
     )
     log.propose(replace(third, id="q-4", analyst="bea"))
     log.propose(log.asked(id="q-5"))
@@ -572,3 +574,87 @@ def test_who_proposes_asks_for_themselves_or_owns_the_data() -> None:
     log.agree(digest, "olga", yes=False)
     log.refuses("bea", word(log.state, digest), "owns none of its data")
     log.refuses("amir", ContractWithdrawn(SHA, "no"), "no contract has the digest")
+
+
+# --- who does what -----------------------------------------------------------------
+
+
+@pytest.mark.spec("ESC-5")
+def test_who_began_a_run_ends_it() -> None:
+    log = Log()
+    digest = log.propose(log.asked())
+    log.agree(digest, "olga")
+    log.begin(digest)
+    left = {"private": SHA, "exact": SHA}
+    log.refuses(
+        "amir", FlowWithheld(digest, 1, left), "no run 1 of it was begun by `amir`"
+    )
+    log.refuses("amir", FlowFailed(digest, 1), "no run 1 of it was begun by `amir`")
+    log.does("platform", FlowWithheld(digest, 1, left))
+
+
+@pytest.mark.spec("ESC-6")
+def test_nobody_receives_for_somebody_else() -> None:
+    log = Log()
+    query = log.propose(log.asked())
+    log.agree(query, "olga")
+    left = log.run(query)
+    terms = OutputTerms(left["private"])
+    given = {"recipients": ("amir",), "uses": 1, "parent": query}
+    digest = log.propose(log.asked(id="o", terms=terms, **given))
+    log.agree(digest, "olga")
+    log.refuses("bea", FlowReleased(digest, "amir"), "`bea` does not receive")
+    log.does("amir", FlowReleased(digest, "amir"))
+
+
+@pytest.mark.spec("ESC-7")
+def test_the_escrow_discloses_in_words_of_its_own() -> None:
+    log = Log()
+    log.until_scores()
+    contract = log.raw("s-1", 20)
+    name, what = disclosure_of(contract.digest), disclosed(contract)
+    early = DisclosureRecorded(name, what, (), EVERYTHING, "", {})
+    log.does("olga", early)  # Nothing is called so yet …
+    log.refuses("amir", ContractProposed(contract, "x"), "stands as disclosed")
+    digest = log.propose(log.raw("s-2", 20))
+    second = log.state.escrow.flow(digest).contract
+    name, what = disclosure_of(digest), disclosed(second)
+    assert "20 bins (at most 5 bits), to amir" in what
+    other = DisclosureRecorded(name, "a map", (), EVERYTHING, "", {})
+    log.refuses("amir", other, "in other words")
+    right = DisclosureRecorded(name, what, (), EVERYTHING, "", {})
+    log.refuses("olga", right, "is not given what it discloses")
+    log.does("amir", right)
+
+
+@pytest.mark.spec("ESC-2")
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"contracts_max": 0},
+        {"contracts_max": -1},
+        {"bits_max": -1},
+        {"version": 0},
+        {"owners": {"olga": (SHA.upper(),)}},
+        {"owners": {"olga": ("f" * 63,)}},
+        {"owners": {"olga": (SHA + "\n",)}},
+    ],
+)
+def test_no_data_set_has_odd_limits_or_keys(odd: dict[str, Any]) -> None:
+    log = Log()
+    first = replace(log.registered, id="wages", quorum=1)
+    log.refuses("olga", replace(first, **odd), "limits of|no public key")
+    log.does("olga", first)
+
+
+@pytest.mark.spec("ESC-8")
+@pytest.mark.parametrize("odd", [{"seconds": -5}, {"memory_mib": -1}, {"blocks": -1}])
+def test_no_task_has_less_than_no_time(odd: dict[str, Any]) -> None:
+    log = Log()
+    query = log.propose(log.asked())
+    log.agree(query, "olga")
+    log.run(query)
+    terms = TaskTerms("{}", "wasm", 5, 64, ("private",))
+    task = log.asked(id="t", parent=query, terms=replace(terms, **odd))
+    log.refuses("amir", ContractProposed(task, "x"), "no time or no memory")
+    log.propose(log.asked(id="t", parent=query, terms=terms))

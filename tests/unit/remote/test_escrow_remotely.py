@@ -215,7 +215,7 @@ def ending(side: Side) -> None:
     side.tell(lambda: olga.shred(Version("people", 2), reason="it is over"))
     side.tell(lambda: olga.shred(Version("people", 2), reason="it is over"))
     side.tell(lambda: side.of("amir").receive("o"))
-    side.tell(lambda: olga.data())
+    side.tell(olga.data)
 
 
 def test_one_script_says_and_writes_the_same(sides: tuple[Side, Side]) -> None:

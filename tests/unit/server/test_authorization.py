@@ -316,6 +316,11 @@ def _asks_contract(who: Identity, data_set: str | None) -> int:
     return 200 if who.may(Action.ASK_CONTRACT, data_set or OTHER) else 422
 
 
+def _asks_risk(who: Identity, data_set: str | None) -> int:
+    """To who may not read about a data set, it is not there: that is a 422 as well."""
+    return takes_anywhere(Action.READ_DATA)(who, data_set)
+
+
 def _say_contract(case: Case) -> Any:
     name = case.contract()
     headers = case.contract_tag(name)
@@ -670,6 +675,17 @@ ROWS: dict[tuple[str, str], Row] = {
         lambda case: case.get(
             f"/escrow/contracts/{case.contract()}/statement", reason="x", key="ab" * 32
         ),
+    ),
+    ("post", "/escrow/risk"): Row(
+        _asks_risk,
+        lambda case: case.post(
+            "/escrow/risk", {"file": case.query()["queries"][0], "tau": 0.9}
+        ),
+        fine=(422,),  # No epsilon is chosen by risk for such noise without a delta.
+    ),
+    ("get", "/escrow/contracts/{contract}/approvals"): Row(
+        takes_shown(),
+        lambda case: case.get(f"/escrow/contracts/{case.contract()}/approvals"),
     ),
     ("post", "/escrow/contracts/{contract}/approvals"): Row(
         takes_shown(Action.APPROVE_CONTRACT),

@@ -227,7 +227,7 @@ def test_a_run_that_fails_says_nothing_of_why(world: World) -> None:
     assert caught.value.__context__ is None
     assert kinds(world)[-1] == "flow-failed"
     flow = world.office("amir").show("t").flow
-    assert (flow.runs, flow.running, flow.uses_left) == (1, (), 2)
+    assert (flow.runs, dict(flow.running), flow.uses_left) == (1, {}, 2)
 
 
 def test_a_query_that_fails_is_spent(world: World) -> None:

@@ -122,7 +122,9 @@ def test_queries_of_the_documentation_are_accepted() -> None:
     found = [one for one in blocks("release: ") if "query" in one]
     assert len(found) >= 3
     for document in found:
-        assert not list(QUERIES[0].iter_errors(document))
+        # Those of an escrow name no tables file: its data sets are their tables.
+        whole = {"tables": "tables.yaml", **document}
+        assert not list(QUERIES[0].iter_errors(whole))
 
 
 def test_tables_of_the_documentation_are_accepted() -> None:

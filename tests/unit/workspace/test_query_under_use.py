@@ -37,10 +37,15 @@ class Noting(Adapters):
         self.opened: list[tuple[str, Mapping[str, object], str]] = []
 
     def engine(
-        self, name: str, sources: Mapping[str, object], spark_master: str
+        self,
+        name: str,
+        sources: Mapping[str, object],
+        spark_master: str,
+        *,
+        spills: bool = True,
     ) -> Engine:
         self.opened.append((name, sources, spark_master))
-        return super().engine(name, sources, spark_master)
+        return super().engine(name, sources, spark_master, spills=spills)
 
 
 @pytest.fixture

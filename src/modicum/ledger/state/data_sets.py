@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -13,6 +14,7 @@ from modicum.ledger.log.escrow_events import DataRegistered, DataShredded
 from modicum.ledger.state.consent import Ownership
 from modicum.policy.declarations.people import meant_by
 
+_KEY: Final = re.compile(r"[0-9a-f]{64}")
 #: More owners than this never speak to each other.
 OWNERS_MAX: Final = 100
 
@@ -89,6 +91,7 @@ def register(data: dict[str, DataSet], body: DataRegistered, by: str, seq: int) 
         raise _impossible(
             f"`{by}` does not own the data set `{body.id}`", "an owner registers it"
         )
+    _refuse_odd_limits(body)
     newest = 0 if known is None else known.newest
     if body.version <= newest:
         raise _impossible(
@@ -169,6 +172,21 @@ def _refuse_ill_owned(identifier: str, ownership: Ownership) -> None:
             f" {ownership.quorum} must agree",
             f"name 1 to {OWNERS_MAX} owners, of whom at least one must agree",
         )
+
+
+def _refuse_odd_limits(body: DataRegistered) -> None:
+    if body.version < 1 or body.contracts_max < 1 or body.bits_max < 0:
+        raise _impossible(
+            f"the data set `{body.id}` has version {body.version}, and limits of"
+            f" {body.contracts_max} contracts and {body.bits_max} bits",
+            "versions begin with 1; allow at least 1 contract and 0 bits",
+        )
+    for who, keys in body.owners.items():
+        if not all(_KEY.fullmatch(one) for one in keys):
+            raise _impossible(
+                f"a key of `{who}` is no public key",
+                "write the 64 hexadecimal digits of an Ed25519 key, in small letters",
+            )
 
 
 def _impossible(message: str, remedy: str = "") -> ConflictError:

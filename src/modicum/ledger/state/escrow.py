@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from modicum.core.errors import Code, ConflictError, InputError, Problem
-from modicum.ledger.log.contracts import QueryTerms, TaskTerms
+from modicum.ledger.log.contracts import QueryTerms, RawSignalTerms, TaskTerms
 from modicum.ledger.log.escrow_events import (
     ContractProposed,
     ContractWithdrawn,
@@ -21,10 +21,18 @@ from modicum.ledger.log.escrow_events import (
     FlowReleased,
     FlowWithheld,
 )
+from modicum.ledger.log.events import DisclosureRecorded
 from modicum.ledger.state.agreement import Agreement
 from modicum.ledger.state.consent import Consents, consents
 from modicum.ledger.state.data_sets import DataSet, register, shred
-from modicum.ledger.state.flow import Flow, to_begin, to_release
+from modicum.ledger.state.flow import (
+    DISCLOSURES,
+    Flow,
+    disclosed,
+    disclosure_of,
+    to_begin,
+    to_release,
+)
 from modicum.ledger.state.ill_proposed import ill_proposed
 from modicum.ledger.state.life import Standing
 
@@ -103,7 +111,7 @@ class Escrow:
             case FlowBegun():
                 self._begin(body, around)
             case FlowWithheld() | FlowFailed():
-                self._end(body)
+                self._end(body, around)
             case FlowReleased():
                 self._release(body, around)
 
@@ -166,11 +174,32 @@ class Escrow:
         if said.approves and at >= flow.contract.expires_at:
             raise not_permitted(flow, f"it ended at {flow.contract.expires_at}")
 
+    def look_at_disclosure(self, body: DisclosureRecorded, by: str) -> None:
+        """Refuse a disclosure of a score in words that are not those of its contract.
+
+        Args:
+            body: The disclosure.
+            by: Who records it.
+
+        Raises:
+            ConflictError: If it is said otherwise, or by who is not given the score.
+        """
+        prefix, _, digest = body.id.partition("/")
+        flow = self.flows.get(digest) if f"{prefix}/" == DISCLOSURES else None
+        if flow is None or not isinstance(flow.contract.terms, RawSignalTerms):
+            return
+        if by not in flow.contract.recipients:
+            raise not_permitted(flow, f"`{by}` is not given what it discloses")
+        if body.what != disclosed(flow.contract):
+            raise not_permitted(flow, "what it discloses is told in other words")
+
     def _propose(self, body: ContractProposed, around: Around) -> None:
         contract = body.contract
         if contract.id in self.names or contract.digest in self.flows:
             raise _refused(contract.id, "a contract was called so before")
         found = ill_proposed(contract, around.by, around.at, self.data, self.flows)
+        if disclosure_of(contract.digest) in around.disclosures:
+            found = "what it lets go stands as disclosed already"
         if found:
             raise _refused(contract.id, found)
         flow = Flow(contract, around.by, around.at, around.seq)
@@ -199,12 +228,14 @@ class Escrow:
         if found:
             raise not_permitted(flow, found)
         flow.runs = body.run
-        flow.running = (*flow.running, body.run)
+        flow.running = {**flow.running, body.run: around.by}
 
-    def _end(self, body: FlowWithheld | FlowFailed) -> None:
+    def _end(self, body: FlowWithheld | FlowFailed, around: Around) -> None:
         flow = self.flow(body.contract)
-        if body.run not in flow.running:
-            raise not_permitted(flow, f"run {body.run} of it does not run")
+        if flow.running.get(body.run) != around.by:
+            raise not_permitted(
+                flow, f"no run {body.run} of it was begun by `{around.by}`"
+            )
         results = body.results if isinstance(body, FlowWithheld) else {}
         if isinstance(body, FlowWithheld):
             terms = flow.contract.terms
@@ -212,7 +243,7 @@ class Escrow:
             if flow.results or results.keys() != {*terms.results}:
                 raise not_permitted(flow, "it has results, or these are others")
             flow.results, flow.ended_by = dict(results), body.run
-        flow.running = tuple(one for one in flow.running if one != body.run)
+        flow.running = {run: by for run, by in flow.running.items() if run != body.run}
 
     def _release(self, body: FlowReleased, around: Around) -> None:
         flow = self.flow(body.contract)
@@ -220,6 +251,8 @@ class Escrow:
         found = to_release(
             flow, self.data, consent, around.at, body.to, around.disclosures
         )
+        if body.to != around.by:
+            found = f"`{around.by}` does not receive what `{body.to}` is given"
         if found:
             raise not_permitted(flow, found)
         flow.released += 1

@@ -65,7 +65,7 @@ def _flow_to_plain(flow: Flow) -> Plain:
         flow.seq,
         flow.withdrawn,
         flow.runs,
-        list(flow.running),
+        [[run, by] for run, by in flow.running.items()],
         dict(flow.results),
         flow.ended_by,
         flow.released,
@@ -94,7 +94,7 @@ def _flow_from_plain(contract: Plain, *rest: Any) -> Flow:
         seq,
         withdrawn,
         runs,
-        tuple(running),
+        dict(running),
         results,
         *counts,
     )

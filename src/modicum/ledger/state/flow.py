@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from modicum.ledger.log.contracts import (
     Contract,
@@ -17,6 +18,9 @@ from modicum.ledger.state.consent import Consents
 from modicum.ledger.state.data_sets import DataSet
 from modicum.ledger.state.life import Standing
 
+#: The ids of disclosures of the escrow begin so.
+DISCLOSURES: Final = "contract/"
+
 
 @dataclass
 class Flow:
@@ -29,7 +33,7 @@ class Flow:
         seq: The number of the entry.
         withdrawn: Whether nobody asks for it any more.
         runs: How many runs began.
-        running: The runs whose end nobody told, oldest first.
+        running: The runs whose end nobody told, oldest first, and who began each.
         results: By name, the SHA-256 of what a run left in the vault, encrypted.
         ended_by: The number of the run that left them; 0 for none.
         released: How often something went out.
@@ -41,7 +45,7 @@ class Flow:
     seq: int
     withdrawn: bool = False
     runs: int = 0
-    running: tuple[int, ...] = ()
+    running: Mapping[int, str] = field(default_factory=dict)
     results: Mapping[str, str] = field(default_factory=dict)
     ended_by: int = 0
     released: int = 0
@@ -82,7 +86,22 @@ def disclosure_of(contract: str) -> str:
     Args:
         contract: The digest of its contract.
     """
-    return f"contract/{contract}"
+    return f"{DISCLOSURES}{contract}"
+
+
+def disclosed(contract: Contract) -> str:
+    """Return what the ledger says of a score on exact answers that goes out.
+
+    Args:
+        contract: What lets go of it.
+    """
+    terms = contract.terms
+    assert isinstance(terms, RawSignalTerms)
+    form = f"one of {terms.bins} bins" if terms.bins else "as it is"
+    return (
+        f"the score of a program on exact answers, told {form}"
+        f" (at most {terms.bits} bits), to {', '.join(contract.recipients)}"
+    )
 
 
 def to_begin(

@@ -61,7 +61,7 @@ def ill_proposed(
         return found
     if not consents(contract, ownerships).attainable:
         return "too few owners may agree who neither ask for it nor are given it"
-    return _too_much(contract, at, data, flows)
+    return _too_much(contract, by, at, data, flows)
 
 
 def _ill_formed(contract: Contract) -> str:
@@ -81,7 +81,7 @@ def _ill_formed(contract: Contract) -> str:
 
 
 def _ill_tasked(terms: TaskTerms) -> str:
-    if not (terms.seconds and terms.memory_mib):
+    if terms.seconds < 1 or terms.memory_mib < 1 or terms.blocks < 0:
         return "its program has no time or no memory"
     if bool(terms.blocks) != bool(terms.charges):
         return "a score of blocks is charged, and no other score"
@@ -126,6 +126,7 @@ def _ill_resulting(
 
 def _too_much(
     contract: Contract,
+    by: str,
     at: str,
     data: Mapping[str, DataSet],
     flows: Mapping[str, Flow],
@@ -133,21 +134,25 @@ def _too_much(
     """Return which limit of a data set a contract would exceed."""
     for name in contract.data_sets:
         here = [one for one in flows.values() if name in one.contract.data_sets]
-        found = _too_many(contract, name, at, data[name], here)
+        found = _too_many(contract, by, name, at, data[name], here)
         if found:
             return found
     return ""
 
 
 def _too_many(
-    contract: Contract, name: str, at: str, limits: DataSet, here: Sequence[Flow]
+    contract: Contract,
+    by: str,
+    name: str,
+    at: str,
+    limits: DataSet,
+    here: Sequence[Flow],
 ) -> str:
-    analyst = meant_by(contract.analyst)
-    theirs = [one for one in here if meant_by(one.contract.analyst) == analyst]
+    theirs = [one for one in here if meant_by(one.by) == meant_by(by)]
     if sum(one.is_open(at) for one in theirs) >= limits.contracts_max:
         return (
-            f"`{contract.analyst}` has {limits.contracts_max} open contracts on"
-            f" `{name}` already, as many as its owners allow"
+            f"`{by}` asks for {limits.contracts_max} open contracts on `{name}`"
+            " already, as many as its owners allow"
         )
     bits = _bits(contract)
     for person in _told(contract) if bits else ():

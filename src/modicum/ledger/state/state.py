@@ -313,6 +313,7 @@ class State:
             case DisclosureRecorded():
                 if body.id in self.disclosures:
                     raise _disclosed_before(body.id, self.disclosures[body.id])
+                self.escrow.look_at_disclosure(body, event.actor)
                 self.disclosures[body.id] = seq
             case ReleaseRequested() | RequestWithdrawn() | PolicyProposed():
                 self._wait(body, event, seq)

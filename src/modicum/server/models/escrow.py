@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from modicum.server.models.releases import DecisionForm
-from modicum.server.models.shared_forms import Digest, Form, Head, Plain
+from modicum.server.models.shared_forms import Digest, Form, Head, OpenForm, Plain
 
 
 class VersionForm(Form):
@@ -98,6 +98,24 @@ class ContractList(Form):
     contracts: list[LookedForm]
 
 
+class ContractWordForm(Form):
+    """What an owner said once."""
+
+    by: str
+    at: str
+    approves: bool
+    reason: str
+    key: str | None
+    entry: int
+
+
+class ContractWordsForm(Form):
+    """Where the owners of a contract stand, and what they said."""
+
+    consent: ConsentsForm
+    words: list[ContractWordForm]
+
+
 class PricedForm(Form):
     """A query of a contract, and what the ledger says to it now."""
 
@@ -141,6 +159,7 @@ class ContractForm(LookedForm):
     reason: str
     terms: Plain
     bits: int | None
+    words: list[ContractWordForm]
     follows: list[str]
     shredded: list[str]
     ledger: Head
@@ -166,6 +185,20 @@ class BinForm(Form):
 
     low: str
     high: str
+
+
+class QueryRiskForm(OpenForm):
+    """What an epsilon means for a query, before a row is read; see the reference."""
+
+    contract: str | None
+    query: str
+    data: VersionForm
+    unit: str
+    measure: Literal["eps", "rho"]
+    asked: str
+    loss: str | None
+    fits: bool
+    note: str
 
 
 class LetGoForm(Form):

@@ -19,6 +19,7 @@ from modicum.server.models.escrow import (
     ContractForm,
     ContractList,
     ContractSaidForm,
+    ContractWordsForm,
     FlowForm,
     LetGoForm,
 )
@@ -34,6 +35,7 @@ from modicum.server.routes.words import REASON, WORD, reason_of, word_of
 from modicum.server.service.escrow_contracts import Shown
 from modicum.server.service.words import TAKEN_BACK, Word
 from modicum.workspace.documents.contracts import (
+    consents_to_dict,
     examined_to_dict,
     flow_to_dict,
     looked_to_dict,
@@ -41,6 +43,7 @@ from modicum.workspace.documents.contracts import (
     program_to_dict,
     recorded_flow_to_dict,
     said_to_contract_to_dict,
+    words_to_list,
 )
 from modicum.workspace.escrowing.speaking import SaidToContract
 
@@ -98,6 +101,20 @@ async def statement(
     word = Word(approves, reason, "")
     said, head = await verbs.escrow_contracts.statement(who, contract, word, key)
     return json_response({"statement": said, "head": head})
+
+
+@router.get(
+    "/{contract:path}/approvals",
+    response_model=ContractWordsForm,
+    responses=mistakes(),
+)
+async def words(contract: ContractId, who: Who, verbs: Verbs) -> Response:
+    """Return where the owners stand, and what they said."""
+    looked, said = await verbs.escrow_contracts.words(who, contract)
+    return json_response(
+        {"consent": consents_to_dict(looked.consents), "words": words_to_list(said)},
+        etag=looked.flow.contract.digest,
+    )
 
 
 @router.post(

@@ -13,7 +13,11 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger.log.contracts import Version
 from modicum.server.answers import Answer, answer_of, json_response
 from modicum.server.asking import Who
-from modicum.server.models.escrow import DataSetForm, DataSetList, VersionForm
+from modicum.server.models.escrow import (
+    DataSetForm,
+    DataSetList,
+    VersionForm,
+)
 from modicum.server.once import OnlyOnce
 from modicum.server.parts import Verbs
 from modicum.server.routes.describing import mistakes

@@ -13,10 +13,12 @@ from modicum.ledger.log.contracts import TaskTerms
 from modicum.ledger.log.events import ApprovalGiven
 from modicum.ledger.state.escrow import OWNER
 from modicum.ledger.state.flow import Flow
+from modicum.server.reading_escrow_risk import RiskAsked
 from modicum.server.service.data_sets import may, must, must_some
 from modicum.server.service.escrow_data import needed
 from modicum.server.service.escrow_sight import (
     may_see_contract,
+    may_see_data,
     owned_by,
     seen_contract,
     takes_part,
@@ -26,6 +28,7 @@ from modicum.server.service.jobs import Jobs
 from modicum.server.service.sight import id_unusable
 from modicum.server.service.threads import Threads
 from modicum.server.service.words import Word, refuse_repeated
+from modicum.shell.escrow.by_risk import risk_of, risk_of_file
 from modicum.shell.serving.decider import Decider
 from modicum.shell.serving.once import Once
 from modicum.workspace.documents.contracts import looked_to_dict
@@ -38,7 +41,9 @@ from modicum.workspace.escrowing.looking import (
     examined,
     looked_at,
     looked_at_all,
+    words_said,
 )
+from modicum.workspace.escrowing.looking import Word as Spoken
 from modicum.workspace.escrowing.programs_kept import program_of
 from modicum.workspace.escrowing.speaking import SaidToContract
 from modicum.workspace.ledger_view import LedgerView
@@ -133,6 +138,56 @@ class EscrowContracts:
             return Shown(found, program, inspected(program))
 
         return await self._threads.compute(read)
+
+    async def words(
+        self, who: Identity, name: str
+    ) -> tuple[Looked, tuple[Spoken, ...]]:
+        """Return where the owners of a contract stand, and what they said.
+
+        Args:
+            who: Who asks.
+            name: What it is called.
+
+        Raises:
+            InputError: If there is none, as far as they may know.
+        """
+
+        def look(view: LedgerView) -> tuple[Looked, tuple[Spoken, ...]]:
+            flow = seen_contract(view.state().escrow, who, name)
+            return looked_at(view, flow.contract.id), words_said(view, name)
+
+        return await self._threads.look(look)
+
+    async def risk(self, who: Identity, asked: RiskAsked) -> dict[str, object]:
+        """Return what an epsilon means for a query, before a row is read.
+
+        Args:
+            who: Who asks.
+            asked: What they ask.
+
+        Raises:
+            AccessError: If they may know of no data.
+            InputError: If there is no such contract or data, as far as they may know,
+                or no epsilon is chosen by risk for such a query.
+            StaleError: If the query means something else under the active policy.
+        """
+        must_some(who, Action.READ_DATA)
+
+        def look(view: LedgerView) -> dict[str, object]:
+            escrow, compiled = view.state().escrow, view.policy()
+            if asked.contract:
+                flow = seen_contract(escrow, who, asked.contract)
+                found = risk_of(flow, escrow.data, compiled, asked.facts)
+            else:
+                known = {
+                    name: one
+                    for name, one in escrow.data.items()
+                    if may_see_data(who, name, one)
+                }
+                found = risk_of_file(asked.file, known, compiled, asked.facts)
+            return found.to_dict(found.choose(asked.tau))
+
+        return await self._threads.study(look)
 
     async def statement(
         self, who: Identity, name: str, word: Word, key: str

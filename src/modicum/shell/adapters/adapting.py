@@ -76,7 +76,12 @@ class Adapters:
     # --- private queries ---
 
     def engine(
-        self, name: str, sources: Mapping[str, object], spark_master: str
+        self,
+        name: str,
+        sources: Mapping[str, object],
+        spark_master: str,
+        *,
+        spills: bool = True,
     ) -> Engine:
         """Return an engine that reads some tables; it is to be closed.
 
@@ -84,6 +89,7 @@ class Adapters:
             name: `duckdb` or `spark`.
             sources: By table, where its rows are.
             spark_master: For Spark, where it runs.
+            spills: Whether rows that do not fit into memory may be written to a disk.
 
         Raises:
             UsageError: If there is no such engine, or it is not installed.
@@ -92,7 +98,7 @@ class Adapters:
         """
         from modicum.shell.engines.opening import open_engine
 
-        return open_engine(name, sources, master=spark_master)
+        return open_engine(name, sources, master=spark_master, spills=spills)
 
     def sampler(self) -> OpenDpSampler:
         """Return where noise comes from."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from modicum.core.errors import Code, ModicumError
 from modicum.shell.doctor.findings import Diagnosis, Fact, Finding, Status, of_error
@@ -15,8 +16,12 @@ from modicum.shell.doctor.machine import (
     check_python,
     requirements,
 )
+from modicum.shell.doctor.sandboxes import check_sandboxes
 from modicum.shell.proofs.new_files import write_whole
 from modicum.workspace.ports import Clock, MaintainedStore
+
+if TYPE_CHECKING:
+    from modicum.workspace.escrowing.ports import Sandbox
 
 
 def examine(
@@ -25,6 +30,7 @@ def examine(
     *,
     deep: bool = False,
     on_entry: Callable[[int], None] | None = None,
+    boxes: Iterable[Sandbox] = (),
 ) -> Diagnosis:
     """Return what is found about this machine, and a ledger. Adds no entry.
 
@@ -33,6 +39,7 @@ def examine(
         clock: The time of day.
         deep: Whether to read the whole log, and take every decision again.
         on_entry: Called with the number of each entry that was checked so.
+        boxes: Sandboxes to try.
 
     Raises:
         VerificationError: If what is there is no ledger, or one of a later version.
@@ -41,6 +48,7 @@ def examine(
         check_python(),
         *check_libraries(requirements(metadata.requires("modicum") or ())),
         check_clock(clock),
+        *check_sandboxes(boxes),
     ]
     if ledger is not None:
         findings.extend(_check_ledger(ledger, clock, deep=deep, on_entry=on_entry))

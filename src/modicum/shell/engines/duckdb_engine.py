@@ -67,11 +67,13 @@ class DuckdbOptions:
         folder: Where it puts rows that do not fit into memory, not encrypted: into a
             folder of its own there, which other users cannot read and which is removed
             in the end. None for where temporary files go.
+        spills: Whether it may; if not, it fails where memory does not do.
     """
 
     memory: str | None = None
     threads: int | None = None
     folder: Path | None = None
+    spills: bool = True
 
 
 class DuckdbEngine(SqlEngine):
@@ -245,7 +247,7 @@ def _connected(options: DuckdbOptions, folder: Path) -> duckdb.DuckDBPyConnectio
         **_CLOSED,
         # What does not fit into memory is written as it is: without OpenSSL, which
         # its extension `httpfs` brings, DuckDB refuses to encrypt.
-        "temp_directory": str(folder),
+        "temp_directory": str(folder) if options.spills else "",
     }
     if options.memory is not None:
         settings["memory_limit"] = options.memory

@@ -18,7 +18,11 @@ _EXTRAS: Final = {"duckdb": "query", "spark": "spark"}
 
 
 def open_engine(
-    name: str, sources: Mapping[str, object], *, master: str = "local[*]"
+    name: str,
+    sources: Mapping[str, object],
+    *,
+    master: str = "local[*]",
+    spills: bool = True,
 ) -> Engine:
     """Return an engine that reads some tables; it is to be closed.
 
@@ -26,6 +30,7 @@ def open_engine(
         name: `duckdb` or `spark`.
         sources: By table, where its rows are, as `source_of` takes it.
         master: For Spark, where it runs.
+        spills: Whether DuckDB may write rows to a disk that do not fit into memory.
 
     Raises:
         UsageError: If there is no such engine, or it is not installed.
@@ -37,9 +42,9 @@ def open_engine(
         from modicum.shell.engines.spark_engine import SparkEngine, SparkOptions
 
         return SparkEngine(sources, SparkOptions(master=master))
-    from modicum.shell.engines.duckdb_engine import DuckdbEngine
+    from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 
-    return DuckdbEngine(sources)
+    return DuckdbEngine(sources, DuckdbOptions(spills=spills))
 
 
 def must_be_installed(name: str) -> None:

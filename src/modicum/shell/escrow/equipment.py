@@ -29,6 +29,28 @@ _TIERS: Final = {
 }
 
 
+def sandbox_of(tier: str, uid: int | None = None) -> Sandbox:
+    """Return the sandbox of a tier. Nothing is looked for yet.
+
+    Args:
+        tier: What people call it.
+        uid: As root, the user that programs run as, and that nobody else is.
+
+    Raises:
+        UsageError: If there is no such tier.
+    """
+    if tier not in _TIERS:
+        raise UsageError(
+            Problem(
+                Code.UNKNOWN_NAME,
+                f"there is no sandbox `{tier[:60]}`",
+                label=nearest(tier, list(_TIERS)),
+                help=f"choose one of {', '.join(_TIERS)}",
+            )
+        )
+    return _TIERS[tier](uid)
+
+
 @dataclass(frozen=True, slots=True)
 class EscrowPlace:
     """Where an escrow keeps its data, and as whom it runs programs.
@@ -74,17 +96,8 @@ class EscrowEquipment:
         Raises:
             UsageError: If there is no such tier.
         """
-        if tier not in _TIERS:
-            raise UsageError(
-                Problem(
-                    Code.UNKNOWN_NAME,
-                    f"there is no sandbox `{tier[:60]}`",
-                    label=nearest(tier, list(_TIERS)),
-                    help=f"choose one of {', '.join(_TIERS)}",
-                )
-            )
         if tier not in self._sandboxes:
-            self._sandboxes[tier] = _TIERS[tier](self._place.sandbox_uid)
+            self._sandboxes[tier] = sandbox_of(tier, self._place.sandbox_uid)
         return self._sandboxes[tier]
 
     @contextmanager

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from modicum.policy import CompiledPolicy
 from modicum.shell.escrow.equipment import EscrowEquipment, EscrowPlace
-from modicum.shell.wiring import open_workspace
+from modicum.shell.storage.stores import open_store
+from modicum.shell.wiring import workspace_on
 from modicum.workspace import Workspace
 
 
@@ -30,6 +31,9 @@ def open_escrow(
         InputError: If the policy is malformed.
         UsageError: If the URL is malformed, or its driver is not installed.
     """
-    workspace = open_workspace(ledger, policy=policy, actor=actor)
+    # A snapshot holds agreements, and nobody signed it: whoever writes beside a ledger
+    # could let data go by one. So the log is read, and each signature looked at.
+    store = open_store(ledger)
+    workspace = workspace_on(store, policy=policy, actor=actor, from_beginning=True)
     workspace.equipment = EscrowEquipment(place)
     return workspace

@@ -66,7 +66,7 @@ class Matters:
         """
         match body:
             case ApprovalGiven(subject="contract"):
-                pass  # Owners speak to contracts, and not under a policy.
+                pass  # Owners speak under no policy: `EscrowStory` tells of it.
             case ApprovalGiven():
                 self._hear(told, body)
             case ReleaseRequested():

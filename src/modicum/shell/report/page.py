@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from modicum.shell.report import promises
 from modicum.shell.report.believed import believed
+from modicum.shell.report.escrow_bits import not_private
+from modicum.shell.report.escrowed import escrowed
 from modicum.shell.report.markup import Child, Markup, bar, element, joined, table
 from modicum.shell.report.shown import NOTHING, SHOWN, left_out, minute, newest, when
 from modicum.shell.report.statement import RuleLine, Statement
@@ -40,11 +42,14 @@ def _sections(statement: Statement) -> Iterator[Markup]:
     yield element("h1", f"Privacy statement: {statement.policy.policy.name}")
     yield element("p", _as_of(statement), class_="soft")
     yield from _over(statement.over)
+    yield from not_private(statement.story.escrow)
     yield _section("verified", "What was verified", _verified(statement))
     yield _section("rules", "Where the rules stand", _rules(statement.rules))
     yield _section("policies", "Policies", _policies(statement))
     yield _section("releases", "Releases", _releases(statement))
     yield _section("agreed", "Who agreed", who_agreed(statement))
+    escrow = escrowed(statement.story.escrow)
+    yield _section("escrow", "What flowed from data in escrow", escrow)
     yield _section("assumptions", "Assumptions about the past", _assumed(statement))
     yield _section("outside", "Outside differential privacy", _disclosures(statement))
     yield _section("remarks", "Remarks", _remarks(statement))

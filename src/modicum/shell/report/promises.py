@@ -63,3 +63,16 @@ WORDS = (
     " compare the key with the one that its owner gives you. A service that signs for"
     " the people whom it knows has one key for all of them."
 )
+#: What contracts show, and what they cannot.
+CONTRACTS = (
+    "Everything that ran or was let go had a contract, the agreement of as many owners"
+    " of each of its data sets as must agree, and no refusal; all of that was checked."
+    " An exact answer itself is never let go. What programs and sandboxes did, and that"
+    " nothing left the machine past this ledger, no ledger shows."
+)
+#: What a score on exact answers is.
+NOT_PRIVATE = (
+    "A score on exact answers is not differentially private: no epsilon describes it,"
+    " and no rule on this page counts it. What it can tell is counted in bits instead,"
+    " and every promise on this page is one given what it told."
+)

@@ -89,7 +89,9 @@ def report_on(
         again=lambda: source.store.read(0),
     )
     story.matters.weigh_waiting()
-    clock = FixedClock(story.last.at if story.last else "")
+    at = story.last.at if story.last else ""
+    story.escrow.stand_at(at)
+    clock = FixedClock(at)
     store = up_to(source.store, verified.report.entries)
     workspace = Workspace(store, clock, actor="auditor")
     policy = workspace.policy()

@@ -12,6 +12,8 @@ T = TypeVar("T")
 
 #: What a cell says that has nothing to say.
 NOTHING = "none"
+#: A cell names so many people, words or versions.
+NAMED = 10
 #: A table shows so many rows; the JSON form has all of them.
 SHOWN = 500
 
@@ -34,6 +36,19 @@ def left_out(count: int) -> Iterator[Markup]:
     if count > SHOWN:
         words = f"{count - SHOWN} more are in the JSON form of this statement."
         yield element("p", words, class_="soft")
+
+
+def few(texts: Sequence[str]) -> str:
+    """Return the last of some texts, as many as a cell shows.
+
+    Args:
+        texts: The texts, oldest first.
+    """
+    more = len(texts) - NAMED
+    said = "; ".join(texts[-NAMED:])
+    if not said:
+        return NOTHING
+    return f"{said}; and {more} more" if more > 0 else said
 
 
 def when(told: Told) -> str:

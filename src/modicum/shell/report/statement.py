@@ -13,6 +13,7 @@ from modicum.ledger.deciding.amounts import amounts, filled
 from modicum.policy import CompiledPolicy
 from modicum.release.parts import part_to_plain
 from modicum.shell.proofs.verification import Verified
+from modicum.shell.report.escrow_forms import escrow_to_dict
 from modicum.shell.report.matter_forms import matter_to_dict, word_to_dict
 from modicum.shell.report.story import Story
 from modicum.workspace.explaining.explain import amount_text, ordered
@@ -125,6 +126,7 @@ class Statement:
             "disclosed_invariants": list(policy.disclosed_invariants),
             "approvals": [word_to_dict(one) for one in matters.words],
             "matters": [matter_to_dict(one) for one in matters.every],
+            "escrow": escrow_to_dict(self.story.escrow),
             "annotations": [
                 {**told.to_dict(), "about": one.about, "text": one.text}
                 for told, one in self.story.annotations

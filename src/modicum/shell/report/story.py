@@ -19,6 +19,7 @@ from modicum.ledger.log.events import (
     ReleaseVoided,
     event_name,
 )
+from modicum.shell.report.escrow_story import EscrowStory
 from modicum.shell.report.matters import Matters
 from modicum.shell.report.told import Told
 
@@ -62,6 +63,7 @@ class Story:
         policies: Every activation, oldest first.
         releases: Every release that was allowed or recorded, by id, oldest first.
         matters: What people were asked about, and what they said.
+        escrow: Data sets, contracts, and what flowed under them.
         disclosures: What was disclosed outside differential privacy, oldest first.
         annotations: Remarks, oldest first.
         kinds: How many events there are of each kind.
@@ -71,6 +73,7 @@ class Story:
     policies: list[tuple[Told, PolicyActivated]] = field(default_factory=list)
     releases: dict[str, ReleaseStory] = field(default_factory=dict)
     matters: Matters = field(default_factory=Matters)
+    escrow: EscrowStory = field(default_factory=EscrowStory)
     disclosures: list[tuple[Told, DisclosureRecorded]] = field(default_factory=list)
     annotations: list[tuple[Told, Annotated]] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
@@ -102,6 +105,7 @@ class Story:
         self.last = told
         self.kinds[event_name(event.body)] += 1
         self.matters.tell(told, event.body)
+        self.escrow.tell(told, event.body)
         match event.body:
             case PolicyActivated() as body:
                 self.policies.append((told, body))

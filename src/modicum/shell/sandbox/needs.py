@@ -178,7 +178,7 @@ def _user(uid: int | None, at_a_time: int) -> Iterator[Problem]:
     if uid is None:
         yield missing(
             "as root, programs run as a user that nobody else is, and none is named",
-            "name one by uid, such as one of its own that adduser made",
+            "name one by uid (--sandbox-uid), such as one of its own that adduser made",
         )
         return
     last = uid + at_a_time - 1

@@ -41,7 +41,7 @@ from modicum.workspace.governing.governing import Governance
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.live_ledger import LiveLedger
 from modicum.workspace.planning.verbs import Rounds
-from modicum.workspace.ports import Store
+from modicum.workspace.ports import Store, Witness
 from modicum.workspace.steps import giving_up, step
 
 T = TypeVar("T")
@@ -78,6 +78,8 @@ class Decider:
             whichever that is.
         actor: Who asks, where a client does not say so.
         limits: How much it takes on.
+        from_beginning: Whether what is decided goes by the log alone, from its first
+            entry, whatever a snapshot says.
 
     Raises:
         UsageError: If there is neither a policy nor a ledger with one.
@@ -93,6 +95,7 @@ class Decider:
         policy: CompiledPolicy | None = None,
         actor: str = "unknown",
         limits: Limits | None = None,
+        from_beginning: bool = False,
     ) -> None:
         limits = limits or Limits()
         feed = Feed()
@@ -111,7 +114,7 @@ class Decider:
             clock,
             policy=policy,
             actor=actor,
-            snapshots=store,
+            snapshots=Witness(store) if from_beginning else store,
             snapshot_every=sys.maxsize,  # The writer says when.
         )
         ledger.read(deciding=True)

@@ -19,6 +19,7 @@ def open_decider(
     actor: str | None = None,
     clock: Clock | None = None,
     limits: Limits | None = None,
+    from_beginning: bool = False,
 ) -> Decider:
     """Open a ledger for many clients at once; close it, or use it in a `with` block.
 
@@ -30,6 +31,8 @@ def open_decider(
             the login name.
         clock: The time of day; None for the machine's clock.
         limits: How much it takes on.
+        from_beginning: Whether what is decided goes by the log alone, from its first
+            entry, whatever a snapshot says; for an escrow.
 
     Raises:
         InputError: If the policy is malformed.
@@ -46,6 +49,7 @@ def open_decider(
             policy=compiled_policy(policy),
             actor=actor or current_actor(),
             limits=limits,
+            from_beginning=from_beginning,
         )
     except BaseException:
         store.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from modicum.escrow.inspection import WHY, Inspection
@@ -18,7 +18,7 @@ from modicum.ledger.log.contracts import (
 from modicum.ledger.state.consent import Consents
 from modicum.ledger.state.data_sets import DataSet
 from modicum.ledger.state.flow import Flow
-from modicum.workspace.escrowing.looking import Examined, Looked, Priced
+from modicum.workspace.escrowing.looking import Examined, Looked, Priced, Word
 from modicum.workspace.escrowing.speaking import SaidToContract
 
 
@@ -62,7 +62,7 @@ def recorded_flow_to_dict(flow: Flow) -> dict[str, Any]:
         "seq": flow.seq,
         "withdrawn": flow.withdrawn,
         "runs": flow.runs,
-        "running": list(flow.running),
+        "running": [[run, by] for run, by in flow.running.items()],
         "results": dict(flow.results),
         "ended_by": flow.ended_by,
         "released": flow.released,
@@ -81,7 +81,7 @@ def recorded_flow(told: Mapping[str, Any]) -> Flow:
     fields = dict(told)
     try:
         contract = from_plain(fields.pop("contract"))
-        running = tuple(fields.pop("running"))
+        running = dict(fields.pop("running"))
         return Flow(contract, running=running, **fields)
     except (KeyError, TypeError) as error:
         message = "it is no contract as the ledger keeps it"
@@ -146,10 +146,30 @@ def examined_to_dict(found: Examined) -> dict[str, Any]:
         "reason": found.reason,
         "terms": to_plain(found.looked.flow.contract)["terms"],
         "bits": terms.bits if isinstance(terms, RawSignalTerms) else None,
+        "words": words_to_list(found.words),
         "follows": [one.flow.contract.id for one in found.above],
         "shredded": list(found.shredded),
         "ledger": {"seq": found.seq, "head": found.head},
     }
+
+
+def words_to_list(words: Iterable[Word]) -> list[dict[str, Any]]:
+    """Return what owners said to a contract.
+
+    Args:
+        words: What they said, oldest first.
+    """
+    return [
+        {
+            "by": one.by,
+            "at": one.at,
+            "approves": one.approves,
+            "reason": one.reason,
+            "key": one.key or None,
+            "entry": one.seq,
+        }
+        for one in words
+    ]
 
 
 def priced_to_dict(one: Priced, *, deep: bool = True) -> dict[str, Any]:
@@ -196,11 +216,20 @@ def program_to_dict(
         "tier": terms.tier,
         "seconds": terms.seconds,
         "memory_mib": terms.memory_mib,
-        "remarks": [
-            {"line": one.line, "kind": one.kind, "text": one.text, "why": WHY[one.kind]}
-            for one in found.remarks
-        ],
+        "remarks": remarks_to_list(found),
     }
+
+
+def remarks_to_list(found: Inspection) -> list[dict[str, Any]]:
+    """Return what is worth a look in a program.
+
+    Args:
+        found: What there is to say about it.
+    """
+    return [
+        {"line": one.line, "kind": one.kind, "text": one.text, "why": WHY[one.kind]}
+        for one in found.remarks
+    ]
 
 
 def said_to_contract_to_dict(said: SaidToContract) -> dict[str, Any]:

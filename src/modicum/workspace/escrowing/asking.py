@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from modicum.core.document import from_python
 from modicum.core.errors import Code, ConflictError, InputError, Problem
-from modicum.core.reading import release_id
+from modicum.core.reading import release_id, text
 from modicum.escrow.programs import Program, Range
 from modicum.escrow.signals import bins_of
 from modicum.ledger.log.contracts import (
@@ -26,7 +26,12 @@ from modicum.ledger.log.contracts import (
 from modicum.ledger.log.escrow_events import ContractProposed
 from modicum.ledger.state.flow import Flow
 from modicum.workspace.book import Entry
-from modicum.workspace.escrowing.declared import charge_of, read_query, tables_of
+from modicum.workspace.escrowing.declared import (
+    charge_of,
+    newest_of,
+    read_query,
+    tables_of,
+)
 from modicum.workspace.escrowing.ports import Limits
 from modicum.workspace.escrowing.programs_kept import program_text, range_of
 from modicum.workspace.governing.governance import active_policy, reason_text
@@ -116,17 +121,14 @@ def ask_query(entry: Entry, asked: Asked, wanted: Queries) -> Flow:
         )
     compiled, data = active_policy(entry.book), entry.book.state.escrow.data
     newest = [
-        Version(name, one.newest)
-        for name, one in data.items()
-        if (wanted.among is None or name in wanted.among)
-        and not one.versions[one.newest].shredded
+        one for one in newest_of(data) if wanted.among is None or one.id in wanted.among
     ]
     tables = tables_of(data, newest, compiled)
     charges: list[Charge] = []
     used: set[str] = set()
-    for text in wanted.texts:
-        query = read_query(text, tables, compiled)
-        charges.append(charge_of(text, query, compiled))
+    for written in wanted.texts:
+        query = read_query(written, tables, compiled)
+        charges.append(charge_of(written, query, compiled))
         used.update(query.asked.query.tables)
     versions = {one.id: one for one in newest if one.id in used}
     results = ("exact", "private") if wanted.exact else ("private",)
@@ -247,6 +249,8 @@ def _propose(entry: Entry, asked: Asked, terms: Terms, follows: _Follows) -> Flo
     out = isinstance(terms, OutputTerms | SignalTerms | RawSignalTerms)
     usual = USES_OUT if out else USES_OF_TASK if isinstance(terms, TaskTerms) else 1
     given = {*(heading.recipients or (analyst,))} if out else heading.recipients
+    for who in (analyst, *given):
+        text(from_python(who), "the name of somebody", characters_max=200)
     contract = Contract(
         id=release_id(from_python(heading.id), "the id of the contract"),
         analyst=analyst,

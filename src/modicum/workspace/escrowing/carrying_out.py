@@ -15,6 +15,8 @@ from typing import Final
 
 from modicum.core.errors import (
     Code,
+    ConflictError,
+    InputError,
     ModicumError,
     Problem,
     StaleError,
@@ -49,6 +51,7 @@ from modicum.workspace.steps import step
 
 _MIB: Final = 2**20
 _PRIVATE_FIRST: Final = ("private", "exact")
+_CHANGED: Final = "its contract did not permit it any more"
 _DENIED: Final = "another query of its contract was denied"
 
 
@@ -114,7 +117,13 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
     denied = _reserve(ledger, queries)
     if denied is not None:
         return Ran(denied)
-    run = ledger.turn(lambda entry: _begin(entry, contract))
+    try:
+        run = ledger.turn(lambda entry: _begin_query(entry, contract, terms))
+    except (ConflictError, InputError, StaleError):
+        # The policy or people's minds changed since. Nothing was started.
+        for one in queries:
+            ledger.void(one.heading.id, reason=_CHANGED)
+        raise
 
     def work() -> dict[str, bytes]:
         by_name: dict[str, Sampler] = {"private": sampler, "exact": NoNoise()}
@@ -228,6 +237,12 @@ def _reserve(ledger: Ledger, queries: Sequence[QueryFile]) -> Decision | None:
     return None
 
 
+def _begin_query(entry: Entry, contract: Contract, terms: QueryTerms) -> int:
+    """Count a run of queries that mean what they did when people agreed to them."""
+    _queries(entry, contract, terms)
+    return _begin(entry, contract)
+
+
 def _begin(entry: Entry, contract: Contract) -> int:
     """Count a run, and spend what it costs: rows may be read from here on."""
     terms = contract.terms
@@ -262,7 +277,7 @@ def _answers(
     query: QueryFile, rows: Mapping[str, object], tools: Tools, sampler: Sampler
 ) -> Answers:
     sources = {name: rows[name] for name in query.asked.query.tables}
-    with tools.engines.engine("duckdb", sources, "") as engine:
+    with tools.engines.engine("duckdb", sources, "", spills=False) as engine:
         must_fit(query.lowered, engine, sampler)
         return answered(query, engine, sampler, tools.engines.lots())
 

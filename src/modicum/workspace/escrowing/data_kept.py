@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Literal
 
+from modicum.core.document import from_python
 from modicum.core.errors import Code, ConflictError, InputError, Problem
+from modicum.core.reading import text
 from modicum.ledger.log.contracts import QueryTerms, TaskTerms, Version
 from modicum.ledger.log.escrow_events import DataRegistered, DataShredded
 from modicum.ledger.state.data_sets import version_of
@@ -85,6 +87,8 @@ def register(ledger: Ledger, vault: Vault, given: Given, actor: str) -> Version:
         InputError: If it is not declared, or is new and nobody owns it.
         UnavailableError: If it cannot be stored.
     """
+    for who in given.owned.owners if given.owned else ():
+        text(from_python(who), "the name of an owner", characters_max=200)
     book, _, _ = ledger.look()
     owns = _owned(book, given, actor)
     for number in range(owns.next, owns.next + _NUMBERS_TRIED):
@@ -96,7 +100,7 @@ def register(ledger: Ledger, vault: Vault, given: Given, actor: str) -> Version:
         body = _registered(given, owns.owned, number, sealed.digest)
         try:
             return ledger.turn(partial(_added, body))
-        except ConflictError:
+        except (ConflictError, InputError):  # Nothing was written.
             vault.shred(places.of_data(version))
             raise
     raise ConflictError(

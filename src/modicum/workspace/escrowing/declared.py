@@ -52,6 +52,19 @@ def tables_of(
     return read_tables(node, compiled.policy.vocabulary)
 
 
+def newest_of(data: Mapping[str, DataSet]) -> tuple[Version, ...]:
+    """Return the newest version of each data set, but for those that were shredded.
+
+    Args:
+        data: The data sets.
+    """
+    return tuple(
+        Version(name, one.newest)
+        for name, one in data.items()
+        if not one.versions[one.newest].shredded
+    )
+
+
 def read_query(text: str, tables: Tables, compiled: CompiledPolicy) -> QueryFile:
     """Return a query as mechanisms under a policy. Reads no table.
 

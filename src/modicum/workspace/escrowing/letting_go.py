@@ -23,7 +23,7 @@ from modicum.ledger.log.contracts import (
 from modicum.ledger.log.escrow_events import FlowReleased
 from modicum.ledger.log.events import DisclosureRecorded, ReleasePosted
 from modicum.ledger.state.escrow import not_permitted
-from modicum.ledger.state.flow import Flow, disclosure_of, in_general
+from modicum.ledger.state.flow import Flow, disclosed, disclosure_of, in_general
 from modicum.ledger.state.life import ReleaseStatus
 from modicum.release import EVERYTHING
 from modicum.workspace.book import Entry
@@ -107,7 +107,7 @@ def let_go(entry: Entry, flow: Flow, parent: Flow) -> None:
     if isinstance(contract.terms, RawSignalTerms):
         identifier = disclosure_of(contract.digest)
         if identifier not in state.disclosures:
-            entry.add(_disclosure(entry, flow, contract.terms))
+            entry.add(_disclosure(entry, flow))
     entry.add(FlowReleased(contract.digest, entry.actor))
     for name in _charged(entry, parent):
         known = state.releases.get(name)
@@ -146,19 +146,16 @@ def _text(score: Fraction | None) -> str | None:
     return None if score is None else number_text(score)
 
 
-def _disclosure(entry: Entry, flow: Flow, terms: RawSignalTerms) -> DisclosureRecorded:
+def _disclosure(entry: Entry, flow: Flow) -> DisclosureRecorded:
     contract = flow.contract
-    form = f"one of {terms.bins} bins" if terms.bins else "as it is"
-    what = (
-        f"the score of a program on exact answers, told {form}"
-        f" (at most {terms.bits} bits), to {', '.join(contract.recipients)}"
-    )
     body = event_of(next(iter(entry.read(flow.seq - 1))), flow.seq).body
     reason = str(getattr(body, "reason", ""))
     vocabulary = active_policy(entry.book).policy.vocabulary
     attributes = tuple(sorted(vocabulary.attributes))
     identifier = disclosure_of(contract.digest)
-    return DisclosureRecorded(identifier, what, attributes, EVERYTHING, reason, {})
+    return DisclosureRecorded(
+        identifier, disclosed(contract), attributes, EVERYTHING, reason, {}
+    )
 
 
 def _charged(entry: Entry, flow: Flow) -> list[str]:

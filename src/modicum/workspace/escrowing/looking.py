@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from modicum.core.errors import Code, ConflictError, InputError, Problem, StaleError
 from modicum.core.mistakes import nearest
-from modicum.ledger import event_of
+from modicum.ledger import Event, event_of
 from modicum.ledger.log.contracts import Charge, QueryTerms
+from modicum.ledger.state.agreement import Agreement
 from modicum.ledger.state.consent import Consents
 from modicum.ledger.state.data_sets import DataSet
 from modicum.ledger.state.escrow import Escrow as EscrowState
@@ -46,11 +47,34 @@ class Looked:
         flow: The contract, and how far it has come.
         consents: Where its owners stand.
         stage: Where it stands, in words.
+        waits: Whether people may agree to it still, so that it can be used.
     """
 
     flow: Flow
     consents: Consents
     stage: str
+    waits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What an owner said to a contract.
+
+    Attributes:
+        by: Who.
+        at: When.
+        approves: Whether they agreed.
+        reason: Why.
+        key: The public key that signed it, in hexadecimal; empty if nobody did.
+        seq: The number of the entry.
+    """
+
+    by: str
+    at: str
+    approves: bool
+    reason: str
+    key: str
+    seq: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +85,7 @@ class Examined:
         looked: The contract.
         reason: Why it is asked for.
         above: What it follows from, the nearest first.
+        words: What its owners said to it, oldest first.
         queries: What it asks of the data, if it asks.
         shredded: The tables whose data was shredded.
         seq: The number of the last entry when this was looked at.
@@ -70,6 +95,7 @@ class Examined:
     looked: Looked
     reason: str
     above: tuple[Looked, ...]
+    words: tuple[Word, ...]
     queries: tuple[Priced, ...]
     shredded: tuple[str, ...]
     seq: int
@@ -152,15 +178,28 @@ def examined(ledger: Onlooker, name: str) -> Examined:
         _looked(book, flow, now),
         _reason(reader, flow),
         tuple(above),
+        tuple(_word(reader, one) for one in _said(book, flow)),
         _queries(ledger, flow, escrow.data),
-        tuple(
-            table
-            for table, one in flow.contract.data.items()
-            if escrow.data[one.id].versions[one.number].shredded
-        ),
+        _shredded(flow, escrow.data),
         book.state.seq,
         book.state.head,
     )
+
+
+def words_said(ledger: Onlooker, name: str) -> tuple[Word, ...]:
+    """Return what the owners of a contract said to it, oldest first. Writes nothing.
+
+    Args:
+        ledger: The ledger.
+        name: What it is called.
+
+    Raises:
+        InputError: If there is none.
+        UsageError: If there is no ledger.
+    """
+    book, reader, _ = ledger.look()
+    said = _said(book, named(book.state.escrow, name))
+    return tuple(_word(reader, one) for one in said)
 
 
 def columns_of(ledger: Onlooker, name: str) -> dict[str, tuple[str, ...]] | None:
@@ -194,14 +233,18 @@ def columns_of(ledger: Onlooker, name: str) -> dict[str, tuple[str, ...]] | None
 
 def _looked(book: Book, flow: Flow, now: str) -> Looked:
     state = book.state
-    said = state.approvals.get(("contract", flow.contract.digest), ())
-    consents = state.escrow.consents(flow, said)
-    return Looked(flow, consents, _stage(flow, state.escrow.data, consents, now))
+    consents = state.escrow.consents(flow, _said(book, flow))
+    data = state.escrow.data
+    waits = flow.is_open(now) and not _shredded(flow, data) and not consents.given
+    return Looked(flow, consents, _stage(flow, data, consents, now), waits)
 
 
 def _stage(
     flow: Flow, data: Mapping[str, DataSet], consents: Consents, now: str
 ) -> str:
+    gone = _shredded(flow, data)
+    if flow.results and gone:
+        return f"it has run, and its results were shredded with {gone[0]}"
     if flow.results:
         return "it has run, and its results are withheld"
     if flow.running:
@@ -210,9 +253,30 @@ def _stage(
     return in_general(flow, data, consents, now) or ready
 
 
+def _shredded(flow: Flow, data: Mapping[str, DataSet]) -> tuple[str, ...]:
+    return tuple(
+        table
+        for table, one in flow.contract.data.items()
+        if data[one.id].versions[one.number].shredded
+    )
+
+
 def _reason(reader: Reader, flow: Flow) -> str:
-    body = event_of(next(iter(reader(flow.seq - 1))), flow.seq).body
-    return str(getattr(body, "reason", ""))
+    return str(getattr(_event(reader, flow.seq).body, "reason", ""))
+
+
+def _said(book: Book, flow: Flow) -> tuple[Agreement, ...]:
+    return book.state.approvals.get(("contract", flow.contract.digest), ())
+
+
+def _word(reader: Reader, said: Agreement) -> Word:
+    event = _event(reader, said.seq)
+    reason = str(getattr(event.body, "reason", ""))
+    return Word(said.by, event.at, said.approves, reason, said.key, said.seq)
+
+
+def _event(reader: Reader, seq: int) -> Event:
+    return event_of(next(iter(reader(seq - 1))), seq)
 
 
 def _queries(

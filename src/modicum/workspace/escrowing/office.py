@@ -8,7 +8,8 @@ then the same for a task (`ask_task`) and its scores (`ask_signal`, `ask_raw_sig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -49,6 +50,7 @@ from modicum.workspace.escrowing.data_kept import (
 from modicum.workspace.escrowing.ledger import Ledger
 from modicum.workspace.escrowing.letting_go import LetGo, let_go, look_for, told
 from modicum.workspace.escrowing.looking import named
+from modicum.workspace.escrowing.own_rows import own_rows
 from modicum.workspace.escrowing.ports import Limits, Sealed
 from modicum.workspace.escrowing.programs_kept import keep_code, program_of
 from modicum.workspace.escrowing.speaking import SaidToContract, say_to_contract
@@ -313,6 +315,25 @@ class EscrowOffice:
         if isinstance(terms, TaskTerms) and self._given is not None:
             program = program_of(self._given.equipment.vault, terms.program)
         return Shown(replace(flow), consents, program)
+
+    def own_rows(
+        self, versions: Iterable[Version]
+    ) -> AbstractContextManager[Mapping[str, object]]:
+        """Return rows by data set, while it is open, to an owner of all of them.
+
+        They are in memory only. Writes nothing.
+
+        Args:
+            versions: The versions of the data sets.
+
+        Raises:
+            ConflictError: If the actor does not own one of them, or it was shredded.
+            InputError: If there is no such version.
+            UnavailableError: If a key cannot be had.
+            UsageError: If there is no ledger, or no vault.
+            VerificationError: If something is not what was put in.
+        """
+        return own_rows(self._ledger, self._tools.equipment, self._actor, versions)
 
     # --- agreeing ---
 

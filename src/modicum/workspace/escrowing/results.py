@@ -15,8 +15,10 @@ from modicum.query.answers import Answers
 
 ANSWERS_KIND: Final = "modicum-answers/v1"
 SCORE_KIND: Final = "modicum-score/v1"
-#: Sizes can be seen from outside of the vault; those of scores tell nothing.
+#: Sizes can be seen from outside of the vault: those of scores tell nothing, and those
+#: of answers little.
 _SCORE_BYTES: Final = 512
+_ANSWERS_BYTES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +35,19 @@ class Answered:
 
 
 def answers_to_bytes(answers: Mapping[str, Answers]) -> bytes:
-    """Return answers as they are kept.
+    """Return answers as they are kept, in a power of two of bytes.
 
     Args:
         answers: The answers, by release.
     """
-    return _written(
+    found = _written(
         {
             "kind": ANSWERS_KIND,
             "answers": {name: one.to_dict() for name, one in answers.items()},
             "tables": {name: _table(one) for name, one in answers.items()},
         }
     )
+    return found.ljust(max(_ANSWERS_BYTES, 1 << (len(found) - 1).bit_length()))
 
 
 def answers_from_bytes(data: bytes) -> Answered:

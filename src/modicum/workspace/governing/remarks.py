@@ -18,6 +18,7 @@ from modicum.core.reading import (
     text,
 )
 from modicum.ledger.log.events import Annotated, DisclosureRecorded
+from modicum.ledger.state.flow import DISCLOSURES
 from modicum.release import EVERYTHING, Vocabulary
 from modicum.release.read_part import read_part
 from modicum.workspace.book import Entry
@@ -114,7 +115,7 @@ def read_disclosure(
     attributes: tuple[str, ...] = ()
     metadata: dict[str, str] = {}
     with found.guard():
-        identifier = release_id(fields.take("disclosure"), "the id of the disclosure")
+        identifier = _identifier(fields.take("disclosure"))
     with found.guard():
         what = _said(fields.take("what"), "`what`")
     with found.guard():
@@ -131,6 +132,19 @@ def read_disclosure(
         fields.finish()
     found.raise_any()
     return DisclosureRecorded(identifier, what, attributes, part, reason, metadata)
+
+
+def _identifier(node: Node) -> str:
+    found = release_id(node, "the id of the disclosure")
+    if found.startswith(DISCLOSURES):
+        raise fail(
+            Code.BAD_NAME,
+            f"an id that begins with `{DISCLOSURES}` is of the escrow",
+            node,
+            notes=("what its contracts disclose is recorded as it goes out",),
+            help="call the disclosure otherwise",
+        )
+    return found
 
 
 def _said(node: Node, what: str) -> str:

@@ -94,7 +94,7 @@ IN_WORDS: Final[Mapping[Action, str]] = {
     Action.PLAN_ROUND: "plan a round",
     Action.COMMIT_PLAN: "commit a plan",
     Action.ANALYZE_RISK: "analyze risk",
-    Action.READ_DATA: "see what data is registered",
+    Action.READ_DATA: "read what data is registered",
     Action.REGISTER_DATA: "register or shred data",
     Action.ASK_CONTRACT: "ask for a flow of data",
     Action.TAKE_PART: "take part in contracts",

@@ -83,7 +83,12 @@ class Engines(Protocol):
     """Where engines come from, and all else that a run needs."""
 
     def engine(
-        self, name: str, sources: Mapping[str, object], spark_master: str
+        self,
+        name: str,
+        sources: Mapping[str, object],
+        spark_master: str,
+        *,
+        spills: bool = True,
     ) -> AbstractContextManager[Engine]:
         """Return an engine, to be opened and closed.
 
@@ -91,6 +96,7 @@ class Engines(Protocol):
             name: Which one.
             sources: By table, where its rows are.
             spark_master: For Spark, where it runs.
+            spills: Whether rows that do not fit into memory may be written to a disk.
 
         Raises:
             UsageError: If there is no such engine, or it is not installed.

@@ -188,6 +188,22 @@ def test_running_out_of_memory_is_a_failure() -> None:
     assert caught.value.code == Code.ENGINE_FAILED
 
 
+@pytest.mark.parametrize("spills", [True, False])
+def test_rows_are_written_to_a_disk_only_where_they_may_be(spills: bool) -> None:
+    options = DuckdbOptions(memory="60MB", threads=1, spills=spills)
+    many = (
+        "SELECT count(*) FROM (SELECT range::VARCHAR || repeat('x', 40) AS k"
+        " FROM range(900000) GROUP BY k)"
+    )
+    with DuckdbEngine({"views": watched.rows()}, options) as engine:
+        if spills:
+            assert engine._connection.execute(many).fetchone() == (900_000,)
+        else:
+            with pytest.raises(duckdb.OutOfMemoryException):
+                engine._connection.execute(many)
+            assert not [*Path(engine._own).rglob("duckdb_temp*")]
+
+
 def test_interrupting() -> None:
     rows = pa.concat_tables([watched.rows()] * 400)
     failures: list[ModicumError] = []

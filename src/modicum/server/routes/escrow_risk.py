@@ -1,0 +1,36 @@
+"""`/escrow/risk`: for which epsilon owners of data may agree to a query of it."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from modicum.server.answers import json_response
+from modicum.server.asking import Who
+from modicum.server.bodies import form_of
+from modicum.server.models.escrow import QueryRiskForm
+from modicum.server.parts import Verbs
+from modicum.server.reading_escrow_risk import SCHEMA, read_risk
+from modicum.server.routes.describing import body_of, mistakes
+
+router = APIRouter(tags=["escrow"])
+
+_ASKED = body_of(
+    SCHEMA, "a query of a contract, or a query file, and how alike people are to be"
+)
+
+
+@router.post(
+    "/escrow/risk",
+    response_model=QueryRiskForm,
+    responses=mistakes(409, 412, 413, 415),
+    openapi_extra=_ASKED,
+)
+async def risk(request: Request, who: Who, verbs: Verbs) -> Response:
+    """Choose by risk the epsilon for a query, before a row is read. Writes nothing.
+
+    It is the same whatever the vault holds, so that analysts may know it.
+    """
+    asked = read_risk(await form_of(request))
+    return json_response(await verbs.escrow_contracts.risk(who, asked))

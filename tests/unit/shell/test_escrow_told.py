@@ -1,0 +1,247 @@
+"""What a statement shows of an escrow: whose data, what flowed, what no rule counts."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samples.audited import HOSTILE, key
+from samples.escrows import PROGRAM, ROWS, TABLES, OpenSandbox, World, query
+from samples.pages import read
+from typer.testing import CliRunner
+
+from modicum.cli.main import app
+from modicum.core.errors import ModicumError
+from modicum.ledger.log.contracts import Version
+from modicum.shell.proofs.verification import Trust
+from modicum.shell.report.page import page
+from modicum.shell.report.reading import opened_ledger, report_on
+from modicum.shell.report.statement import Statement
+from modicum.workspace.escrowing.asking import Heading
+from modicum.workspace.escrowing.data_kept import Declared, Owned
+
+
+class Unplugged(OpenSandbox):
+    """A machine that stops while a program runs."""
+
+    def score(self, *_: object) -> float | None:
+        raise KeyboardInterrupt
+
+
+def stated(world: World) -> Statement:
+    with opened_ledger(world.folder / "ledger.db") as source:
+        return report_on(source, Trust())
+
+
+def told(world: World) -> Any:
+    return json.loads(json.dumps(stated(world).to_dict()["escrow"]))
+
+
+def said(statement: Statement) -> str:
+    """Return what the section says, read from the whole page."""
+    text = page(statement)
+    read(text)
+    start = text.index('<section aria-labelledby="escrow">')
+    section = text[start : text.index("</section>", start) + len("</section>")]
+    return " | ".join(read(section).said)
+
+
+def ask_raw(world: World, name: str, width: Fraction | None, *to: str) -> None:
+    heading = Heading(name, "to know", recipients=to)
+    world.office("amir").ask_raw_signal(heading, "t", width=width)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    found = World(tmp_path)
+    found.register()
+    return found
+
+
+@pytest.fixture
+def scored(world: World) -> World:
+    world.queried()
+    world.scored()
+    return world
+
+
+def test_without_an_escrow_there_is_little_to_say(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    none: list[object] = []
+    assert told(world) == {
+        "data_sets": none,
+        "contracts": none,
+        "not_private": none,
+        "bits": none,
+        "without_end": none,
+    }
+    assert "No data lies in an escrow" in said(stated(world))
+
+
+def test_data_sets_are_told_with_their_owners_and_versions(world: World) -> None:
+    rows = ROWS + b"300,north,low\n"
+    owned = Owned({"olga": (), "pavel": ()}, 2, contracts_max=20, bits_max=20)
+    world.office("pavel").register("people", rows, Declared(TABLES), owned)
+    world.office("olga").shred(Version("people", 1), reason=f"the law {HOSTILE}")
+    (data,) = told(world)["data_sets"]
+    assert (data["owners"], data["quorum"]) == ({"olga": [], "pavel": []}, 2)
+    assert (data["contracts"], data["bits"]) == (20, 20)
+    first, second = data["versions"]
+    assert (first["actor"], first["shredded"]["actor"]) == ("olga", "olga")
+    assert first["reason"] == f"the law {HOSTILE}"
+    assert (second["version"], second["actor"], second["shredded"]) == (
+        2,
+        "pavel",
+        None,
+    )
+    page_says = said(stated(world))
+    assert "2 of 2" in page_says
+    assert "shredded by olga" in page_says
+    assert "<script>" in page_says  # It is text, for `read` found no such element.
+
+
+@pytest.mark.spec("AUD-11")
+def test_contracts_are_told_with_who_asked_and_who_agreed(world: World) -> None:
+    world.queried()
+    world.office("amir").ask_output(Heading("out", "to know", recipients=("bea",)), "q")
+    world.office("olga").approve("out", reason="fine")
+    world.office("pavel").reject("out", reason="too early")
+    query, out = told(world)["contracts"]
+    assert (query["flow"], query["state"]) == ("query", "withheld")
+    assert [one["actor"] for one in query["words"]] == ["olga", "pavel"]
+    (run,) = query["runs"]
+    assert (run["how"], run["agreed"]) == ("withheld", ["olga", "pavel"])
+    assert sorted(run["results"]) == ["exact", "private"]
+    assert (out["actor"], out["analyst"], out["recipients"]) == (
+        "amir",
+        "amir",
+        ["bea"],
+    )
+    assert out["state"] == "waiting"
+    assert [one["approves"] for one in out["words"]] == [True, False]
+    assert out["parent"] == query["digest"]
+    assert out["result"] == run["results"]["private"]
+    assert not out["let_go"]
+    assert "`pavel` refused" in said(stated(world))
+
+
+def test_what_was_asked_of_the_data_is_told_by_digest_only(scored: World) -> None:
+    statement = stated(scored)
+    everything = json.dumps(statement.to_dict()) + page(statement)
+    assert "SELECT" not in everything
+    assert "def score" not in everything
+    query, _ = told(scored)["contracts"]
+    (charge,) = query["charges"]
+    assert charge["release"] == "r-q"
+    assert len(charge["content"]) == 64
+
+
+@pytest.mark.spec("AUD-11")
+def test_what_went_out_is_told_with_to_whom_and_when(world: World) -> None:
+    world.queried()
+    world.office("amir").ask_output(Heading("out", "to know", recipients=("bea",)), "q")
+    world.agree("out")
+    world.clock.time = "2026-05-02T08:30:00.000000Z"
+    world.office("bea").receive("out")
+    _, out = told(world)["contracts"]
+    (gone,) = out["let_go"]
+    assert (gone["to"], gone["at"]) == ("bea", world.clock.time)
+    assert gone["agreed"] == ["olga", "pavel"]
+    assert out["state"] == "let go"
+    says = said(stated(world))
+    assert "2026-05-02 08:30 UTC" in says
+    assert "No score on exact answers went out, and none may." in says
+    assert "Scores on exact answers" not in page(stated(world))
+
+
+@pytest.mark.spec("AUD-11")
+def test_a_score_on_exact_answers_is_told_loudly_in_bits(scored: World) -> None:
+    ask_raw(scored, "raw", Fraction(1, 20), "bea")
+    bea, amir = told(scored)["bits"]
+    assert {bea["person"], amir["person"]} == {"amir", "bea"}
+    assert (bea["told"], bea["may_follow"], bea["allowed"]) == (0, 5, 20)
+    assert "Scores on exact answers went out" not in page(stated(scored))
+    scored.agree("raw")
+    scored.office("bea").receive("raw")
+    scored.office("bea").receive("raw")  # To be told twice is to be told once.
+    for one in told(scored)["bits"]:
+        assert (one["data"], one["told"], one["may_follow"]) == ("people", 5, 0)
+        assert one["contracts"] == ["raw"]
+    (raw,) = told(scored)["not_private"]
+    assert (raw["contract"], raw["bits"], raw["analyst"]) == ("raw", 5, "amir")
+    assert [one["to"] for one in raw["let_go"]] == ["bea", "bea"]
+    assert raw["disclosed"]["seq"] < raw["let_go"][0]["seq"]
+    text = page(stated(scored))
+    assert "Scores on exact answers went out under 1 contract." in text
+    assert text.index("went out under") < text.index("What was verified")
+    assert "5 bits outside differential privacy" in said(stated(scored))
+
+
+def test_what_was_withdrawn_or_ended_may_tell_nothing_more(scored: World) -> None:
+    ask_raw(scored, "raw-1", Fraction(1, 20))
+    ask_raw(scored, "raw-2", Fraction(1, 3))
+    (before,) = told(scored)["bits"]
+    assert before["may_follow"] == 5 + 2
+    scored.office("amir").withdraw("raw-1", reason="no need")
+    (after,) = told(scored)["bits"]
+    assert after["may_follow"] == 2
+    assert told(scored)["contracts"][-2]["withdrawn"]["actor"] == "amir"
+    assert told(scored)["contracts"][-2]["state"] == "withdrawn"
+    scored.clock.time = "2027-01-01T00:00:00.000000Z"
+    scored.register()  # The last entry is what a statement is as of.
+    assert told(scored)["bits"] == []
+    assert told(scored)["contracts"][-1]["state"] == "ended"
+
+
+@pytest.mark.spec("AUD-11")
+def test_a_run_without_an_end_is_told(world: World) -> None:
+    world.queried()
+    world.office("amir").ask_task(Heading("t", "to know"), "q", PROGRAM)
+    world.agree("t")
+    world.equipment.vault.broken = True
+    with pytest.raises(ModicumError, match="without a result"):
+        world.office("amir").run("t")
+    assert told(world)["without_end"] == []
+    world.equipment.box = Unplugged()
+    with pytest.raises(KeyboardInterrupt):
+        world.office("amir").run("t")
+    (found,) = told(world)["without_end"]
+    assert (found["contract"], found["run"], found["actor"]) == ("t", 2, "amir")
+    contract = told(world)["contracts"][-1]
+    assert [one["how"] for one in contract["runs"]] == ["failed", "no end"]
+    assert contract["state"] == "running"
+    assert "run 2, no end" in said(stated(world))
+
+
+def test_signed_words_are_told_with_their_keys(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    own = key(1)
+    owned = Owned({"olga": (own.public.hex(),)}, 1, contracts_max=20, bits_max=20)
+    world.office("olga").register("people", ROWS, Declared(TABLES), owned)
+    world.office("amir").ask_query(Heading("q", "to know"), [query("r-q")], exact=False)
+    world.office("olga").approve("q", reason="so it is", key=own)
+    (contract,) = told(world)["contracts"]
+    (word,) = contract["words"]
+    assert (word["key"], word["key_named"], word["heard"]) == (
+        own.public.hex(),
+        True,
+        True,
+    )
+    assert contract["state"] == "permitted"
+    says = said(stated(world))
+    assert f"signed by {own.public.hex()[:12]}, a key of theirs" in says
+    assert own.public.hex() in says
+
+
+def test_the_command_prints_the_bits(scored: World) -> None:
+    ask_raw(scored, "raw", Fraction(1, 20), "bea")
+    ledger, page = str(scored.folder / "ledger.db"), str(scored.folder / "page.html")
+    words = ["audit", "report", "--ledger", ledger, "-o", page]
+    assert "bits" not in CliRunner().invoke(app, words).stdout
+    scored.agree("raw")
+    scored.office("bea").receive("raw")
+    line = "  bea was told 5 bits of people, not differentially private; 20 are allowed"
+    assert line in CliRunner().invoke(app, words).stdout.splitlines()
