@@ -113,12 +113,13 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
     terms = contract.terms
     assert isinstance(terms, QueryTerms)
     queries = ledger.turn(lambda entry: _queries(entry, contract, terms), deciding=True)
+    policy = queries[0].policy
     sampler = tools.engines.sampler()
     denied = _reserve(ledger, queries)
     if denied is not None:
         return Ran(denied)
     try:
-        run = ledger.turn(lambda entry: _begin_query(entry, contract, terms))
+        run = ledger.turn(lambda entry: _begin_query(entry, contract, terms, policy))
     except (ConflictError, InputError, StaleError):
         # The policy or people's minds changed since. Nothing was started.
         for one in queries:
@@ -237,9 +238,12 @@ def _reserve(ledger: Ledger, queries: Sequence[QueryFile]) -> Decision | None:
     return None
 
 
-def _begin_query(entry: Entry, contract: Contract, terms: QueryTerms) -> int:
+def _begin_query(
+    entry: Entry, contract: Contract, terms: QueryTerms, policy: str
+) -> int:
     """Count a run of queries that mean what they did when people agreed to them."""
-    _queries(entry, contract, terms)
+    if active_policy(entry.book).policy.digest != policy:
+        _queries(entry, contract, terms)  # Another one became active since.
     return _begin(entry, contract)
 
 
