@@ -55,7 +55,5 @@ def test_every_key_of_a_document_of_an_escrow_is_described(
     section: str, told: Print
 ) -> None:
     described = described_in(section)
-    found = {
-        path for one in DOCUMENTS[section](told) for path in keys(one, described)
-    }
+    found = {path for one in DOCUMENTS[section](told) for path in keys(one, described)}
     assert sorted(described) == sorted(found)

@@ -16,9 +16,7 @@ def described_in(section: str) -> dict[str, str]:
     assert part is not None, f"json.md has no section `{section}`"
     rows = re.findall(r"^\| (`[^|]+`) \| ([^|]+) \|", part[1], re.MULTILINE)
     named = [
-        (path, kind)
-        for cell, kind in rows
-        for path in re.findall(r"`([^`]+)`", cell)
+        (path, kind) for cell, kind in rows for path in re.findall(r"`([^`]+)`", cell)
     ]
     described = dict(named)
     assert len(described) == len(named)
