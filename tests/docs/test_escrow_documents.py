@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 from samples.documents import described_in, keys
-from samples.escrow_commands import PLACE, WHY, Desk
+from samples.escrow_commands import WHY, Desk
 
 Print: TypeAlias = Callable[..., Any]
 
