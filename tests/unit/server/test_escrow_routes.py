@@ -37,7 +37,7 @@ WHO: dict[str, Grants] = {
     "audra": {Role.AUDITOR: EVERY},
     "root": {Role.ADMIN: EVERY},
 }
-OWNERS = {"olga": [], "pavel": []}
+OWNERS: dict[str, list[str]] = {"olga": [], "pavel": []}
 WHY = {"reason": "to know"}
 CONTRACTS, DATA = "/escrow/contracts", "/escrow/data"
 #: Stands for what is in rows, and is told to nobody.
@@ -64,7 +64,7 @@ class Desk:
 
     def __init__(self, server: Served, equipment: MemoryEquipment) -> None:
         self.server, self.equipment = server, equipment
-        owned = {"owners": OWNERS, "quorum": 2, "bits": 20}
+        owned: dict[str, Any] = {"owners": OWNERS, "quorum": 2, "bits": 20}
         self.done("olga", f"{DATA}/people/versions", sent(**owned))
         labs = sent(table=of_labs(TABLES), owners={"dara": []})
         self.done("dara", f"{DATA}/labs/versions", labs)
@@ -272,7 +272,7 @@ def test_what_is_wrong_with_rows_quotes_none(desk: Desk) -> None:
 
 def test_limits_are_said_with_owners(desk: Desk) -> None:
     for one in ("quorum", "contracts", "bits"):
-        form = sent(**{one: 1})
+        form = {**sent(), one: 1}
         refused = desk.server.post("olga", f"{DATA}/people/versions", form)
         assert (refused.status_code, refused.json()["code"]) == (422, "MOD119")
 

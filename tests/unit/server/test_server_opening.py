@@ -23,6 +23,7 @@ from modicum.server.settings import Settings
 from modicum.server.settings_binding import overridden
 from modicum.server.settings_reading import LOG_LEVELS, load_settings
 from modicum.shell.proofs.keys import load_key, make_key
+from modicum.shell.serving.opening import open_decider
 
 SETTINGS = """
 modicum: server/v1
@@ -166,14 +167,13 @@ def test_with_an_escrow_the_log_alone_counts(
 ) -> None:
     """A snapshot says whatever somebody wrote into it, and signs nothing."""
     told: list[bool] = []
-    real = checking.open_decider
 
     def noted(*words: Any, from_beginning: bool = False, **named: Any) -> Any:
         told.append(from_beginning)
-        return real(*words, from_beginning=from_beginning, **named)
+        return open_decider(*words, from_beginning=from_beginning, **named)
 
-    monkeypatch.setattr(checking, "open_decider", noted)
-    monkeypatch.setattr(opening, "open_decider", noted)
+    monkeypatch.setattr("modicum.server.checking.open_decider", noted)
+    monkeypatch.setattr("modicum.server.opening.open_decider", noted)
 
     def begun() -> None:
         settings = load_settings(signing_in)
