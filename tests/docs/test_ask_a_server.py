@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples.escrows import MemoryEquipment
 from samples.remote import BEFORE, answering
 
 import modicum as mo
+from modicum.server.equipment import Equipment
+from modicum.shell.adapters.adapting import Adapters
 from modicum.shell.proofs.bundles import is_bundle
 from modicum.shell.proofs.keys import make_key
+from modicum.workspace.escrowing.carrying_out import Tools
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "ask-a-server.md"
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -40,10 +44,34 @@ WISH = {
         }
     ],
 }
+#: What its escrow is given.
+OF_ESCROW = {
+    "tables.yaml": """
+modicum: tables/v1
+tables:
+  visits:
+    row_id: visit_id
+    columns:
+      visit_id: {type: integer}
+      patient_id: {type: text}
+      clinic: {type: text, values: [north, south]}
+""",
+    "visits.csv": "visit_id,patient_id,clinic\n1,p1,north\n2,p2,south\n",
+    "clinics.yaml": """
+release: clinics-2026
+dataset: visits
+audience: internal
+query:
+  sql: SELECT clinic, COUNT(*) AS visits FROM visits GROUP BY clinic
+  bounds: {patient: 1}
+  noise: laplace
+  loss: {patient: {eps: 0.01}}
+""",
+}
 #: Whose token each file holds.
 PEOPLE = {
     "modicum-token": "ann",
-    **{f"{n}-token": n for n in ("olga", "petra", "audra")},
+    **{f"{n}-token": n for n in ("olga", "petra", "audra", "dara")},
 }
 
 
@@ -62,9 +90,12 @@ def test_the_blocks_of_the_page_run(
     Path("releases/one.json").write_text(json.dumps(WISH))
     text = PAGE.read_text(encoding="utf-8")
     names: dict[str, Any] = {}
-    with answering("ledger.db", policy="policy.yaml") as url:
+    for name, content in OF_ESCROW.items():
+        Path(name).write_text(content)
+    own = Equipment(escrow=Tools(MemoryEquipment(), Adapters()))
+    with answering("ledger.db", policy="policy.yaml", own=own) as url:
         blocks = _BLOCK.findall(text)
-        assert len(blocks) == 8
+        assert len(blocks) == 9
         for block in blocks:
             code = block.replace("https://modicum.example", url)
             code = code.replace("/run/secrets/", "")
@@ -81,4 +112,6 @@ def test_the_blocks_of_the_page_run(
     assert names["decision"].retry
     assert names["said"].key == key
     assert is_bundle("audit.bundle")
+    assert names["ran"].denied is None
+    assert ledger.state().escrow.flow(ledger.state().escrow.names["busy"]).released == 1
     assert "by-country-1: stands already (reserved)" in capsys.readouterr().out

@@ -37,6 +37,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from samples.documents import described_in, keys
 from samples.sandboxed import sandbox, users
 from typer.testing import CliRunner
 
@@ -579,24 +580,6 @@ DOCUMENTS = {
 }
 
 
-def keys(value: object, described: dict[str, str], path: str = "") -> Iterator[str]:
-    """Yield the paths of a document.
-
-    Below a described `x.*` every key is one path; what is described as `a decision`
-    or `a problem` is described elsewhere.
-    """
-    if described.get(path, "").startswith("a "):
-        yield path
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            below = f"{path}.*" if f"{path}.*" in described else f"{path}.{key}"
-            yield below.removeprefix(".")
-            yield from keys(inner, described, below.removeprefix("."))
-    elif isinstance(value, list):
-        for item in value:
-            yield from keys(item, described, f"{path}[]")
-
-
 QUESTION = """
 format: composition/v1
 axes: {day: [0, 7]}
@@ -693,12 +676,7 @@ def busy_folder(folder: Folder) -> Folder:
 def test_every_key_of_a_json_document_is_described(
     section: str, busy_folder: Folder
 ) -> None:
-    text = (REFERENCE / "json.md").read_text(encoding="utf-8")
-    part = re.search(rf"^## {section}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
-    assert part is not None, f"json.md has no section `{section}`"
-    rows = re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", part[1], re.MULTILINE)
-    described = dict(rows)
-    assert len(described) == len(rows)
+    described = described_in(section)
     found: set[str] = set()
     for command in DOCUMENTS[section]:
         output, _ = busy_folder.run(f"modicum {command} --json")

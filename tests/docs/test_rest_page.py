@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from samples.escrows import MemoryEquipment
 from samples.remote import BEFORE, answering
 
 import modicum as mo
+from modicum.server.equipment import Equipment
+from modicum.shell.adapters.adapting import Adapters
+from modicum.workspace.escrowing.carrying_out import Tools
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "rest.md"
 EXAMPLE = Path(mo.__file__).parent / "shell" / "examples" / "acme-health"
@@ -42,9 +46,12 @@ def fits(shown: Any, found: Any) -> bool:
 
 def test_what_is_shown_is_sent_and_answered(tmp_path: Path) -> None:
     shown = [parts_of(one) for one in _MESSAGE.findall(PAGE.read_text("utf-8"))]
-    assert len(shown) == 4
+    assert len(shown) == 8
+    own = Equipment(escrow=Tools(MemoryEquipment(), Adapters()))
     with (
-        answering(tmp_path / "ledger.db", policy=EXAMPLE / "policy.yaml") as url,
+        answering(
+            tmp_path / "ledger.db", policy=EXAMPLE / "policy.yaml", own=own
+        ) as url,
         httpx2.Client(base_url=url) as client,
     ):
         for (asks, headers, body), (status, tells, answer) in zip(
@@ -52,7 +59,8 @@ def test_what_is_shown_is_sent_and_answered(tmp_path: Path) -> None:
         ):
             method, path, _ = asks.split()
             del headers["Host"]
-            headers["Authorization"] = f"Bearer {BEFORE}ann"
+            who = "dara" if path.endswith("/versions") else "ann"
+            headers["Authorization"] = f"Bearer {BEFORE}{who}"
             got = client.request(method, path, headers=headers, content=body)
             assert f"HTTP/1.1 {got.status_code} {got.reason_phrase}" == status
             for name, value in tells.items():

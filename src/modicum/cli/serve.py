@@ -70,7 +70,7 @@ def serve(
 
     Without settings, it serves one person on this machine, who comes in by a link that
     works once. To serve others, settings say how they sign in. With --check, it reads
-    settings, ledger, policy, keys and secrets, and says what it would do.
+    settings, ledger, policy, keys, secrets and vault, and says what it would do.
     """
     from modicum.shell.wiring import current_actor
 
@@ -124,9 +124,19 @@ def _print_checked(found: Checked, settings: Settings) -> None:
         ("lets in", "; ".join(_let_in(settings, found.door.user))),
         ("signs with", found.key or "nothing: no `signing_key_file`"),
         ("analyzes", ", ".join(sorted(settings.tables)) or "nothing: no `tables`"),
+        ("escrow", _escrow(found.data_sets, settings)),
     ):
         print(printable(f"{what:<12}{told}"))
     note("the settings hold; nothing was served, and no provider was asked")
+
+
+def _escrow(data_sets: int | None, settings: Settings) -> str:
+    """Return what there is of an escrow."""
+    place = settings.escrow
+    if place is None or data_sets is None:
+        return "none: no `escrow`"
+    sets = "1 data set" if data_sets == 1 else f"{data_sets} data sets"
+    return f"{sets}; vault {place.vault}, keys {place.keys}"
 
 
 def _let_in(settings: Settings, user: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ from modicum.shell.clock import SystemClock
 from modicum.shell.registry.registry import open_registry
 from modicum.shell.serving.opening import open_decider
 from modicum.shell.storage.stores import open_store
+from modicum.workspace.ledger_view import LedgerView
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Checked:
         policy: The name of the active policy.
         digest: The digest of that policy.
         key: The id of the key that signs; None if nothing is signed.
+        data_sets: How many data sets its escrow has; None if it has no escrow.
     """
 
     door: Door
@@ -34,6 +36,7 @@ class Checked:
     policy: str
     digest: str
     key: str | None
+    data_sets: int | None
 
 
 def checked(settings: Settings, user: str) -> Checked:
@@ -50,14 +53,17 @@ def checked(settings: Settings, user: str) -> Checked:
         InputError: If a secret cannot be read.
         UsageError: If nobody could be told from others at the address; if others may
             read a secret; or there is no ledger with a policy.
-        UnavailableError: If the ledger cannot be read now.
+        UnavailableError: If the ledger, or the vault of the escrow, cannot be read now.
         VerificationError: If its log contradicts itself.
     """
     door = Door(bound_address(settings), settings.listen.port, user)
     own = equipment(settings)
-    with open_decider(settings.ledger, actor="unknown") as decider:
+    has_escrow = own.escrow is not None
+    with open_decider(
+        settings.ledger, actor="unknown", from_beginning=has_escrow
+    ) as decider:
         policy = decider.policy().policy
-        entries = decider.glance(lambda view: view.state().seq)
+        entries, data_sets = decider.glance(_counted)
     store = open_store(settings.ledger, keep_open=True)
     try:
         coming_in = entrance(settings, open_registry(store), SystemClock(), door)
@@ -65,4 +71,18 @@ def checked(settings: Settings, user: str) -> Checked:
     finally:
         store.close()
     key = None if own.signing_key is None else own.signing_key.id
-    return Checked(door, store.name, entries, policy.name, policy.digest, key)
+    return Checked(
+        door,
+        store.name,
+        entries,
+        policy.name,
+        policy.digest,
+        key,
+        data_sets if has_escrow else None,
+    )
+
+
+def _counted(view: LedgerView) -> tuple[int, int]:
+    """Return how many entries a log has, and how many data sets its escrow."""
+    state = view.state()
+    return state.seq, len(state.escrow.data)

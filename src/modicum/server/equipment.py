@@ -41,9 +41,9 @@ def equipment(settings: Settings) -> Equipment:
 
     Raises:
         InputError: If the key cannot be read, or needs a passphrase.
-        UnavailableError: If the vault of its escrow, or the keys of that, cannot be
-            read.
-        UsageError: If others than its owner may read a key, or there is no vault.
+        UnavailableError: If the vault of its escrow cannot be read; or the keys of
+            that, which others than their owner may not read either.
+        UsageError: If others than its owner may read the key, or there is no vault.
     """
     limits = settings.limits
     return Equipment(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from collections import Counter
@@ -23,9 +24,11 @@ from samples.raw_http import (
 )
 from samples.served import HEADER, Served, served
 from samples.small import POLICY
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
 
-from modicum.core.errors import UnavailableError
-from modicum.server.limited_bodies import BODY_BYTES, Held
+from modicum.core.errors import InputError, UnavailableError
+from modicum.server.limited_bodies import BODY_BYTES, Held, LimitedBodies
 from modicum.server.telemetry.log import Level, Log
 from modicum.server.telemetry.watch import Watch
 
@@ -200,3 +203,112 @@ def test_what_is_held_is_what_was_taken(
     for name, size in kept:
         held.give_back(name, size)
     assert held._by_name == Counter()
+
+
+# --- larger ones ----------------------------------------------------------------------
+
+
+async def answered(path: str, size: int, *, is_told: bool) -> int:
+    """Return the status of a request whose body comes byte by byte.
+
+    Ten bytes are for all, and forty for addresses that begin with `/data/`.
+    """
+
+    async def reading(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            while (await receive()).get("more_body"):
+                pass
+        except InputError:
+            await Response(status_code=413)(scope, receive, send)
+            return
+        await Response(status_code=200)(scope, receive, send)
+
+    chunks = iter([b"x"] * (size - 1))
+
+    async def receive() -> Message:
+        body = next(chunks, None)
+        more = body is not None
+        return {"type": "http.request", "body": body or b"x", "more_body": more}
+
+    told: list[int] = []
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            told.append(message["status"])
+
+    lengths = [(b"content-length", str(size).encode())] if is_told else []
+    limited = LimitedBodies(reading, most=10, larger=("/data/", 40))
+    scope = {"type": "http", "path": path, "headers": lengths, "method": "POST"}
+    await limited(scope, receive, send)
+    (status,) = told
+    return status
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+@pytest.mark.parametrize(
+    ("path", "most"),
+    [("/data/x", 40), ("/data/", 40), ("/data", 10), ("/x/data/", 10), ("/DATA/", 10)],
+)
+def test_some_addresses_take_larger_bodies(path: str, most: int, is_told: bool) -> None:
+    for size, status in ((most, 200), (most + 1, 413)):
+        assert asyncio.run(answered(path, size, is_told=is_told)) == status
+
+
+def test_larger_is_never_less() -> None:
+    """Where all bodies may be larger than those, these may be so, too."""
+
+    async def status() -> int:
+        told: list[int] = []
+
+        async def send(message: Message) -> None:
+            told.append(message.get("status", 0))
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b"x" * 40}
+
+        limited = LimitedBodies(Response(status_code=200), most=40, larger=("/d", 10))
+        length = [(b"content-length", b"40")]
+        scope = {"type": "http", "path": "/d", "headers": length, "method": "POST"}
+        await limited(scope, receive, send)
+        return told[0]
+
+    assert asyncio.run(status()) == 200
+
+
+def test_larger_bodies_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 MiB have four times as long as 16 MiB, and nobody has less than all have."""
+    given: list[float] = []
+    real = asyncio.timeout_at
+
+    def noted(when: float | None) -> asyncio.Timeout:
+        assert when is not None
+        given.append(when - asyncio.get_running_loop().time())
+        return real(when)
+
+    monkeypatch.setattr("modicum.server.limited_bodies.asyncio.timeout_at", noted)
+
+    async def read(path: str, larger: int) -> None:
+        async def reading(scope: Scope, receive: Receive, send: Send) -> None:
+            await receive()
+            await Response(status_code=200)(scope, receive, send)
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b"x"}
+
+        async def send(message: Message) -> None:
+            pass
+
+        limited = LimitedBodies(reading, larger=("/data/", larger))
+        scope = {"type": "http", "path": path, "headers": [], "method": "POST"}
+        await limited(scope, receive, send)
+
+    for path, larger in (("/x", 2**26), ("/data/", 2**26), ("/data/", 2**22)):
+        asyncio.run(read(path, larger))
+    assert given == [pytest.approx(one, abs=1) for one in (30, 120, 30)]
+
+
+def test_what_is_held_has_room_for_four_of_the_largest() -> None:
+    limited = LimitedBodies(Response(), larger=("/data/", 2**30))
+    limited._held.take("ann", 2**30)
+    with pytest.raises(UnavailableError):
+        limited._held.take("ann", 1)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
+from samples.fuzzed_escrow import TABLE
 from samples.small import POLICY
 from typer.testing import CliRunner, Result
 
@@ -14,12 +16,14 @@ import modicum as mo
 from modicum.cli.exits import Exit
 from modicum.cli.main import app
 from modicum.core.errors import UnavailableError
-from modicum.server import opening
+from modicum.server import checking, opening
+from modicum.server.identity.entrance import Door
 from modicum.server.running import Listening
 from modicum.server.settings import Settings
 from modicum.server.settings_binding import overridden
 from modicum.server.settings_reading import LOG_LEVELS, load_settings
 from modicum.shell.proofs.keys import load_key, make_key
+from modicum.shell.serving.opening import open_decider
 
 SETTINGS = """
 modicum: server/v1
@@ -86,6 +90,7 @@ api_tokens: true
 workers: 2
 signing_key_file: key
 tables: {visits: visits.parquet}
+escrow: {vault: vault, keys: keys.json}
 oidc:
   issuer: https://login.example
   client_id: modicum
@@ -102,6 +107,7 @@ def signing_in(folder: Path) -> Path:
     (folder / "secret").write_text(SECRET)
     (folder / "secret").chmod(0o600)
     make_key(folder / "key")
+    mo.begin_vault(folder / "vault", folder / "keys.json")
     return folder / "server.yaml"
 
 
@@ -128,6 +134,8 @@ def test_a_check_says_what_a_server_would_do(
     ) in found.stdout
     assert load_key(signing_in.parent / "key").id in found.stdout
     assert "visits\n" in found.stdout
+    vault, keys = (signing_in.parent / one for one in ("vault", "keys.json"))
+    assert f"escrow      0 data sets; vault {vault}, keys {keys}\n" in found.stdout
     assert SECRET not in found.output
     assert mo.open(signing_in.parent / "ledger.db").state() == before
 
@@ -141,6 +149,45 @@ def test_a_check_goes_by_options(folder: Path) -> None:
     assert "by a one-time link" in found.stdout
     assert "whoever has an API token\n" in found.stdout
     assert found.stdout.count("nothing: no") == 2
+    assert "escrow      none: no `escrow`\n" in found.stdout
+
+
+def test_a_check_tells_how_much_an_escrow_has(signing_in: Path) -> None:
+    folder = signing_in.parent
+    place = mo.EscrowPlace(folder / "vault", folder / "keys.json")
+    ws = mo.open_escrow(folder / "ledger.db", place, actor="olga")
+    declared = mo.Declared(TABLE)
+    owned = mo.Owned({"olga": ()}, 1)
+    ws.escrow.register("people", b"user_id,age\n1,30\n", declared, owned)
+    assert "escrow      1 data set; vault " in check(signing_in).stdout
+
+
+def test_with_an_escrow_the_log_alone_counts(
+    signing_in: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A snapshot says whatever somebody wrote into it, and signs nothing."""
+    told: list[bool] = []
+
+    def noted(*words: Any, from_beginning: bool = False, **named: Any) -> Any:
+        told.append(from_beginning)
+        return open_decider(*words, from_beginning=from_beginning, **named)
+
+    monkeypatch.setattr("modicum.server.checking.open_decider", noted)
+    monkeypatch.setattr("modicum.server.opening.open_decider", noted)
+
+    def begun() -> None:
+        settings = load_settings(signing_in)
+        door = Door("127.0.0.1", 8642, "me")
+        checking.checked(settings, "me")
+        parts = opening.make_parts(settings, door)
+        asyncio.run(parts.close())
+
+    begun()
+    assert told == [True, True]
+    text = signing_in.read_text()
+    signing_in.write_text(text.replace("escrow: {vault: vault, keys: keys.json}", ""))
+    begun()
+    assert told == [True, True, False, False]
 
 
 def forbidden(*_: object) -> Any:
@@ -157,6 +204,12 @@ def spoiled(config: Path, how: str) -> None:
             (folder / "secret").chmod(0o644)
         case "open key":
             (folder / "key").chmod(0o640)
+        case "no vault":
+            (folder / "vault").rename(folder / "elsewhere")
+        case "no vault keys":
+            (folder / "keys.json").unlink()
+        case "open vault keys":
+            (folder / "keys.json").chmod(0o644)
         case "no ledger":
             (folder / "ledger.db").unlink()
         case "others":
@@ -174,6 +227,9 @@ def spoiled(config: Path, how: str) -> None:
         ("no secret", Exit.INVALID, "the secret"),
         ("open secret", Exit.USAGE, "chmod 600"),
         ("open key", Exit.USAGE, "chmod 600"),
+        ("no vault", Exit.USAGE, "there is no vault"),
+        ("no vault keys", Exit.INTERNAL, "keys.json"),
+        ("open vault keys", Exit.INTERNAL, "chmod 600"),
         ("no ledger", Exit.USAGE, "ledger.db"),
         ("others", Exit.USAGE, "trusted_proxies"),
         ("settings", Exit.INVALID, "wrokers"),

@@ -11,7 +11,14 @@ from samples.entrances import WITH_OIDC, settings_of
 
 from modicum.core.errors import Code, InputError
 from modicum.core.yaml_reader import read_document
-from modicum.server.settings import ClaimNames, Limits, Listen, Programs, Settings
+from modicum.server.settings import (
+    ClaimNames,
+    EscrowSettings,
+    Limits,
+    Listen,
+    Programs,
+    Settings,
+)
 from modicum.server.settings_binding import overridden
 from modicum.server.settings_reading import load_settings, read_settings
 from modicum.server.settings_tables import TablesOf
@@ -19,6 +26,7 @@ from modicum.workspace.permissions.actions import APART, Role
 from modicum.workspace.permissions.identity import ALL
 
 HEAD = "modicum: server/v1\n"
+ESCROW = "escrow: {vault: v, keys: k, %s}\n"
 OIDC = "oidc: {issuer: 'https://x.org', client_id: m, client_secret_file: s%s}\n"
 
 
@@ -71,10 +79,11 @@ grants: {7: {analyst: [a, b]}}
 people: {Dana@Example.org: {admin: all}}
 programs: {etl: {analyst: all}}
 sessions: {idle_minutes: 5, absolute_hours: 1}
-limits: {body_bytes: 2048, requests_per_minute: 5, unrecognized_per_minute: 7,
-         leave_s: 3, shutdown_s: 0, analysis_s: 9}
+limits: {body_bytes: 2048, data_bytes: 4096, requests_per_minute: 5,
+         unrecognized_per_minute: 7, leave_s: 3, shutdown_s: 0, analysis_s: 9}
 signing_key_file: key.pem
 tables: {7: visits.parquet}
+escrow: {vault: vault, keys: /run/keys.json, sandbox_uid: 65000}
 telemetry: {log_level: warning, otlp_endpoint: "http://collector:4318"}
 """
     )
@@ -85,7 +94,9 @@ telemetry: {log_level: warning, otlp_endpoint: "http://collector:4318"}
     assert got.allowed_hosts == ("health.example.org", "[fd00::1]:8642")
     assert got.ledger == "postgresql://db/ledger"
     assert got.signing_key_file == Path("/etc/m/key.pem")
-    assert got.limits == Limits(2048, 5, 7, 3, 0, analysis_s=9)
+    assert got.limits == Limits(2048, 4096, 5, 7, 3, 0, analysis_s=9)
+    vault, keys = Path("/etc/m/vault"), Path("/run/keys.json")
+    assert got.escrow == EscrowSettings(vault, keys, 65000)
     assert got.oidc is not None
     assert got.oidc.claims == ClaimNames("sub", "roles", fold_case=True)
     assert got.oidc.programs == Programs("api", "azp", ("idtyp", "app"))
@@ -111,6 +122,19 @@ telemetry: {log_level: warning, otlp_endpoint: "http://collector:4318"}
         ("workers: 0\n", Code.OUT_OF_RANGE, "from 1"),
         ("limits: {leave_s: 601}\n", Code.OUT_OF_RANGE, "600"),
         ("limits: {unrecognized_per_minute: 0}\n", Code.OUT_OF_RANGE, "from 1"),
+        ("limits: {data_bytes: 1023}\n", Code.OUT_OF_RANGE, "from 1024"),
+        ("limits: {data_bytes: 2147483649}\n", Code.OUT_OF_RANGE, "2147483648"),
+        ("escrow: vault\n", Code.WRONG_TYPE, "`escrow`"),
+        ("escrow: {keys: k}\n", Code.MISSING_KEY, "`escrow`"),
+        ("escrow: {vault: v}\n", Code.MISSING_KEY, "`keys`"),
+        ("escrow: {vault: '', keys: k}\n", Code.BAD_NAME, "`vault` names no file"),
+        ("escrow: {vault: v, keys: ''}\n", Code.BAD_NAME, "`keys` names no file"),
+        ("escrow: {vault: v, keys: 7}\n", Code.WRONG_TYPE, "`keys` must be text"),
+        (ESCROW % "sandbox_uid: 0", Code.OUT_OF_RANGE, "from 1"),
+        (ESCROW % "sandbox_uid: -1", Code.OUT_OF_RANGE, "from 1"),
+        (ESCROW % "sandbox_uid: 4294967295", Code.OUT_OF_RANGE, "4294967294"),
+        (ESCROW % "sandbox_uid: nobody", Code.NOT_A_NUMBER, "`sandbox_uid`"),
+        (ESCROW % "uid: 65000", Code.UNKNOWN_KEY, "key `uid`"),
         ("listen: {port: 70000}\n", Code.OUT_OF_RANGE, "65535"),
         ("grants: {g: {analist: all}}\n", Code.UNKNOWN_CHOICE, 'mean "analyst"'),
         ("grants: {g: {analyst: some}}\n", Code.WRONG_TYPE, "or `all`"),

@@ -159,11 +159,24 @@ async def _sent(request: Request) -> DataSent:
         raise InputError(
             Problem(
                 Code.BAD_REQUEST,
-                f"the request is not a version of a data set: {str(error)[:200]}",
+                f"the request is not a version of a data set: {_told(error)}",
                 help="see /api/v1/openapi.json",
             )
         ) from None
     return DataSent(found.rows, Declared(found.table, found.media), _owned(found))
+
+
+def _told(error: Exception) -> str:
+    """Return what is wrong, without what was sent."""
+    said = str(error)
+    # These two quote a value or a key, which may be a part of a row.
+    if said.startswith("Invalid enum value"):
+        return "`media` is `csv` or `parquet`"
+    if said.startswith("Object contains unknown field"):
+        return f"it has a key other than {', '.join(_Sent.__struct_fields__)}"
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    return said
 
 
 def _owned(found: _Sent) -> Owned | None:
