@@ -1,6 +1,7 @@
 """A census in escrow: people, whose they are, and what analysts ask of them.
 
-The people are those of the UCI Adult table where `MODICUM_ADULT` names it, else made up.
+The people are those of the UCI Adult table where `MODICUM_ADULT` names it, and made
+up elsewhere.
 """
 
 from __future__ import annotations
