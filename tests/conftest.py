@@ -16,6 +16,8 @@ import typer.testing
 from hypothesis import HealthCheck, settings
 from samples.postgres import Cluster, running_cluster
 
+from modicum.shell.sandbox import turns
+
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
     "steady", derandomize=True, deadline=None, suppress_health_check=_SLOW
@@ -49,6 +51,16 @@ def pytest_configure(config: pytest.Config) -> None:
     is_worker = "PYTEST_XDIST_WORKER" in os.environ
     if os.environ.get("CI") == "true" and not is_worker:
         config.pluginmanager.register(_AtOnce(config))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_turns(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Sandboxes wait for others on this machine; not tests for other tests."""
+    folder = tmp_path_factory.mktemp("turns")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(turns, "FOLDER_OF_ROOT", folder / "root")
+        patch.setattr(turns, "FOLDER_OF_OTHERS", folder)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -42,9 +42,11 @@ if TYPE_CHECKING:
     from modicum.shell import request_files as requests
     from modicum.shell import risks as risk
     from modicum.shell.adapters.dp_events import from_dp_event
+    from modicum.shell.catalogue.trying import try_out
     from modicum.shell.escrow.beginning import begin_vault
     from modicum.shell.escrow.by_risk import contract_risk, query_risk
     from modicum.shell.escrow.equipment import EscrowPlace
+    from modicum.shell.escrow.made_up_answers import made_up_answers
     from modicum.shell.escrow.opening import open_escrow
     from modicum.shell.escrow.own_risk import own_risk
     from modicum.shell.files import load_policy, load_release
@@ -82,6 +84,11 @@ _PUBLIC = {
     "tasks": ("modicum.escrow.tasks", ""),
     "contract_risk": ("modicum.shell.escrow.by_risk", "contract_risk"),
     "query_risk": ("modicum.shell.escrow.by_risk", "query_risk"),
+    "made_up_answers": (
+        "modicum.shell.escrow.made_up_answers",
+        "made_up_answers",
+    ),
+    "try_out": ("modicum.shell.catalogue.trying", "try_out"),
     "own_risk": ("modicum.shell.escrow.own_risk", "own_risk"),
     "Heading": ("modicum.workspace.escrowing.asking", "Heading"),
     "Declared": ("modicum.workspace.escrowing.data_kept", "Declared"),
@@ -164,6 +171,7 @@ __all__ = [
     "load_policy",
     "load_query",
     "load_release",
+    "made_up_answers",
     "open",
     "open_decider",
     "open_escrow",
@@ -176,6 +184,7 @@ __all__ = [
     "risk",
     "sql_query",
     "tasks",
+    "try_out",
     "zcdp",
 ]
 

@@ -10,6 +10,7 @@ import typer
 
 from modicum.cli import (
     escrow_data,
+    escrow_keys,
     escrow_risk,
     escrow_show,
     escrow_submit,
@@ -51,6 +52,7 @@ app = typer.Typer(
 escrow_data.add_to(app)
 app.add_typer(escrow_submit.app, name="submit")
 escrow_show.add_to(app)
+app.add_typer(escrow_keys.app, name="keys")
 escrow_risk.add_to(app)
 escrow_try.add_to(app)
 

@@ -25,7 +25,8 @@ VaultKeys = Annotated[
     typer.Option(
         "--vault-keys",
         envvar="MODICUM_VAULT_KEYS",
-        help="The file with the keys of the vault.",
+        help="The file with the keys of the vault, or that names the service that has"
+        " them.",
         metavar="FILE",
     ),
 ]

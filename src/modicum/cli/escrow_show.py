@@ -102,6 +102,9 @@ def _print(
     print("\nowners:")
     for line in consent_lines(found.looked.consents):
         print(printable(line))
+    for word in found.words:
+        verb = "approved" if word.approves else "rejected"
+        print(printable(f"  {word.by} {verb} on {word.at[:10]}: {word.reason}"))
     if not found.looked.waits:
         return
     contract = found.looked.flow.contract
@@ -143,7 +146,7 @@ def _head_lines(found: Examined) -> Iterator[str]:
 def _print_query(one: Priced) -> None:
     print()
     print(printable(f"query {one.charge.release}:"))
-    for line in one.charge.text.splitlines():
+    for line in one.charge.text.rstrip("\n").split("\n"):  # And at nothing else.
         print(printable(f"  | {line}"))
     if one.query is None or one.decision is None:
         print(printable(f"what it costs cannot be said: {one.problem}"))

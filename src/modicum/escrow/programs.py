@@ -17,6 +17,8 @@ Cell: TypeAlias = "bool | int | float | str | None"
 Language: TypeAlias = Literal["python", "wasm"]
 
 PROGRAM_KIND: Final = "modicum-program/v1"
+#: How far from zero a score lies at most: all that is computed of it is finite.
+SCORE_MAX: Final = 10**100
 #: Nobody reads more than that before they approve it.
 CODE_BYTES_MAX: Final[Mapping[Language, int]] = {"python": 2**18, "wasm": 2**22}
 
@@ -43,13 +45,22 @@ class Range:
         high: The greatest score, above the least.
 
     Raises:
-        InputError: If the greatest is not above the least.
+        InputError: If the greatest is not above the least, or an end is beyond what a
+            score can be.
     """
 
     low: Fraction
     high: Fraction
 
     def __post_init__(self) -> None:
+        if max(abs(self.low), abs(self.high)) > SCORE_MAX:
+            raise InputError(
+                Problem(
+                    Code.OUT_OF_RANGE,
+                    "the scores of a program lie further than 10^100 from zero",
+                    help="give ends between -10^100 and 10^100",
+                )
+            )
         if not self.low < self.high:
             raise InputError(
                 Problem(

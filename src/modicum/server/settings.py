@@ -135,7 +135,8 @@ class EscrowSettings:
 
     Attributes:
         vault: The folder of the vault.
-        keys: The file with the keys that wrap its keys.
+        keys: The file with the keys that wrap its keys, or that names the service
+            which has them.
         sandbox_uid: Where the server runs as root, the user that programs run as, and
             that nobody else is.
     """

@@ -163,7 +163,7 @@ def attempt(given):
         """
 def attempt(given):
     import mmap
-    page = mmap.mmap(-1, 4096, prot=7)
+    page = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE, prot=7)
     page.write(bytes.fromhex("b814000000cd80c3"))  # getpid by int 0x80
     start = ctypes.addressof(ctypes.c_char.from_buffer(page))
     return ctypes.CFUNCTYPE(ctypes.c_int)(start)() > 0
@@ -226,9 +226,70 @@ def attempt(given):
         """
 def attempt(given):
     import mmap
-    page = mmap.mmap(-1, 4096)
+    page = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE)
     start = ctypes.addressof(ctypes.c_char.from_buffer(page))
     return call(27, start, 4096, ctypes.create_string_buffer(1)) == 0
+""",
+    ),
+    Attempt(
+        "drop-pages-of-files",
+        """
+def attempt(given):
+    file = os.open(os.__file__, os.O_RDONLY)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    return True
+""",
+    ),
+    Attempt(
+        "move-pages-of-files",
+        """
+def attempt(given):
+    import mmap
+    with open(os.__file__, "rb") as file:
+        pages = mmap.mmap(file.fileno(), 4096, mmap.MAP_PRIVATE, 3)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    done = 0
+    for advice in (1, 2, 3, 20, 21):  # Read ahead or not, deactivate, page out.
+        try:
+            call(28, start, 4096, advice)
+            done += 1
+        except OSError:
+            continue
+    return done > 0
+""",
+    ),
+    Attempt(
+        "read-ahead-of-files",
+        """
+def attempt(given):
+    return call(187, os.open(os.__file__, os.O_RDONLY), 0, 4096) == 0
+""",
+    ),
+    Attempt(
+        "state-of-file-systems",
+        """
+def attempt(given):
+    try:
+        return os.statvfs("/").f_bfree >= 0
+    except OSError:
+        return os.fstatvfs(os.open(os.__file__, os.O_RDONLY)).f_bfree >= 0
+""",
+    ),
+    Attempt(
+        "shared-mapping-of-nobody",
+        """
+def attempt(given):
+    import mmap
+    return len(mmap.mmap(-1, 4096, mmap.MAP_SHARED)) > 0
+""",
+    ),
+    Attempt(
+        "shared-mapping-of-a-file",
+        """
+def attempt(given):
+    import mmap
+    with open(os.__file__, "rb") as file:
+        return len(mmap.mmap(file.fileno(), 4096, mmap.MAP_SHARED, 1)) > 0
 """,
     ),
     Attempt(

@@ -15,7 +15,7 @@ from modicum.core.mistakes import nearest
 from modicum.shell.engines.file_kinds import header_of
 from modicum.shell.engines.sources import CsvFile, ParquetFiles, Source
 from modicum.shell.sandbox import opening
-from modicum.shell.vault.key_files import file_keys
+from modicum.shell.vault.named_keys import named_keys
 from modicum.shell.vault.vault import EncryptedVault, open_vault
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ class EscrowPlace:
 
     Attributes:
         vault: The folder of the vault; it is made if it is not there.
-        keys: The file with the keys that wrap its keys, or what wraps them.
+        keys: The file with the keys that wrap its keys, or that names the service
+            which does; or what wraps them.
         sandbox_uid: As root, the user that programs run as, and that nobody else is.
     """
 
@@ -84,7 +85,7 @@ class EscrowEquipment:
     def vault(self) -> EncryptedVault:
         """Where data and withheld results lie."""
         keys = self._place.keys
-        provider = file_keys(keys) if isinstance(keys, Path) else keys
+        provider = named_keys(keys) if isinstance(keys, Path) else keys
         return open_vault(self._place.vault, provider)
 
     def sandbox(self, tier: str) -> Sandbox:

@@ -7,17 +7,19 @@ import math
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
 from modicum.core.errors import Code, InputError, Problem, UnavailableError
 from modicum.escrow.programs import Program, Table
 from modicum.shell.sandbox.cgroups import Groups, found_groups
+from modicum.shell.sandbox.copied import copied
 from modicum.shell.sandbox.jobs import job_bytes
-from modicum.shell.sandbox.needs import executable, needs
+from modicum.shell.sandbox.needs import executable, must_be_idle, needs
 from modicum.shell.sandbox.places import Places
-from modicum.shell.sandbox.process import Ended, Handles, run_held
+from modicum.shell.sandbox.process import Command, Ended, Handles, run_held
 from modicum.shell.sandbox.root import PACKAGES, Root, python_root
 from modicum.shell.sandbox.scores import told
 from modicum.shell.sandbox.self_test import SelfTest
@@ -76,15 +78,8 @@ class Bubblewrap:
             UnavailableError: If anything is missing, with one remedy each; or if the
                 test got out.
         """
-        with self._lock:
-            if self._checked_in == os.getpid():
-                return
-            problems = needs(self._places.uid, self._places.at_a_time)
-            if problems:
-                raise UnavailableError(*problems)
-            self._groups = found_groups()
-            SelfTest(self.tier, self._tried, (*ENVIRONMENT, "PWD")).pass_it()
-            self._checked_in = os.getpid()
+        self._must_hold()
+        self._places.wait()
 
     def score(
         self,
@@ -113,24 +108,39 @@ class Bubblewrap:
                     help="hold it by the tier wasm",
                 )
             )
-        self.check()
+        self._must_hold()
 
-        with self._places.taken() as uid:
+        @contextmanager
+        def run(end_at: float, uid: int | None) -> Iterator[float | None]:
+            job = job_bytes(program, tables, reference)
+            if job is None:
+                yield None
+                return
+            with self._run(job, limits, end_at, uid) as ended:
+                yield told(ended.record, program.range)
 
-            def run(end_at: float) -> float | None:
-                job = job_bytes(program, tables, reference)
-                if job is None:
-                    return None
-                ended = self._run(job, limits, end_at, uid)
-                return told(ended.record, program.range)
+        return told_at_the_end(self._places, limits, run)
 
-            return told_at_the_end(limits, run)
+    def _must_hold(self) -> None:
+        """Return if it passed its own test in this process, now or before."""
+        with self._lock:
+            if self._checked_in == os.getpid():
+                return
+            problems = needs(self._places.uid, self._places.at_a_time)
+            if problems:
+                raise UnavailableError(*problems)
+            with self._places.alone():
+                must_be_idle(self._places.uid, self._places.at_a_time)
+                self._groups = found_groups()
+                SelfTest(self.tier, self._tried, (*ENVIRONMENT, "PWD")).pass_it()
+            self._checked_in = os.getpid()
 
     def _tried(self, job: bytes, limits: Limits) -> Ended:
         """Return how a program of modicum ended, and what it said."""
-        with self._places.taken() as uid:
-            end_at = time.monotonic() + limits.seconds
-            return self._run(job, limits, end_at, uid, is_heard=True)
+        end_at = time.monotonic() + limits.seconds
+        uid = self._places.uid
+        with self._run(job, limits, end_at, uid, is_heard=True) as ended:
+            return ended
 
     def _run(
         self,
@@ -140,15 +150,14 @@ class Bubblewrap:
         uid: int | None,
         *,
         is_heard: bool = False,
-    ) -> Ended:
-        return run_held(
-            lambda handles: command(python_root(), uid, limits, handles),
-            job,
-            limits,
-            self._groups,
-            end_at,
-            is_heard=is_heard,
-        )
+    ) -> AbstractContextManager[Ended]:
+        files = copied(python_root(), executable())
+
+        def made(handles: Handles) -> Command:
+            words = [*files.enter(), *command(files.root, uid, limits, handles)]
+            return Command(words, files.handles)
+
+        return run_held(made, job, limits, self._groups, end_at, is_heard=is_heard)
 
 
 def command(

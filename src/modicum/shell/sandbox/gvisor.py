@@ -15,8 +15,8 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from modicum.escrow.programs import Program, Table
 from modicum.shell.sandbox.bubblewrap import ENVIRONMENT, inside_command, settings
 from modicum.shell.sandbox.jobs import job_bytes, sealed
 from modicum.shell.sandbox.missing import missing
-from modicum.shell.sandbox.needs import needs_of_child
+from modicum.shell.sandbox.needs import must_be_idle, needs_of_child
 from modicum.shell.sandbox.places import Places
 from modicum.shell.sandbox.process import Ended, Open, ends, record_of
 from modicum.shell.sandbox.root import Root, python_root
@@ -67,6 +67,11 @@ class Gvisor:
             UnavailableError: If anything is missing, with one remedy each; or if the
                 test got out.
         """
+        self._must_hold()
+        self._places.wait()
+
+    def _must_hold(self) -> None:
+        """Return if it passed its own test in this process, now or before."""
         with self._lock:
             if self._checked_in == os.getpid():
                 return
@@ -85,7 +90,9 @@ class Gvisor:
             if problems:
                 raise UnavailableError(*problems)
             known = (*ENVIRONMENT, "PWD", "HOSTNAME", "TERM")
-            SelfTest(self.tier, self._tried, known).pass_it()
+            with self._places.alone():
+                must_be_idle(self._places.uid, self._places.at_a_time)
+                SelfTest(self.tier, self._tried, known).pass_it()
             self._checked_in = os.getpid()
 
     def score(
@@ -115,22 +122,28 @@ class Gvisor:
                     help="hold it by the tier wasm",
                 )
             )
-        self.check()
-        with self._places.taken() as uid:
+        self._must_hold()
 
-            def run(end_at: float) -> float | None:
-                job = job_bytes(program, tables, reference)
-                if job is None:
-                    return None
-                return told(self._run(job, limits, end_at, uid).record, program.range)
+        @contextmanager
+        def run(end_at: float, uid: int | None) -> Iterator[float | None]:
+            job = job_bytes(program, tables, reference)
+            if job is None:
+                yield None
+                return
+            with self._run(job, limits, end_at, uid) as ended:
+                yield told(ended.record, program.range)
 
-            return told_at_the_end(limits, run)
+        return told_at_the_end(self._places, limits, run)
 
     def _tried(self, job: bytes, limits: Limits) -> Ended:
-        with self._places.taken() as uid:
-            return self._run(job, limits, time.monotonic() + limits.seconds, uid)
+        end_at = time.monotonic() + limits.seconds
+        with self._run(job, limits, end_at, self._places.uid) as ended:
+            return ended
 
-    def _run(self, job: bytes, limits: Limits, end_at: float, uid: int | None) -> Ended:
+    @contextmanager
+    def _run(
+        self, job: bytes, limits: Limits, end_at: float, uid: int | None
+    ) -> Iterator[Ended]:
         runsc = shutil.which("runsc", path=_FOLDERS) or "runsc"
         folder = Path(tempfile.mkdtemp(prefix="modicum-gvisor-"))
         try:
@@ -153,18 +166,20 @@ class Gvisor:
                 )
                 kept.close(answer)
                 first = kept.own(os.pidfd_open(process.pid))
-                ends(first, end_at)
-                subprocess.run(  # noqa: S603 - a fixed path
-                    [*always, "delete", "--force", name],
-                    capture_output=True,
-                    check=False,
-                    timeout=_END_SECONDS,
-                    env={},
-                )
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                return Ended(record_of(heard))
+                try:
+                    ends(first, end_at)
+                    yield Ended(record_of(heard))
+                finally:
+                    subprocess.run(  # noqa: S603 - a fixed path
+                        [*always, "delete", "--force", name],
+                        capture_output=True,
+                        check=False,
+                        timeout=_END_SECONDS,
+                        env={},
+                    )
+                    with suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
         except (OSError, subprocess.SubprocessError) as error:
             what = "the sandbox could not be made, or not be ended"
             raise UnavailableError(missing(what, "look at runsc")) from error

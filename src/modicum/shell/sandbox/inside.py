@@ -25,7 +25,7 @@ _SET_SPECULATION, _FORCE_DISABLE = 53, 8
 _CLEAR_AMBIENT, _CAPABILITIES, _CAP_VERSION = 4, 64, 0x20080522
 _NEW_USER_NAMESPACE, _KILL, _FILTER_MODE = 0x10000000, 9, 2
 _INSTRUCTION_BYTES = 8
-_STDOUT, _STDERR = 1, 2
+_STDOUT, _STDERR, _ANSWER = 1, 2, 3
 
 
 class _Filter(ctypes.Structure):
@@ -33,13 +33,15 @@ class _Filter(ctypes.Structure):
 
 
 def own_handle(answer: int) -> int:
-    """Return the handle that an answer goes to; close all that nobody here needs."""
+    """Return the handle that an answer goes to; close all that nobody here needs.
+
+    Its number is always the same: another would tell how busy the service is.
+    """
+    os.dup2(answer, _ANSWER)
     if answer == _STDOUT:  # What is printed must not go there.
-        answer = os.dup(_STDOUT)
         os.dup2(_STDERR, _STDOUT)
-    os.closerange(3, answer)
-    os.closerange(answer + 1, 2**16)
-    return answer
+    os.closerange(_ANSWER + 1, 2**16)
+    return _ANSWER
 
 
 def read_all(handle: int) -> bytes:

@@ -7,6 +7,7 @@ import platform
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,7 @@ KERNEL_MIN: Final = (5, 14)
 #: Users of the system, and what the kernel shows for those that it does not know.
 _UID_MIN, _UID_UNKNOWN = 100, 65534
 _UID_MAX: Final = 2**31
+_IDLE_SECONDS: Final = 10.0
 _NUMBERS = re.compile(r"\d+")
 # Switches of the kernel that keep everybody but root from a user namespace.
 _SWITCHES = (
@@ -67,6 +69,32 @@ def needs_of_child(uid: int | None, at_a_time: int) -> list[Problem]:
     if other := _elsewhere():
         return other
     return [*_filter(), *_user(uid, at_a_time)]
+
+
+def must_be_idle(uid: int | None, at_a_time: int) -> None:
+    """Return once nothing runs as the users that programs are to run as.
+
+    What another process of modicum began may still be coming to its end.
+
+    Args:
+        uid: As root, the first of them.
+        at_a_time: How many run at once.
+
+    Raises:
+        UnavailableError: If something goes on.
+    """
+    if uid is None:
+        return
+    users, until = set(range(uid, uid + at_a_time)), time.monotonic() + _IDLE_SECONDS
+    while (busy := sorted(_running() & users)) and time.monotonic() < until:
+        time.sleep(_IDLE_SECONDS / 100)
+    if busy:
+        raise UnavailableError(
+            missing(
+                f"something runs as the user {busy[0]}, which programs are to run as",
+                "name users that nothing else runs as",
+            )
+        )
 
 
 def _elsewhere() -> list[Problem]:
@@ -158,11 +186,6 @@ def _user(uid: int | None, at_a_time: int) -> Iterator[Problem]:
         yield missing(
             f"programs cannot run as the users {uid} to {last}",
             f"name users above {_UID_MIN} that are not {_UID_UNKNOWN}",
-        )
-    elif busy := sorted(_running() & set(range(uid, last + 1))):
-        yield missing(
-            f"something runs as the user {busy[0]}, which programs are to run as",
-            "name users that nothing else runs as",
         )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,6 +43,19 @@ class Handles:
 
 
 @dataclass(frozen=True, slots=True)
+class Command:
+    """A command that makes a sandbox.
+
+    Attributes:
+        words: The program, and what it is told.
+        handles: What it takes beside the handles of a sandbox.
+    """
+
+    words: list[str]
+    handles: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """How a run ended.
 
@@ -54,19 +68,21 @@ class Ended:
     words: str = ""
 
 
+@contextmanager
 def run_held(
-    command: Callable[[Handles], Sequence[str]],
+    command: Callable[[Handles], Command],
     given: bytes,
     limits: Limits,
     groups: Groups,
     end_at: float,
     *,
     is_heard: bool = False,
-) -> Ended:
-    """Run a program in a sandbox until it ends, or until its time is over.
+) -> Iterator[Ended]:
+    """Yield how a program in a sandbox ended: when it did, or when its time is over.
 
-    On return the first process of its namespace is dead, and so is every other one
-    there: the kernel ends them first.
+    What it would say later is not heard. After the block the first process of its
+    namespace is dead, and so is every other one there: the kernel ends them first.
+    However long that takes, it is waited for.
 
     Args:
         command: The command that makes the sandbox, from the handles it is given.
@@ -77,7 +93,7 @@ def run_held(
         is_heard: Whether what it says is kept; only for programs of modicum.
 
     Raises:
-        UnavailableError: If the sandbox could not be made, or not be ended.
+        UnavailableError: If the sandbox could not be made.
     """
     with Open() as kept:
         job = kept.own(sealed("job", given))
@@ -88,20 +104,25 @@ def run_held(
         words = kept.own(os.memfd_create("words", os.MFD_CLOEXEC))
         handles = Handles(answer, status, gate)
         process = _started(
-            command(handles), job, silence, words if is_heard else silence, handles
+            command(handles),
+            (job, silence, words if is_heard else silence),
+            (handles.answer, handles.status, handles.gate),
         )
         try:
             kept.close(answer, status, gate)
-            pid = _first_process(told)
+            pid = _first_process(told, end_at)
             first = kept.own(os.pidfd_open(pid))
-            with limited(groups, pid, limits):
-                os.write(opener, b"g")
-                _end(process, first, end_at)
         except (OSError, ValueError, TypeError, KeyError) as error:
             process.kill()
             process.wait()
             raise UnavailableError(_not_made(_said(words))) from error
-        return Ended(record_of(heard), _said(words))
+        with limited(groups, pid, limits):
+            try:
+                os.write(opener, b"g")
+                ends(first, end_at)
+                yield Ended(record_of(heard), _said(words))
+            finally:
+                _end(process, first)
 
 
 class Open:
@@ -134,27 +155,27 @@ class Open:
 
 
 def _started(
-    command: Sequence[str], job: int, silence: int, words: int, handles: Handles
+    command: Command, standard: tuple[int, int, int], handles: tuple[int, ...]
 ) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(  # noqa: S603 - made here, by a fixed path
-            list(command),
-            stdin=job,
-            stdout=silence,
-            stderr=words,
+            command.words,
+            stdin=standard[0],
+            stdout=standard[1],
+            stderr=standard[2],
             env={},
             cwd="/",
             close_fds=True,
-            pass_fds=(handles.answer, handles.status, handles.gate),
+            pass_fds=(*handles, *command.handles),
             start_new_session=True,
         )
     except OSError as error:
         raise UnavailableError(_not_made(error.strerror or "")) from error
 
 
-def _first_process(told: int) -> int:
+def _first_process(told: int, end_at: float) -> int:
     """Return the first process of the namespace, which waits at the gate."""
-    text, deadline = b"", time.monotonic() + _BEGIN_SECONDS
+    text, deadline = b"", min(end_at, time.monotonic() + _BEGIN_SECONDS)
     while b"}" not in text and len(text) < _STATUS_BYTES_MAX:
         left = max(0.0, deadline - time.monotonic())
         ready, _, _ = select.select([told], [], [], left)
@@ -165,18 +186,25 @@ def _first_process(told: int) -> int:
     return int(json.loads(text)["child-pid"])
 
 
-def _end(process: subprocess.Popen[bytes], first: int, end_at: float) -> None:
-    """Wait for the end of a namespace; make it end when its time is over."""
-    if not ends(first, end_at):
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(first, signal.SIGKILL)
-        if not ends(first, time.monotonic() + _END_SECONDS):
-            raise ValueError("the process did not end")
+def _end(process: subprocess.Popen[bytes], first: int) -> None:
+    """End a namespace, and return when it is gone."""
+    kill(first)
+    ends(first, math.inf)
     try:
         process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()  # It has nothing to wait for any more.
         process.wait()
+
+
+def kill(first: int) -> None:
+    """End a process, if it has not ended.
+
+    Args:
+        first: A handle of the process.
+    """
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(first, signal.SIGKILL)
 
 
 def ends(first: int, moment: float) -> bool:
@@ -189,7 +217,7 @@ def ends(first: int, moment: float) -> bool:
     left = max(0.0, moment - time.monotonic())
     poll = select.poll()
     poll.register(first, select.POLLIN)
-    return bool(poll.poll(left * 1000))
+    return bool(poll.poll(None if math.isinf(left) else left * 1000))
 
 
 def record_of(heard: int) -> bytes:

@@ -30,7 +30,12 @@ def told(record: bytes, span: Range) -> float | None:
     if len(record) != RECORD_BYTES or record[:1] != b"S":
         return None
     (score,) = struct.unpack(">d", record[1:])
-    return on_grid(score, span) if math.isfinite(score) else None
+    if not math.isfinite(score):
+        return None
+    try:
+        return on_grid(score, span)
+    except OverflowError:  # Whether a run fails must not be a program's to choose.
+        return None
 
 
 def on_grid(score: float, span: Range) -> float:
@@ -42,6 +47,9 @@ def on_grid(score: float, span: Range) -> float:
     Args:
         score: A finite number.
         span: The range.
+
+    Raises:
+        OverflowError: If that is no float; in no range that can be made.
 
     Examples:
         >>> half = Range(Fraction(0), Fraction(1))

@@ -18,7 +18,7 @@ ALLOWED: Final = (
     "read", "readv", "pread64", "lseek", "close", "close_range", "fstat", "dup",
     "dup2", "dup3", "write", "writev",
     # Memory.
-    "mmap", "munmap", "mprotect", "mremap", "madvise", "brk",
+    "munmap", "mprotect", "mremap", "brk",
     # Threads of this process.
     "futex", "set_robust_list", "rseq", "set_tid_address", "sched_yield",
     "sched_getaffinity", "gettid", "membarrier", "exit", "exit_group", "tgkill",
@@ -35,9 +35,9 @@ ALLOWED: Final = (
 
 #: To open files that are there; nothing is mounted that can be written to.
 FILES: Final = (
-    "openat", "open", "stat", "lstat", "newfstatat", "statx", "statfs", "fstatfs",
-    "access", "faccessat", "faccessat2", "readlink", "readlinkat", "getdents64",
-    "getcwd", "chdir", "fadvise64", "umask",
+    "openat", "open", "stat", "lstat", "newfstatat", "statx", "access",
+    "faccessat", "faccessat2", "readlink", "readlinkat", "getdents64", "getcwd",
+    "chdir", "umask",
 )  # fmt: skip
 
 #: What only an attack tries: the process ends.
@@ -62,6 +62,13 @@ _FCNTL: Final = (0, 1, 2, 3, 4, 1030)
 #: What `ioctl` may do: tell whether something is a terminal, and close on exec.
 _IOCTL: Final = (0x5401, 0x5450, 0x5451)
 _NAME_THREAD: Final = 15
+#: What `madvise` may do: give memory back. Other advice moves pages of files in and out
+#: of the kernel's cache, which the next run shares.
+_MADVISE: Final = (4, 8)
+_MADVISE_END: Final = 9
+#: MAP_SHARED, also in MAP_SHARED_VALIDATE. Each such mapping of nobody's file is a file
+#: of the kernel's own, and so many of them take long to end.
+_SHARED: Final = 1
 
 
 @cache
@@ -94,6 +101,11 @@ def filter_bytes(*, files: bool) -> bytes:
     ):
         for value in values:  # The kernel looks at the lower half alone.
             made.add_rule(lib.ALLOW, name, arg(at, lib.MASKED_EQ, 0xFFFFFFFF, value))
+    for advice in range(_MADVISE_END):  # What the kernel says to what it does not know.
+        action = lib.ALLOW if advice in _MADVISE else lib.ERRNO(errno.EINVAL)
+        made.add_rule(action, "madvise", arg(2, lib.EQ, advice))
+    made.add_rule(lib.ERRNO(errno.EINVAL), "madvise", arg(2, lib.GE, _MADVISE_END))
+    made.add_rule(lib.ALLOW, "mmap", arg(3, lib.MASKED_EQ, _SHARED, 0))
     flags = _THREAD | _NEVER_CLONED
     made.add_rule(lib.ALLOW, "clone", arg(0, lib.MASKED_EQ, flags, _THREAD))
     # Where clone3 is not there, the C library takes clone, whose flags can be read.

@@ -6,14 +6,13 @@ import importlib.util
 import json
 import math
 import os
-import signal
 import struct
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -21,9 +20,9 @@ from modicum.core.errors import Code, InputError, Problem, UnavailableError
 from modicum.escrow.programs import Program, Table
 from modicum.shell.sandbox.jobs import job_bytes, sealed
 from modicum.shell.sandbox.missing import leaking, missing
-from modicum.shell.sandbox.needs import needs_of_child
+from modicum.shell.sandbox.needs import must_be_idle, needs_of_child
 from modicum.shell.sandbox.places import Places
-from modicum.shell.sandbox.process import Open, ends, record_of
+from modicum.shell.sandbox.process import Open, ends, kill, record_of
 from modicum.shell.sandbox.scores import told
 from modicum.shell.sandbox.syscalls import filter_bytes
 from modicum.shell.sandbox.timing import told_at_the_end
@@ -94,6 +93,11 @@ class WebAssembly:
             UnavailableError: If anything is missing, with one remedy each; or if the
                 test got out.
         """
+        self._must_hold()
+        self._places.wait()
+
+    def _must_hold(self) -> None:
+        """Return if it passed its own test in this process, now or before."""
         with self._lock:
             if self._checked_in == os.getpid():
                 return
@@ -107,7 +111,9 @@ class WebAssembly:
                 )
             if problems:
                 raise UnavailableError(*problems)
-            self._test()
+            with self._places.alone():
+                must_be_idle(self._places.uid, self._places.at_a_time)
+                self._test()
             self._checked_in = os.getpid()
 
     def score(
@@ -137,17 +143,18 @@ class WebAssembly:
                     help="hold it by the tier bubblewrap",
                 )
             )
-        self.check()
-        with self._places.taken() as uid:
+        self._must_hold()
 
-            def run(end_at: float) -> float | None:
-                job = job_bytes(program, tables, reference)
-                if job is None:
-                    return None
-                record = self._run(program.code, job, limits, end_at, uid)
-                return told(record, program.range)
+        @contextmanager
+        def run(end_at: float, uid: int | None) -> Iterator[float | None]:
+            job = job_bytes(program, tables, reference)
+            if job is None:
+                yield None
+                return
+            with self._run(program.code, job, limits, end_at, uid) as record:
+                yield told(record, program.range)
 
-            return told_at_the_end(limits, run)
+        return told_at_the_end(self._places, limits, run)
 
     def _test(self) -> None:
         from wasmtime import wat2wasm
@@ -157,14 +164,16 @@ class WebAssembly:
         for name, (text, record) in expected.items():
             end_at = time.monotonic() + _TEST_LIMITS.seconds
             code = bytes(wat2wasm(text))
-            with self._places.taken() as uid:
-                found = self._run(
-                    code, b"{}", _TEST_LIMITS, end_at, uid, fuel=_TEST_FUEL
-                )
+            uid = self._places.uid
+            with self._run(
+                code, b"{}", _TEST_LIMITS, end_at, uid, fuel=_TEST_FUEL
+            ) as found:
+                pass
             if found != record:
                 what = "did not work" if record else "got what it should not"
                 raise UnavailableError(leaking(self.tier, f"{name} {what}"))
 
+    @contextmanager
     def _run(
         self,
         code: bytes,
@@ -174,8 +183,8 @@ class WebAssembly:
         uid: int | None,
         *,
         fuel: int | None = None,
-    ) -> bytes:
-        """Return what a module tells, in a process that is gone on return."""
+    ) -> Iterator[bytes]:
+        """Yield what a module tells, in a process that is gone after the block."""
         given = len(code).to_bytes(_LENGTH_BYTES, "big") + code + job
         with Open() as kept:
             stdin = kept.own(sealed("job", given))
@@ -202,11 +211,12 @@ class WebAssembly:
                 remedy = "look at the limits of the service"
                 raise UnavailableError(missing(what, remedy)) from error
             first = kept.own(os.pidfd_open(process.pid))
-            if not ends(first, end_at):
-                with suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(first, signal.SIGKILL)
-            process.wait()
-            return record_of(heard)
+            try:
+                ends(first, end_at)
+                yield record_of(heard)
+            finally:
+                kill(first)
+                process.wait()
 
 
 def _settings(limits: Limits, uid: int | None, fuel: int) -> dict[str, object]:

@@ -15,6 +15,8 @@ from typing import Final
 
 from modicum.core.errors import (
     Code,
+    ConflictError,
+    InputError,
     ModicumError,
     Problem,
     StaleError,
@@ -48,7 +50,8 @@ from modicum.workspace.querying.running import answered, must_fit
 from modicum.workspace.steps import step
 
 _MIB: Final = 2**20
-_STALE: Final = "the policy changed before it ran"
+_PRIVATE_FIRST: Final = ("private", "exact")
+_CHANGED: Final = "its contract did not permit it any more"
 _DENIED: Final = "another query of its contract was denied"
 
 
@@ -110,15 +113,17 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
     terms = contract.terms
     assert isinstance(terms, QueryTerms)
     queries = ledger.turn(lambda entry: _queries(entry, contract, terms), deciding=True)
+    policy = queries[0].policy
     sampler = tools.engines.sampler()
     denied = _reserve(ledger, queries)
     if denied is not None:
         return Ran(denied)
     try:
-        run = ledger.turn(lambda entry: _begin_query(entry, contract, terms))
-    except StaleError:  # The policy changed since: it was not started, so none is out.
+        run = ledger.turn(lambda entry: _begin_query(entry, contract, terms, policy))
+    except (ConflictError, InputError, StaleError):
+        # The policy or people's minds changed since. Nothing was started.
         for one in queries:
-            ledger.void(one.heading.id, reason=_STALE)
+            ledger.void(one.heading.id, reason=_CHANGED)
         raise
 
     def work() -> dict[str, bytes]:
@@ -163,7 +168,9 @@ def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> R
 
     def work() -> dict[str, bytes]:
         found = {}
-        for name in terms.results:
+        # Whatever a run leaves in the caches of the machine, the next one may find. So
+        # what is given exact answers runs last; its score tells of them anyway.
+        for name in sorted(terms.results, key=_PRIVATE_FIRST.index):
             tables, reference = _inputs(tools, query, program, name)
             score = sandbox.score(program, tables, reference, limits)
             found[name] = score_to_bytes(score)
@@ -231,9 +238,12 @@ def _reserve(ledger: Ledger, queries: Sequence[QueryFile]) -> Decision | None:
     return None
 
 
-def _begin_query(entry: Entry, contract: Contract, terms: QueryTerms) -> int:
+def _begin_query(
+    entry: Entry, contract: Contract, terms: QueryTerms, policy: str
+) -> int:
     """Count a run of queries that mean what they did when people agreed to them."""
-    _queries(entry, contract, terms)
+    if active_policy(entry.book).policy.digest != policy:
+        _queries(entry, contract, terms)  # Another one became active since.
     return _begin(entry, contract)
 
 

@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any, Final
 
 from modicum.core.errors import Code, Problem, VerificationError
-from modicum.core.exact import number_text, rational
 from modicum.escrow.programs import Cell, Table
 from modicum.query.answers import Answers
 
@@ -73,7 +72,8 @@ def score_to_bytes(score: float | None) -> bytes:
     Args:
         score: The score; None if there is none.
     """
-    text = None if score is None else number_text(rational(score))
+    # In hexadecimal it is exact, and short however small it is.
+    text = None if score is None else score.hex()
     return _written({"kind": SCORE_KIND, "score": text}).ljust(_SCORE_BYTES)
 
 
@@ -87,7 +87,7 @@ def score_from_bytes(data: bytes) -> Fraction | None:
         VerificationError: If it is something else.
     """
     score = _read(data, SCORE_KIND)["score"]
-    return None if score is None else Fraction(score)
+    return None if score is None else Fraction(float.fromhex(score))
 
 
 def _table(answers: Answers) -> dict[str, Sequence[object]]:

@@ -361,8 +361,18 @@ def test_a_user_that_something_runs_as_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(needs, "_IDLE_SECONDS", 0.1)
     monkeypatch.setattr(needs, "_running", lambda: {5003})
     assert "something runs as the user 5003" in problems(Bubblewrap(5000, 4).check)
+
+
+def test_a_run_that_is_coming_to_its_end_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = iter([{5003}, {5003}, {5004}])
+    monkeypatch.setattr(needs, "_running", lambda: next(seen))
+    needs.must_be_idle(5000, 4)
+    assert list(seen) == []
 
 
 def test_others_than_root_name_no_user(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -408,6 +418,32 @@ def test_a_bubblewrap_that_makes_nothing_is_unavailable(
     with pytest.raises(UnavailableError):
         held.score(python("def score(*_):\n    return 1"), {}, None, SHORT)
     assert time.monotonic() - begun >= SHORT.seconds
+
+
+def test_the_number_of_a_handle_does_not_tell_how_many_are_open(
+    held: Bubblewrap,
+) -> None:
+    program = python(
+        """
+import os
+def is_open(handle):
+    try:
+        os.fstat(handle)
+    except OSError:
+        return False
+    return True
+def score(*_):
+    return sum(2**handle for handle in range(9) if is_open(handle))
+""",
+        span=WIDE,
+    )
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(20)]
+    try:
+        found = held.score(program, {}, None, SHORT)
+    finally:
+        for handle in opened:
+            os.close(handle)
+    assert found == 0b1111
 
 
 def test_a_module_is_not_for_it(held: Bubblewrap) -> None:
