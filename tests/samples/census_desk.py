@@ -79,8 +79,8 @@ class Desk:
         answer = self.try_to(who, step, name)
         if step == "run":
             job = self.finished(who, answer)
-            found = (job["state"], job["problem"]["status"], job["problem"]["code"])
-            assert found == ("failed", *NOT_NOW), job
+            assert job["state"] == "failed", job
+            assert (job["problem"]["status"], job["problem"]["code"]) == NOT_NOW
         else:
             refused(answer, *NOT_NOW)
 
