@@ -23,6 +23,7 @@ from modicum.server.equipment import Equipment
 from modicum.server.limits import Rates
 from modicum.server.parts import Parts
 from modicum.server.running import Listening, config_of
+from modicum.server.settings import Limits as SettingsLimits
 from modicum.server.telemetry.watch import Watch
 from modicum.shell.registry.registry import open_registry
 from modicum.shell.storage.stores import open_store
@@ -145,7 +146,8 @@ def served(
 @contextmanager
 def running(parts: Parts, waits: Waits | None = None) -> Iterator[str]:
     """Run a server; yield where it is."""
-    config = config_of(lambda: build(parts), Listening(waits=waits or Waits()))
+    made = build(parts, data_bytes=SettingsLimits().data_bytes)
+    config = config_of(lambda: made, Listening(waits=waits or Waits()))
     config.lifespan = "off"
     server = Server(config)
     listening = socket.socket(proto=socket.IPPROTO_TCP)
