@@ -51,12 +51,12 @@ class EscrowScene:
         made = server.post(OWNER, path, {**self._version(), **owned})
         assert made.status_code == 200, made.text
         data, contracts = "/api/v1/escrow/data", "/api/v1/escrow/contracts"
-        named = f"{contracts}/{{contract}}"
+        named = f"{contracts}/{{name}}"
         #: What brings about what a call needs.
         self.stories: Stories = {
             f"GET {data}/{{name}}": lambda _, __: Filled(path={"name": "people"}),
             f"POST {data}/{{name}}/versions": self._further,
-            f"POST {data}/{{name}}/versions/{{number}}:shred": self._shredded,
+            f"POST {data}/{{name}}/versions/{{n}}:shred": self._shredded,
             f"POST {contracts}": self._wanted,
             f"GET {named}": self._asked_by_all,
             f"GET {named}/statement": self._statement,
@@ -79,7 +79,7 @@ class EscrowScene:
         number = made.json()["version"]
         again = self._done(OWNER, "/escrow/data/people/versions", self._version())
         assert again.json()["version"] > number
-        return Filled(REASON, path={"name": "people", "number": number}, who=OWNER)
+        return Filled(REASON, path={"name": "people", "n": number}, who=OWNER)
 
     def _wanted(self, rng: random.Random, _: Told) -> Filled:
         flow = rng.choice(("query", "query", "task", "output", "signal", "raw-signal"))
@@ -100,7 +100,7 @@ class EscrowScene:
         tag = self._server.get(OWNER, f"/escrow/contracts/{name}").headers["etag"]
         return Filled(
             {"approves": rng.random() < 0.5, "reason": "x"},
-            path={"contract": name},
+            path={"name": name},
             headers={"If-Match": tag},
             who=OWNER,
         )
@@ -108,7 +108,7 @@ class EscrowScene:
     def _agreed(self, _: random.Random, __: Told) -> Filled:
         name = self._ask(self._form("query"))
         self._agree(name)
-        return Filled(path={"contract": name}, who=ANALYST)
+        return Filled(path={"name": name}, who=ANALYST)
 
     def _weighed(self, rng: random.Random, _: Told) -> Filled:
         form = self._form("query")
@@ -120,13 +120,13 @@ class EscrowScene:
     def _going_out(self, rng: random.Random, _: Told) -> Filled:
         name = self._ask(self._form(rng.choice(("output", "signal", "raw-signal"))))
         self._agree(name)
-        return Filled(path={"contract": name}, who=ANALYST)
+        return Filled(path={"name": name}, who=ANALYST)
 
     # --- steps ---
 
     @staticmethod
     def _at(name: str, who: str) -> Filled:
-        return Filled(REASON, path={"contract": name}, who=who)
+        return Filled(REASON, path={"name": name}, who=who)
 
     @staticmethod
     def _version() -> dict[str, Any]:

@@ -208,7 +208,7 @@ query:
 
     def contract_tag(self, contract: str) -> dict[str, str]:
         """Return the header that names the content of a contract."""
-        found = self.server.get(HELPER, f"/escrow/contracts/{contract}")
+        found = self.server.get(HELPER, f"/escrow/contracts/{name}")
         return {"If-Match": found.headers["etag"]}
 
     def active(self) -> dict[str, str]:
@@ -656,7 +656,7 @@ ROWS: dict[tuple[str, str], Row] = {
         lambda case: case.post(f"/escrow/data/{case.kept}/versions", case.version()),
         fine=(409,),  # It is not theirs.
     ),
-    ("post", "/escrow/data/{name}/versions/{number}:shred"): Row(
+    ("post", "/escrow/data/{name}/versions/{n}:shred"): Row(
         takes(Action.REGISTER_DATA),
         lambda case: case.post(f"/escrow/data/{case.kept}/versions/1:shred", REASON),
         fine=(409,),
@@ -667,10 +667,10 @@ ROWS: dict[tuple[str, str], Row] = {
     ("post", "/escrow/contracts"): Row(
         _asks_contract, lambda case: case.post("/escrow/contracts", case.query())
     ),
-    ("get", "/escrow/contracts/{contract}"): Row(
+    ("get", "/escrow/contracts/{name}"): Row(
         takes_shown(), lambda case: case.get(f"/escrow/contracts/{case.contract()}")
     ),
-    ("get", "/escrow/contracts/{contract}/statement"): Row(
+    ("get", "/escrow/contracts/{name}/statement"): Row(
         takes_shown(Action.APPROVE_CONTRACT),
         lambda case: case.get(
             f"/escrow/contracts/{case.contract()}/statement", reason="x", key="ab" * 32
@@ -683,28 +683,28 @@ ROWS: dict[tuple[str, str], Row] = {
         ),
         fine=(422,),  # No epsilon is chosen by risk for such noise without a delta.
     ),
-    ("get", "/escrow/contracts/{contract}/approvals"): Row(
+    ("get", "/escrow/contracts/{name}/approvals"): Row(
         takes_shown(),
         lambda case: case.get(f"/escrow/contracts/{case.contract()}/approvals"),
     ),
-    ("post", "/escrow/contracts/{contract}/approvals"): Row(
+    ("post", "/escrow/contracts/{name}/approvals"): Row(
         takes_shown(Action.APPROVE_CONTRACT),
         _say_contract,
         fine=(409,),  # They own none of its data.
     ),
-    ("delete", "/escrow/contracts/{contract}/approvals"): Row(
+    ("delete", "/escrow/contracts/{name}/approvals"): Row(
         takes_shown(Action.APPROVE_CONTRACT), _take_contract_back, fine=(409,)
     ),
-    ("post", "/escrow/contracts/{contract}:withdraw"): Row(
+    ("post", "/escrow/contracts/{name}:withdraw"): Row(
         _takes_part,
         lambda case: case.post(f"/escrow/contracts/{case.contract()}:withdraw", REASON),
     ),
-    ("post", "/escrow/contracts/{contract}:run"): Row(
+    ("post", "/escrow/contracts/{name}:run"): Row(
         takes_shown(Action.CARRY_OUT_ANY),
         lambda case: case.post(f"/escrow/contracts/{case.contract()}:run"),
         fine=(202, 503),  # Too many jobs may be under way.
     ),
-    ("post", "/escrow/contracts/{contract}:receive"): Row(
+    ("post", "/escrow/contracts/{name}:receive"): Row(
         _takes_part,
         lambda case: case.post(f"/escrow/contracts/{case.contract()}:receive"),
     ),
@@ -821,9 +821,9 @@ FOR_PEOPLE = (
     "delete /policies/{digest}/approvals",
     "post /policies/{digest}:activate",
     "post /policies:activate",
-    "post /escrow/contracts/{contract}/approvals",
-    "delete /escrow/contracts/{contract}/approvals",
-    "get /escrow/contracts/{contract}/statement",
+    "post /escrow/contracts/{name}/approvals",
+    "delete /escrow/contracts/{name}/approvals",
+    "get /escrow/contracts/{name}/statement",
 )
 
 

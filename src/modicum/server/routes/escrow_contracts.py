@@ -85,10 +85,10 @@ async def ask(request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce) -> Resp
 
 
 @router.get(
-    "/{contract:path}/statement", response_model=StatementForm, responses=mistakes()
+    "/{name:path}/statement", response_model=StatementForm, responses=mistakes()
 )
 async def statement(
-    contract: ContractId,
+    name: ContractId,
     who: Who,
     verbs: Verbs,
     reason: Annotated[str, Query(min_length=1, max_length=2000)],
@@ -99,18 +99,18 @@ async def statement(
 ) -> Response:
     """Return what is to be signed by an owner who speaks with a key of their own."""
     word = Word(approves, reason, "")
-    said, head = await verbs.escrow_contracts.statement(who, contract, word, key)
+    said, head = await verbs.escrow_contracts.statement(who, name, word, key)
     return json_response({"statement": said, "head": head})
 
 
 @router.get(
-    "/{contract:path}/approvals",
+    "/{name:path}/approvals",
     response_model=ContractWordsForm,
     responses=mistakes(),
 )
-async def words(contract: ContractId, who: Who, verbs: Verbs) -> Response:
+async def words(name: ContractId, who: Who, verbs: Verbs) -> Response:
     """Return where the owners stand, and what they said."""
-    looked, said = await verbs.escrow_contracts.words(who, contract)
+    looked, said = await verbs.escrow_contracts.words(who, name)
     return json_response(
         {"consent": consents_to_dict(looked.consents), "words": words_to_list(said)},
         etag=looked.flow.contract.digest,
@@ -118,14 +118,14 @@ async def words(contract: ContractId, who: Who, verbs: Verbs) -> Response:
 
 
 @router.post(
-    "/{contract:path}/approvals",
+    "/{name:path}/approvals",
     response_model=ContractSaidForm,
     responses=mistakes(409, 412, 413, 415, 428),
     openapi_extra=WORD,
 )
 async def say(
     request: Request,
-    contract: ContractId,
+    name: ContractId,
     who: Who,
     verbs: Verbs,
     keyed: OnlyOnce,
@@ -137,17 +137,17 @@ async def say(
     """
     word = await word_of(request, tag_given(if_match, _CONTENT))
     once = await keyed.once(_said)
-    found = await verbs.escrow_contracts.say(who, contract, word, once)
+    found = await verbs.escrow_contracts.say(who, name, word, once)
     return _said(found).response()
 
 
 @router.delete(
-    "/{contract:path}/approvals",
+    "/{name:path}/approvals",
     response_model=ContractSaidForm,
     responses=mistakes(409, 412, 428),
 )
 async def take_back(
-    contract: ContractId,
+    name: ContractId,
     who: Who,
     verbs: Verbs,
     keyed: OnlyOnce,
@@ -157,59 +157,57 @@ async def take_back(
     tag = tag_given(if_match, _CONTENT)
     word = Word(approves=False, reason=TAKEN_BACK, content=tag)
     once = await keyed.once(_said)
-    found = await verbs.escrow_contracts.say(who, contract, word, once)
+    found = await verbs.escrow_contracts.say(who, name, word, once)
     return _said(found).response()
 
 
 @router.post(
-    "/{contract:path}:withdraw",
+    "/{name:path}:withdraw",
     response_model=FlowForm,
     responses=mistakes(409, 413, 415, 428),
     openapi_extra=REASON,
 )
 async def withdraw(
-    request: Request, contract: ContractId, who: Who, verbs: Verbs, keyed: OnlyOnce
+    request: Request, name: ContractId, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
     """Take back a contract that you asked for; nothing flows under it any more."""
     reason = await reason_of(request)
     once = await keyed.once(_flow)
-    found = await verbs.escrow_contracts.withdraw(who, contract, reason, once)
+    found = await verbs.escrow_contracts.withdraw(who, name, reason, once)
     return _flow(found).response()
 
 
 @router.post(
-    "/{contract:path}:run",
+    "/{name:path}:run",
     status_code=202,
     response_model=JobItem,
     responses=accepted(409),
 )
-async def run(contract: ContractId, who: Who, verbs: Verbs) -> Response:
+async def run(name: ContractId, who: Who, verbs: Verbs) -> Response:
     """Begin to run what a contract permits; what it computes is withheld.
 
     The job's `result` has the `contract`, and of a query that a rule denies the
     decision as `denied`. From its beginning on the run is counted and what it charges
     is spent, whatever becomes of it; to give up the job does not end it.
     """
-    return begun(await verbs.escrow_contracts.run(who, contract))
+    return begun(await verbs.escrow_contracts.run(who, name))
 
 
-@router.post(
-    "/{contract:path}:receive", response_model=LetGoForm, responses=mistakes(409)
-)
-async def receive(contract: ContractId, who: Who, verbs: Verbs) -> Response:
+@router.post("/{name:path}:receive", response_model=LetGoForm, responses=mistakes(409))
+async def receive(name: ContractId, who: Who, verbs: Verbs) -> Response:
     """Return what a contract lets go, to one of its recipients. Each is a use of it."""
-    found = await verbs.escrow_contracts.receive(who, contract)
+    found = await verbs.escrow_contracts.receive(who, name)
     answer = json_response(found.to_dict())
     answer.headers["Cache-Control"] = "no-store"
     return answer
 
 
-@router.get("/{contract:path}", response_model=ContractForm, responses=mistakes())
+@router.get("/{name:path}", response_model=ContractForm, responses=mistakes())
 async def one(
-    contract: ContractId, who: Who, verbs: Verbs, recorded: Recorded = False
+    name: ContractId, who: Who, verbs: Verbs, recorded: Recorded = False
 ) -> Response:
     """Return a contract as its owners read it before they agree."""
-    shown = await verbs.escrow_contracts.one(who, contract)
+    shown = await verbs.escrow_contracts.one(who, name)
     told = await verbs.threads.compute(lambda: _shown(shown, recorded=recorded))
     return json_response(told, etag=shown.found.looked.flow.contract.digest)
 

@@ -111,19 +111,19 @@ async def register(
 
 
 @router.post(
-    "/{name}/versions/{number}:shred",
+    "/{name}/versions/{n}:shred",
     response_model=VersionForm,
     responses=mistakes(409, 413, 415),
     openapi_extra=REASON,
 )
 async def shred(
-    request: Request, name: DataName, number: Number, who: Who, verbs: Verbs
+    request: Request, name: DataName, n: Number, who: Who, verbs: Verbs
 ) -> Response:
     """Destroy a version, and all that was computed of it and is withheld, for good.
 
     If this fails, ask again: the ledger knows of it already.
     """
-    version = Version(name, number)
+    version = Version(name, n)
     await verbs.escrow_data.shred(who, version, await reason_of(request))
     return _version(version).response()
 
