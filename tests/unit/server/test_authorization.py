@@ -208,7 +208,7 @@ query:
 
     def contract_tag(self, contract: str) -> dict[str, str]:
         """Return the header that names the content of a contract."""
-        found = self.server.get(HELPER, f"/escrow/contracts/{name}")
+        found = self.server.get(HELPER, f"/escrow/contracts/{contract}")
         return {"If-Match": found.headers["etag"]}
 
     def active(self) -> dict[str, str]:

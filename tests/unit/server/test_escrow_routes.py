@@ -232,7 +232,7 @@ def test_only_owners_change_their_data(desk: Desk) -> None:
     assert desk.done("olga", shred, WHY) == {"id": "people", "version": 1}
     assert desk.server.get("amir", f"{DATA}/people").json()["versions"][0]["shredded"]
     for number in ("0", "x"):
-        path = f"{DATA}/people/versions/{n}:shred"
+        path = f"{DATA}/people/versions/{number}:shred"
         assert desk.server.post("olga", path, WHY).status_code == 400
     path = f"{DATA}/people/versions/7:shred"
     assert desk.server.post("olga", path, WHY).status_code == 404
