@@ -92,7 +92,8 @@ def headings(draw: st.DrawFn, flow: str) -> tuple[dict[str, Any], Heading]:
         form["uses"] = uses
     if flow in ("output", "signal", "raw-signal"):
         to = draw(st.lists(names, max_size=5))
-        if to or draw(st.integers(0, 1)):
+        says_so = draw(st.booleans())
+        if to or says_so:
             form["to"] = to
     if flow == "query" and draw(st.booleans()):
         analyst = form["analyst"] = draw(names)
