@@ -17,6 +17,7 @@ from modicum.server.asking import Recognizing
 from modicum.server.equipment import Equipment
 from modicum.server.limits import Rates
 from modicum.server.parts import Parts
+from modicum.server.settings import Limits
 from modicum.shell.registry.registry import open_registry
 from modicum.shell.storage.stores import open_store
 from modicum.workspace import Clock
@@ -73,7 +74,8 @@ def answering(
         own=own or Equipment(),
     )
     try:
-        with running(parts) as url:
+        # As much data may be sent as the usual settings allow.
+        with running(parts, data_bytes=Limits().data_bytes) as url:
             yield url
     finally:
         parts.service.jobs.close()

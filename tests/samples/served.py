@@ -23,7 +23,6 @@ from modicum.server.equipment import Equipment
 from modicum.server.limits import Rates
 from modicum.server.parts import Parts
 from modicum.server.running import Listening, config_of
-from modicum.server.settings import Limits as SettingsLimits
 from modicum.server.telemetry.watch import Watch
 from modicum.shell.registry.registry import open_registry
 from modicum.shell.storage.stores import open_store
@@ -144,9 +143,11 @@ def served(
 
 
 @contextmanager
-def running(parts: Parts, waits: Waits | None = None) -> Iterator[str]:
+def running(
+    parts: Parts, waits: Waits | None = None, data_bytes: int = 0
+) -> Iterator[str]:
     """Run a server; yield where it is."""
-    made = build(parts, data_bytes=SettingsLimits().data_bytes)
+    made = build(parts, data_bytes=data_bytes)
     config = config_of(lambda: made, Listening(waits=waits or Waits()))
     config.lifespan = "off"
     server = Server(config)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from samples import census
+from samples.census import POLICY, query, rows, tables, task, values
 from samples.census_desk import NOT_SO, OLGA, UNKNOWN, Desk, done, refused
 from samples.remote import BEFORE, answering
 from samples.sandboxed import required, users
@@ -46,7 +46,7 @@ TAU = "0.999976"
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
     """Serve an empty escrow: its vault on disk, its sandbox, its engine."""
-    (folder / "policy.yaml").write_text(census.POLICY)
+    (folder / "policy.yaml").write_text(POLICY)
     mo.begin_vault(folder / "vault", folder / "keys.json")
     place = EscrowPlace(folder / "vault", folder / "keys.json", users())
     equipment = EscrowEquipment(place)
@@ -83,8 +83,8 @@ def registered(desk: Desk) -> None:
     """The owners put the census in; nobody else can."""
     path = "/escrow/data/people/versions"
     form = {
-        "table": census.tables(),
-        "rows": base64.b64encode(census.rows()).decode("ascii"),
+        "table": tables(),
+        "rows": base64.b64encode(rows()).decode("ascii"),
         "owners": {"olga": [OLGA.public.hex()], "pavel": []},
         "quorum": 2,
         "bits": 10,
@@ -101,10 +101,10 @@ def registered(desk: Desk) -> None:
 
 def priced(desk: Desk, amir: Any) -> None:
     """The analyst asks for what fits the owners' preference, once they know it."""
-    much = {"file": census.query("counts", "0.1"), "tau": TAU}
+    much = {"file": query("counts", "0.1"), "tau": TAU}
     found = desk.told("amir", "POST", "/escrow/risk", much)
     assert (found["asked"], found["loss"], found["fits"]) == ("0.1", "0.08", False)
-    text = census.query("counts", found["loss"])
+    text = query("counts", found["loss"])
     done(desk.propose("amir", "query", "counts", queries=[text], exact=True))
     asked = mo.contract_risk(amir, "counts")
     choice = asked.choose(Fraction(TAU))
@@ -129,12 +129,12 @@ def answered(desk: Desk) -> None:
     desk.agree("out", "receive")
     gone = desk.told("amir", "POST", "/escrow/contracts/out:receive")
     assert gone["differentially_private"] is True
-    rows = gone["answers"]["counts"]["rows"]
+    found = gone["answers"]["counts"]["rows"]
     cells = 1
-    for known in census.values().values():
+    for known in values().values():
         cells *= len(known)
-    assert len(rows) == cells == 3360
-    people = sum(int(row["answers"][0]["value"]) for row in rows)
+    assert len(found) == cells == 3360
+    people = sum(int(row["answers"][0]["value"]) for row in found)
     assert abs(people - 32_561) < 8 * 12.5 * (2 * cells) ** 0.5
     assert people != 32_561
 
@@ -146,7 +146,7 @@ def scored(desk: Desk) -> None:
         ("transferred", {"transfer_accuracy": {"cv": 5}}, ("exact",)),
     ]
     for name, evaluation, results in tasks:
-        own = {"query": "counts", "program": census.task(evaluation), **LIMITS}
+        own = {"query": "counts", "program": task(evaluation), **LIMITS}
         done(desk.propose("amir", "task", name, **own))
         looked = desk.told("olga", "GET", f"/escrow/contracts/{name}")["program"]
         assert looked["catalogue"] == f"{next(iter(evaluation))}@1"
