@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from modicum.escrow import tasks
+    from modicum.escrow.inspection import inspected
+    from modicum.escrow.programs import Table
     from modicum.ledger.log.contracts import Version
     from modicum.release import ReleaseDraft as Release
     from modicum.release import (
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from modicum.shell import request_files as requests
     from modicum.shell import risks as risk
     from modicum.shell.adapters.dp_events import from_dp_event
+    from modicum.shell.catalogue.making import task_program
     from modicum.shell.catalogue.trying import try_out
     from modicum.shell.escrow.beginning import begin_vault
     from modicum.shell.escrow.by_risk import contract_risk, query_risk
@@ -88,6 +91,9 @@ _PUBLIC = {
         "modicum.shell.escrow.made_up_answers",
         "made_up_answers",
     ),
+    "task_program": ("modicum.shell.catalogue.making", "task_program"),
+    "inspected": ("modicum.escrow.inspection", "inspected"),
+    "Table": ("modicum.escrow.programs", "Table"),
     "try_out": ("modicum.shell.catalogue.trying", "try_out"),
     "own_risk": ("modicum.shell.escrow.own_risk", "own_risk"),
     "Heading": ("modicum.workspace.escrowing.asking", "Heading"),
@@ -149,6 +155,7 @@ __all__ = [
     "Release",
     "Replayed",
     "StaleError",
+    "Table",
     "TaskLimits",
     "UnavailableError",
     "UsageError",
@@ -165,6 +172,7 @@ __all__ = [
     "gaussian",
     "gdp",
     "grid",
+    "inspected",
     "l1",
     "l2",
     "laplace",
@@ -183,6 +191,7 @@ __all__ = [
     "reservation",
     "risk",
     "sql_query",
+    "task_program",
     "tasks",
     "try_out",
     "zcdp",

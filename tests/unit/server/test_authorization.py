@@ -702,7 +702,7 @@ ROWS: dict[tuple[str, str], Row] = {
     ("post", "/escrow/contracts/{name}:run"): Row(
         takes_shown(Action.CARRY_OUT_ANY),
         lambda case: case.post(f"/escrow/contracts/{case.contract()}:run"),
-        fine=(202, 503),  # Too many jobs may be under way.
+        fine=(409,),  # Nobody agreed to it.
     ),
     ("post", "/escrow/contracts/{name}:receive"): Row(
         _takes_part,

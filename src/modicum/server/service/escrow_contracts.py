@@ -41,6 +41,7 @@ from modicum.workspace.escrowing.looking import (
     examined,
     looked_at,
     looked_at_all,
+    must_be_usable,
     words_said,
 )
 from modicum.workspace.escrowing.looking import Word as Spoken
@@ -302,6 +303,7 @@ class EscrowContracts:
 
         Raises:
             AccessError: If they take no part in it.
+            ConflictError: If it does not permit that now.
             InputError: If there is none, as far as they may know.
             UnavailableError: If too many jobs are under way.
             UsageError: If the server has no escrow.
@@ -378,6 +380,7 @@ class EscrowContracts:
         if not self._decider.glance(look):
             who.must(Action.TAKE_PART)
             raise _no_part(who, name)
+        self._decider.glance(lambda view: must_be_usable(view, name))
 
     @staticmethod
     def _must_speak(who: Identity, view: LedgerView, flow: Flow) -> None:

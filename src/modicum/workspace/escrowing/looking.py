@@ -13,6 +13,7 @@ from modicum.ledger.state.agreement import Agreement
 from modicum.ledger.state.consent import Consents
 from modicum.ledger.state.data_sets import DataSet
 from modicum.ledger.state.escrow import Escrow as EscrowState
+from modicum.ledger.state.escrow import not_permitted
 from modicum.ledger.state.flow import Flow, in_general
 from modicum.query.document import QueryFile
 from modicum.workspace.book import Book, Reader
@@ -184,6 +185,28 @@ def examined(ledger: Onlooker, name: str) -> Examined:
         book.state.seq,
         book.state.head,
     )
+
+
+def must_be_usable(ledger: Onlooker, name: str) -> None:
+    """Refuse early what a contract does not permit now; the fold refuses again.
+
+    Args:
+        ledger: The ledger.
+        name: What the contract is called.
+
+    Raises:
+        ConflictError: If it does not permit its use now, or has run.
+        InputError: If there is none.
+        UsageError: If there is no ledger.
+    """
+    book, _, now = ledger.look()
+    escrow = book.state.escrow
+    flow = named(escrow, name)
+    why = "it has run, and its results are withheld" if flow.results else ""
+    consents = escrow.consents(flow, _said(book, flow))
+    why = why or in_general(flow, escrow.data, consents, now)
+    if why:
+        raise not_permitted(flow, why)
 
 
 def words_said(ledger: Onlooker, name: str) -> tuple[Word, ...]:
