@@ -75,14 +75,8 @@ class Desk:
         raise TimeoutError(place)
 
     def not_now(self, step: str, name: str, who: str = "amir") -> None:
-        """Nothing flows: it is refused, be it by the job that was to do it."""
-        answer = self.try_to(who, step, name)
-        if step == "run":
-            job = self.finished(who, answer)
-            assert job["state"] == "failed", job
-            assert (job["problem"]["status"], job["problem"]["code"]) == NOT_NOW
-        else:
-            refused(answer, *NOT_NOW)
+        """Nothing flows: it is refused."""
+        refused(self.try_to(who, step, name), *NOT_NOW)
 
     def sign(self, name: str) -> dict[str, Any]:
         """Return olga's agreement, with her signature of what the server states."""

@@ -359,9 +359,9 @@ def test_a_run_that_a_rule_denies_tells_the_decision(desk: Desk) -> None:
 
 def test_nothing_runs_that_owners_did_not_agree_to(desk: Desk) -> None:
     desk.done("amir", CONTRACTS, asked("mine"))
-    job = desk.run("mine")
-    assert job["state"] == "failed"
-    assert job["problem"]["code"] == "MOD865"
+    refused = desk.server.post("amir", f"{CONTRACTS}/mine:run")
+    assert (refused.status_code, refused.json()["code"]) == (409, "MOD865")
+    assert desk.server.get("amir", "/jobs").json()["jobs"] == []
     assert desk.equipment.vault.opened == []
 
 
