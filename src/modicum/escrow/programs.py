@@ -17,6 +17,8 @@ Cell: TypeAlias = "bool | int | float | str | None"
 Language: TypeAlias = Literal["python", "wasm"]
 
 PROGRAM_KIND: Final = "modicum-program/v1"
+#: Into how many steps a range is cut: nine digits of a score are told.
+STEPS: Final = 10**9
 #: Nobody reads more than that before they approve it.
 CODE_BYTES_MAX: Final[Mapping[Language, int]] = {"python": 2**18, "wasm": 2**22}
 

@@ -41,11 +41,11 @@ from modicum.remote.told import plain_as
 from modicum.remote.view import RemoteView
 from modicum.remote.written import Sent, sent
 from modicum.workspace.escrowing.asking import Heading
-from modicum.workspace.escrowing.carrying_out import Ran
 from modicum.workspace.escrowing.data_kept import Declared, Owned
 from modicum.workspace.escrowing.letting_go import LetGo
 from modicum.workspace.escrowing.office import Shown
 from modicum.workspace.escrowing.ports import Limits
+from modicum.workspace.escrowing.runs import Ran
 from modicum.workspace.escrowing.speaking import SaidToContract
 from modicum.workspace.governing.governance import reason_text
 

@@ -25,9 +25,9 @@ from modicum.server.service.words import refuse_repeated
 from modicum.shell.catalogue.texts import installed
 from modicum.shell.serving.decider import Decider
 from modicum.shell.serving.once import Once
-from modicum.workspace.escrowing.carrying_out import Tools
 from modicum.workspace.escrowing.looking import columns_of
 from modicum.workspace.escrowing.office import EscrowOffice
+from modicum.workspace.escrowing.runs import Tools
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
