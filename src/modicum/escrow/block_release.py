@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -10,7 +10,7 @@ from typing import Final
 from modicum.core.canonical import digest, encode
 from modicum.core.document import Entries, Node, Scalar, from_python
 from modicum.core.errors import Code, InputError, Problem
-from modicum.core.exact import number_text
+from modicum.core.exact import brief, number_text
 from modicum.core.fields import Fields
 from modicum.core.reading import choice, count, positive, release_id
 from modicum.core.yaml_reader import read_document
@@ -20,6 +20,7 @@ from modicum.escrow.programs import Range
 from modicum.query.asking import Noise
 from modicum.query.document import QueryFile
 from modicum.query.identity import PREFIX
+from modicum.query.intervals import width
 from modicum.query.read_asked import MEASURES
 from modicum.release.price import with_defaults
 from modicum.release.vocabulary import METADATA, QUERY, Vocabulary
@@ -72,6 +73,27 @@ class BlockScore:
     def scale(self) -> Fraction:
         """The scale of the noise on the mean."""
         return self._in_scores(self.blocks.scale)
+
+    @property
+    def half_width(self) -> Fraction:
+        """So far noise carries the mean, at most, nineteen times in twenty."""
+        blocks = self.blocks
+        steps = width(blocks.noise, blocks.scale, Fraction(1, 20))
+        return self._in_scores(Fraction(steps))
+
+    def explain(self) -> Iterator[str]:
+        """Yield what people should know of it before they agree, in lines."""
+        unit, number = self.blocks.unit, self.blocks.number
+        yield (
+            f"the program runs on exact answers about each of {number} blocks of"
+            f" `{unit}`; what is told is the mean of the scores, with noise"
+        )
+        yield (
+            f"one `{unit}` moves the mean by at most {brief(self.moved)};"
+            f" {self.blocks.noise} noise of scale {brief(self.scale)} carries it by"
+            f" less than {brief(self.half_width)} nineteen times in twenty"
+        )
+        yield "a block without a score counts as one in the middle of the range"
 
     def _in_scores(self, steps: Fraction) -> Fraction:
         return in_scores(steps, self.blocks.number, self.scored.span)

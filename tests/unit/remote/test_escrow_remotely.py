@@ -37,9 +37,9 @@ from modicum.shell.storage.sqlite_store import SqliteStore
 from modicum.workspace import Workspace
 from modicum.workspace.escrowing.asking import Heading
 from modicum.workspace.escrowing.carrying_out import NoNoise
-from modicum.workspace.escrowing.runs import Tools
 from modicum.workspace.escrowing.data_kept import Declared, Owned
 from modicum.workspace.escrowing.office import EscrowOffice
+from modicum.workspace.escrowing.runs import Tools
 from modicum.workspace.permissions.actions import Role
 from modicum.workspace.permissions.identity import ALL, Grants
 

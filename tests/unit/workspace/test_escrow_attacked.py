@@ -124,7 +124,7 @@ def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = POLICY.replace("units: {user: {id: person}}", "units: {user: {id: town}}")
-    reserve = carrying_out._reserve
+    reserve = carrying_out.reserve
 
     def reserved(*given: Any) -> Any:
         found = reserve(*given)
@@ -134,7 +134,7 @@ def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(
 
     world.office("amir").ask_query(Heading("q", "?"), [query("r-1")])
     world.agree("q")
-    monkeypatch.setattr(carrying_out, "_reserve", reserved)
+    monkeypatch.setattr(carrying_out, "reserve", reserved)
     with pytest.raises(ModicumError):
         world.office("amir").run("q")
     assert world.equipment.vault.opened == []

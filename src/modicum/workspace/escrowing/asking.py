@@ -36,7 +36,7 @@ from modicum.workspace.escrowing.declared import (
 from modicum.workspace.escrowing.ports import Limits
 from modicum.workspace.escrowing.programs_kept import program_text, range_of
 from modicum.workspace.escrowing.scoring_blocks import (
-    refuse_comparing,
+    refuse_unfit,
     score_of_blocks,
     scored_of,
 )
@@ -198,7 +198,7 @@ def ask_task(entry: Entry, asked: Asked, query: Flow, wanted: Wanted) -> Flow:
 def _charged(entry: Entry, asked: Asked, query: Flow, wanted: Wanted) -> Charge:
     """Return what a score of blocks costs; its release is called as its contract is."""
     assert wanted.blocks is not None  # The caller looked.
-    refuse_comparing(wanted.program)
+    refuse_unfit(wanted.program, wanted.tier)
     if not isinstance(query.contract.terms, QueryTerms):
         raise ConflictError(
             Problem(

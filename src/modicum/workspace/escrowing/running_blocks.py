@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack
 from fractions import Fraction
 from typing import Final
 
-from modicum.core.errors import StaleError
+from modicum.core.errors import InputError, StaleError
 from modicum.escrow.block_release import BlockScore
 from modicum.escrow.blocks import SENSITIVITY, mean_of, sum_of
 from modicum.escrow.dividing import block_of
@@ -38,7 +38,7 @@ from modicum.workspace.escrowing.runs import (
     reserve,
     rows_of,
 )
-from modicum.workspace.escrowing.scoring_blocks import read_again, refuse_comparing
+from modicum.workspace.escrowing.scoring_blocks import read_again, refuse_unfit
 from modicum.workspace.governing.governance import active_policy
 from modicum.workspace.querying.ports import Engine, Lots, Sampler
 from modicum.workspace.querying.running import answered, must_fit
@@ -87,7 +87,7 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
     sandbox = tools.equipment.sandbox(terms.tier)
     sandbox.check()
     program = program_of(tools.equipment.vault, terms.program)
-    refuse_comparing(program)
+    refuse_unfit(program, terms.tier)
     sampler = tools.engines.sampler()
     blocks = score.blocks
     sampler.check(blocks.noise, blocks.scale, Fraction(SENSITIVITY))
@@ -101,7 +101,10 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
 
     try:
         run = ledger.turn(start)
-    except StaleError:  # The policy changed since: it was not started, so none is out.
+    except (
+        InputError,
+        StaleError,
+    ):  # The policy changed since: it was not started, so none is out.
         ledger.void(score.scored.release, reason=_STALE)
         raise
     limits = Limits(float(terms.seconds), terms.memory_mib * _MIB)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.escrow.block_release import BlockScore, Scored, block_score, read_blocks
@@ -14,6 +15,9 @@ from modicum.policy import CompiledPolicy
 from modicum.workspace.answers import price_release
 from modicum.workspace.escrowing.declared import read_query, tables_of
 from modicum.workspace.escrowing.programs_kept import range_of
+
+#: A larger score would end a run: that it ended so would tell of exact answers.
+_FLOAT_MAX: Final = 2**1000
 
 
 def score_of_blocks(
@@ -96,25 +100,36 @@ def read_again(
     return score
 
 
-def refuse_comparing(program: Program) -> None:
-    """Refuse a program that holds exact answers against private ones.
+def refuse_unfit(program: Program, tier: str) -> None:
+    """Refuse a program that no block could be scored by, before anything is spent.
 
     Args:
         program: The program.
+        tier: The sandbox that it runs in.
 
     Raises:
-        InputError: If it does: those about a block are not those about everybody.
+        InputError: If it holds exact answers against private ones; if the sandbox holds
+            no such programs; or if its scores are no floats.
     """
     if program.compares:
-        raise InputError(
-            Problem(
-                Code.DOES_NOT_FIT,
-                "a program that compares cannot be scored by blocks: the private"
-                " answers are about everybody, and those that it is given about one"
-                " block",
-                help="let it score answers by themselves",
-            )
+        raise _unfit(
+            "a program that compares cannot be scored by blocks: the private answers"
+            " are about everybody, and those that it is given about one block",
+            "let it score answers by themselves",
         )
+    if (program.language == "wasm") != (tier == "wasm"):
+        raise _unfit(
+            f"the sandbox `{tier[:60]}` holds no programs in {program.language}",
+            "hold modules of WebAssembly by the tier wasm, and Python by another",
+        )
+    if max(abs(program.range.low), abs(program.range.high)) > _FLOAT_MAX:
+        raise _unfit(
+            "the range of the program has numbers that no float is", "give a lesser one"
+        )
+
+
+def _unfit(why: str, remedy: str) -> InputError:
+    return InputError(Problem(Code.DOES_NOT_FIT, why, help=remedy))
 
 
 def _otherwise(release: str) -> StaleError:
