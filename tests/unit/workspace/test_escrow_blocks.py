@@ -539,6 +539,57 @@ def test_samples_and_several_labels_are_refused(tmp_path: Path) -> None:
     assert "different labels" in refused(world)
 
 
+WARDS = POLICY.replace(
+    "{user: {id: person}}", "{user: {id: person, within: [ward]}, ward: {id: ward}}"
+)
+OF_WARDS = """\
+modicum: tables/v1
+tables:
+  stays:
+    row_id: stay
+    columns:
+      stay: {type: integer}
+      ward: {type: text}
+      town: {type: text, attribute: town, values: [north, south]}
+  wards:
+    row_id: ward
+    one_per: ward
+    columns:
+      ward: {type: text}
+      income: {type: text, attribute: income, values: [low, high]}
+"""
+
+
+@pytest.mark.spec("ESC-12")
+def test_tables_that_do_not_tell_the_id_of_a_row_are_refused(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    activate(world, WARDS)
+    rows = {"stays": b"stay,ward,town\n1,a,north\n", "wards": b"ward,income\na,low\n"}
+    for name, content in rows.items():
+        world.office("olga").register(name, content, Declared(OF_WARDS), OWNED)
+    plain = query("r-1", "0.1").replace("people GROUP", "stays GROUP")
+    plain = plain.replace("user:", "ward:").replace(
+        "  noise", "  bounds: {ward: 2}\n  noise"
+    )
+    joined = plain.replace("r-1", "r-2").replace("SELECT town", "SELECT stays.town")
+    joined = joined.replace(
+        "stays GROUP BY town",
+        "stays JOIN wards ON stays.ward = wards.ward GROUP BY stays.town",
+    )
+    for name, text, why in (
+        ("q", plain, "`stays` has no column `person`"),
+        ("q2", joined, "joined on `ward`"),
+    ):
+        world.office("amir").ask_query(Heading(name, "to know"), [text])
+        world.agree(name)
+        assert world.office("amir").run(name).denied is None
+        with pytest.raises(InputError, match=why) as caught:
+            world.office("amir").ask_task(
+                HEADING, name, PROGRAM, blocks=ByBlocks(20, Fraction("0.1"), "user")
+            )
+        assert caught.value.code is Code.NOT_BOUNDED
+
+
 # --- when it goes wrong ---------------------------------------------------------------
 
 

@@ -101,10 +101,8 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
 
     try:
         run = ledger.turn(start)
-    except (
-        InputError,
-        StaleError,
-    ):  # The policy changed since: it was not started, so none is out.
+    except (InputError, StaleError):
+        # The policy changed since: it was not started, so none is out.
         ledger.void(score.scored.release, reason=_STALE)
         raise
     limits = Limits(float(terms.seconds), terms.memory_mib * _MIB)
