@@ -91,7 +91,7 @@ class BlockScore:
         yield (
             f"one `{unit}` moves the mean by at most {brief(self.moved)};"
             f" {self.blocks.noise} noise of scale {brief(self.scale)} carries it by"
-            f" less than {brief(self.half_width)} nineteen times in twenty"
+            f" at most {brief(self.half_width)} nineteen times in twenty"
         )
         yield "a block without a score counts as one in the middle of the range"
 

@@ -1,4 +1,4 @@
-"""Rows by blocks in the engines: all rows of an id in one block, whatever tables say."""
+"""Blocks of rows in the engines: all rows of an id in one, in every table."""
 
 from __future__ import annotations
 

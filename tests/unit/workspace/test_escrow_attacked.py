@@ -22,7 +22,7 @@ from modicum.shell.escrow.equipment import EscrowPlace
 from modicum.shell.escrow.opening import open_escrow
 from modicum.shell.sandbox.scores import told
 from modicum.shell.vault.key_files import new_key_file
-from modicum.workspace.escrowing import carrying_out
+from modicum.workspace.escrowing import carrying_out, runs
 from modicum.workspace.escrowing.asking import Heading
 from modicum.workspace.escrowing.data_kept import Declared, Owned
 from modicum.workspace.escrowing.ports import Limits
@@ -124,7 +124,7 @@ def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = POLICY.replace("units: {user: {id: person}}", "units: {user: {id: town}}")
-    reserve = carrying_out.reserve
+    reserve = runs.reserve
 
     def reserved(*given: Any) -> Any:
         found = reserve(*given)

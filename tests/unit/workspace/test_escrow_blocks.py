@@ -180,10 +180,10 @@ def test_the_mean_of_all_blocks_is_told_and_nothing_else_is_kept(
         else Fraction(1, 2)
         for one in rows
     ]
-    told = received(world)
-    assert abs(told - sum(scores) / 20) < Fraction(2, 10**9)
+    mean = sum(scores, Fraction(0)) / 20
+    assert abs(received(world) - mean) < Fraction(2, 10**9)
     ((noise, scale, (total,)),) = noted.asked
-    assert abs(Fraction(total, 20 * STEPS) - sum(scores) / 20) < Fraction(1, 10**9)
+    assert abs(Fraction(total, 20 * STEPS) - mean) < Fraction(1, 10**9)
     assert (noise, scale) == ("laplace", TWENTY.scale)
     left = set(world.equipment.vault.things) - before
     assert sorted(one.split("/")[0] for one in left) == ["code", "result"]
@@ -210,7 +210,8 @@ def test_noise_is_as_wide_as_the_ledger_says(world: World, noise: Any) -> None:
     (one,) = examined(world.workspace("olga"), "t").queries
     score = one.score
     assert score is not None
-    sampler, scores = OpenDpSampler(), [0.5] * 4
+    sampler = OpenDpSampler()
+    scores: list[float | None] = [0.5] * 4
     strays = [
         abs(float(running_blocks._mean(score, scores, sampler)) - 0.5)
         for _ in range(4000)
