@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from modicum.cli.escrow_blocks import Loss, Noise, Number, Unit, chosen_blocks
 from modicum.cli.escrow_options import Contract, Vault, VaultKeys, open_escrow
 from modicum.cli.escrow_programs import (
     Code,
@@ -27,7 +28,6 @@ from modicum.cli.output import note, print_json, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.escrow.blocks import ByBlocks
     from modicum.ledger.state.flow import Flow
     from modicum.workspace import Workspace
     from modicum.workspace.escrowing.asking import Heading
@@ -137,36 +137,10 @@ def submit_task(
         int,
         typer.Option("--memory-mib", min=64, help="How much memory it may have."),
     ] = 2048,
-    blocks: Annotated[
-        int | None,
-        typer.Option(
-            "--blocks",
-            min=2,
-            max=1000,
-            help="Divide people into so many blocks, and withhold the mean of the"
-            " scores on exact answers about each, with noise: differentially private,"
-            " and charged.",
-        ),
-    ] = None,
-    loss: Annotated[
-        str | None,
-        typer.Option(
-            "--loss",
-            help="With --blocks, what that may cost: eps of laplace, rho of gaussian.",
-            metavar="NUMBER",
-        ),
-    ] = None,
-    noise: Annotated[
-        str, typer.Option("--noise", help="With --blocks: laplace or gaussian.")
-    ] = "laplace",
-    unit: Annotated[
-        str,
-        typer.Option(
-            "--unit",
-            help="With --blocks, the privacy unit that is divided; needed if several"
-            " have no period.",
-        ),
-    ] = "",
+    blocks: Number = None,
+    loss: Loss = None,
+    noise: Noise = "laplace",
+    unit: Unit = "",
     days: Days = _MONTH,
     uses: Uses = None,
     vault: Vault = None,
@@ -184,7 +158,7 @@ def submit_task(
     from modicum.workspace.escrowing.ports import Limits
 
     with reporting(as_json=as_json):
-        by_blocks = _blocks(blocks, loss, noise, unit)
+        by_blocks = chosen_blocks(blocks, loss, noise, unit)
         workspace = open_escrow(ledger, actor, vault, vault_keys)
         columns = columns_of(queries_of(workspace, query))
         program = chosen_program(task, code, scores, columns, compares=compares)
@@ -294,32 +268,6 @@ def _heading(
 
     seconds = days * 24 * 60 * 60
     return Heading(name, reason, seconds, uses, tuple(to or ()), analyst)
-
-
-def _blocks(
-    number: int | None, loss: str | None, noise: str, unit: str
-) -> ByBlocks | None:
-    from modicum.core.exact import parse_number
-    from modicum.escrow.blocks import ByBlocks
-
-    if (number is None) != (loss is None):
-        raise typer.BadParameter(
-            "a score by blocks has both --blocks and --loss", param_hint="--blocks"
-        )
-    if number is None or loss is None:
-        if unit or noise != "laplace":
-            hint = "--unit" if unit else "--noise"
-            raise typer.BadParameter("it needs --blocks", param_hint=hint)
-        return None
-    amount = parse_number(loss)
-    if amount is None:
-        raise typer.BadParameter(f"`{loss}` is no number", param_hint="--loss")
-    if noise not in ("laplace", "gaussian"):
-        message = f"`{noise}` is neither laplace nor gaussian"
-        raise typer.BadParameter(message, param_hint="--noise")
-    return ByBlocks(
-        number, amount, unit, "gaussian" if noise == "gaussian" else "laplace"
-    )
 
 
 def _width(width: str | None, *, exact: bool) -> Fraction | None:

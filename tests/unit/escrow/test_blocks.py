@@ -1,4 +1,4 @@
-"""Scores of blocks: what one person can move, on all small tables, and what it costs."""
+"""Scores of blocks: what one person moves, in all small tables, and what it costs."""
 
 from __future__ import annotations
 
