@@ -9,7 +9,7 @@ from typing import Any
 
 from modicum.server.equipment import Equipment
 from modicum.shell.adapters.adapting import Adapters
-from modicum.workspace.escrowing.carrying_out import Tools
+from modicum.workspace.escrowing.runs import Tools
 from samples.escrows import MemoryEquipment
 from samples.fuzzing import Filled, Stories
 from samples.jobs import finished

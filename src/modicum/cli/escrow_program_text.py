@@ -27,9 +27,12 @@ def program_lines(
         inspection: What there is to say about it; None without a vault.
         code: Whether a text of the catalogue is shown, too.
     """
-    runs_on = " and ".join(terms.results)
+    runs_on = f"{' and '.join(terms.results)} answers"
     limits = f"{terms.seconds} s, {terms.memory_mib} MiB"
-    yield f"program, on {runs_on} answers, in {terms.tier} ({limits}):"
+    if terms.blocks:
+        runs_on = f"exact answers about each of {terms.blocks} blocks"
+        limits = f"{terms.blocks} runs of {limits}"
+    yield f"program, on {runs_on}, in {terms.tier} ({limits}):"
     yield from _agreed_lines(json.loads(terms.program))
     if program is None or inspection is None:
         yield "its code lies in the vault: read it with  --vault DIR --vault-keys FILE"

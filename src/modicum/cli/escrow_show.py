@@ -92,9 +92,9 @@ def _print(
 
     for line in _head_lines(found):
         print(printable(line))
-    for one in found.queries:
-        _print_query(one)
     terms = found.looked.flow.contract.terms
+    for one in found.queries:
+        _print_charge("score" if isinstance(terms, TaskTerms) else "query", one)
     if isinstance(terms, TaskTerms):
         print()
         for line in program_lines(terms, program, inspection, code=code):
@@ -143,11 +143,15 @@ def _head_lines(found: Examined) -> Iterator[str]:
         yield "  WARNING     this is NOT differentially private"
 
 
-def _print_query(one: Priced) -> None:
+def _print_charge(what: str, one: Priced) -> None:
     print()
-    print(printable(f"query {one.charge.release}:"))
+    print(printable(f"{what} {one.charge.release}:"))
     for line in one.charge.text.rstrip("\n").split("\n"):  # And at nothing else.
         print(printable(f"  | {line}"))
+    if one.score is not None and one.decision is not None:
+        for line in (*one.decision.explain().split("\n"), "", *one.score.explain()):
+            print(printable(line))
+        return
     if one.query is None or one.decision is None:
         print(printable(f"what it costs cannot be said: {one.problem}"))
         return

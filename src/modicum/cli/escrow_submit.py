@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from modicum.cli.escrow_blocks import Loss, Noise, Number, Unit, chosen_blocks
 from modicum.cli.escrow_options import Contract, Vault, VaultKeys, open_escrow
 from modicum.cli.escrow_programs import (
     Code,
@@ -136,6 +137,10 @@ def submit_task(
         int,
         typer.Option("--memory-mib", min=64, help="How much memory it may have."),
     ] = 2048,
+    blocks: Number = None,
+    loss: Loss = None,
+    noise: Noise = "laplace",
+    unit: Unit = "",
     days: Days = _MONTH,
     uses: Uses = None,
     vault: Vault = None,
@@ -147,18 +152,25 @@ def submit_task(
     """Ask that a program runs on withheld answers, and its scores are withheld.
 
     It is a task of the catalogue, as a task file says it, or code of your own. The
-    owners read it before they agree.
+    owners read it before they agree. With --blocks it has one score, on exact answers,
+    that every rule counts; it runs once, for each block as long as --seconds say.
     """
     from modicum.workspace.escrowing.ports import Limits
 
     with reporting(as_json=as_json):
+        by_blocks = chosen_blocks(blocks, loss, noise, unit)
         workspace = open_escrow(ledger, actor, vault, vault_keys)
         columns = columns_of(queries_of(workspace, query))
         program = chosen_program(task, code, scores, columns, compares=compares)
         heading = _heading(name, reason, days, uses)
         limits = Limits(float(seconds), memory * 2**20)
         flow = workspace.escrow.ask_task(
-            heading, query, program, tier=tier_of(program, tier), limits=limits
+            heading,
+            query,
+            program,
+            tier=tier_of(program, tier),
+            limits=limits,
+            blocks=by_blocks,
         )
         _print(workspace, flow, as_json=as_json)
 

@@ -19,6 +19,8 @@ Language: TypeAlias = Literal["python", "wasm"]
 PROGRAM_KIND: Final = "modicum-program/v1"
 #: How far from zero a score lies at most: all that is computed of it is finite.
 SCORE_MAX: Final = 10**100
+#: Into how many steps a range is cut: nine digits of a score are told.
+STEPS: Final = 10**9
 #: Nobody reads more than that before they approve it.
 CODE_BYTES_MAX: Final[Mapping[Language, int]] = {"python": 2**18, "wasm": 2**22}
 

@@ -84,12 +84,31 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """One of the blocks that the instances of a unit are divided into.
+
+    Each is in one block, all of its rows with it, whatever other rows say: that in
+    which the first 60 bits of its keyed hash lie, if these numbers are cut into as many
+    equal stretches as there are blocks.
+
+    Attributes:
+        unit: The unit.
+        number: Which of them, from 0.
+        of: How many there are.
+    """
+
+    unit: str
+    number: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
 class ExactPlan:
     """What an engine is to compute, in this order, and nothing else.
 
-    It joins; drops what lies outside the part, the sample, the condition and the
-    public values of the keys; cuts by each cap in turn; and computes the statistics of
-    each group that has rows.
+    It joins; drops what lies outside the part, the sample, the block, the condition
+    and the public values of the keys; cuts by each cap in turn; and computes the
+    statistics of each group that has rows.
 
     Attributes:
         query: Tables, join, condition and keys; its aggregates do not matter here.
@@ -101,6 +120,7 @@ class ExactPlan:
         units: The units of the policy: their id and time columns.
         selection: The statistic that keys are told by, if they are not all public;
             then groups are those that have rows, whichever they are.
+        block: The block of instances whose rows are read; None for all.
     """
 
     query: Query
@@ -111,6 +131,7 @@ class ExactPlan:
     statistics: tuple[Statistic, ...]
     units: Mapping[str, Unit]
     selection: Statistic | None = None
+    block: Block | None = None
 
     @property
     def all_statistics(self) -> tuple[Statistic, ...]:

@@ -15,6 +15,8 @@ from typing import Any, Final
 import msgspec
 
 from modicum.core.errors import Code, Problem, StaleError
+from modicum.core.exact import number_text
+from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.programs import Program
 from modicum.ledger.log.approval_statement import Signer
 from modicum.ledger.log.contracts import Version
@@ -41,11 +43,11 @@ from modicum.remote.told import plain_as
 from modicum.remote.view import RemoteView
 from modicum.remote.written import Sent, sent
 from modicum.workspace.escrowing.asking import Heading
-from modicum.workspace.escrowing.carrying_out import Ran
 from modicum.workspace.escrowing.data_kept import Declared, Owned
 from modicum.workspace.escrowing.letting_go import LetGo
 from modicum.workspace.escrowing.office import Shown
 from modicum.workspace.escrowing.ports import Limits
+from modicum.workspace.escrowing.runs import Ran
 from modicum.workspace.escrowing.speaking import SaidToContract
 from modicum.workspace.governing.governance import reason_text
 
@@ -165,6 +167,7 @@ class RemoteEscrow:
         *,
         tier: str = "bubblewrap",
         limits: Limits | None = None,
+        blocks: ByBlocks | None = None,
     ) -> Flow:
         """Ask that a program runs on withheld answers, and its scores are withheld.
 
@@ -174,18 +177,22 @@ class RemoteEscrow:
             program: The program.
             tier: The sandbox that it runs in.
             limits: What it may use up; None for the usual.
+            blocks: Into which blocks people are divided, for a score on exact answers
+                that is differentially private, and charged; None for scores on what
+                is withheld.
 
         Raises:
             AccessError: If whoever asks may not.
             ConflictError: If it cannot be proposed.
             InputError: If there is no such contract, or no reason; or the program
-                calls itself a text of the catalogue and is none.
+                calls itself a text of the catalogue and is none; or the queries cannot
+                be divided into blocks.
             UnavailableError: If its code cannot be stored, or the server gives no
                 answer.
             UsageError: If the server has no escrow.
         """
         given = limits or Limits()
-        own = {
+        own: dict[str, object] = {
             "query": query,
             "program": {
                 "language": program.language,
@@ -199,6 +206,14 @@ class RemoteEscrow:
             "seconds": int(given.seconds),
             "memory_mib": given.memory_bytes // _MIB,
         }
+        if blocks is not None:
+            unit = {"unit": blocks.unit} if blocks.unit else {}
+            own["blocks"] = {
+                "number": blocks.number,
+                "loss": number_text(blocks.loss),
+                "noise": blocks.noise,
+                **unit,
+            }
         return self._ask("task", heading, own)
 
     def ask_output(self, heading: Heading, query: str) -> Flow:

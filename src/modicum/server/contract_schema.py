@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from modicum.escrow.blocks import BLOCKS_MAX, BLOCKS_MIN
 from modicum.workspace.escrowing.asking import LASTS_SECONDS
 
 #: A contract holds for so long at most: ten years.
@@ -16,6 +17,7 @@ SECONDS_MAX: Final = 24 * 3600
 MEMORY_MIB_MAX: Final = 2**20
 USES_MAX: Final = 1_000_000
 LANGUAGES: Final = ("python", "wasm")
+NOISES: Final = ("laplace", "gaussian")
 
 _NAME: Final = {"type": "string", "minLength": 1, "maxLength": 200}
 _CODE: Final = {"type": "string", "minLength": 1}
@@ -47,6 +49,17 @@ _PROGRAM: Final[dict[str, Any]] = {
             "additionalProperties": False,
         },
     ]
+}
+_BLOCKS: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "number": {"type": "integer", "minimum": BLOCKS_MIN, "maximum": BLOCKS_MAX},
+        "loss": {"type": ["number", "string"]},
+        "unit": _NAME,
+        "noise": {"enum": list(NOISES)},
+    },
+    "required": ["number", "loss"],
+    "additionalProperties": False,
 }
 
 
@@ -96,6 +109,7 @@ SCHEMA: Final[dict[str, Any]] = {
             tier={"enum": ["bubblewrap", "gvisor", "wasm"]},
             seconds={"type": "integer", "minimum": 1, "maximum": SECONDS_MAX},
             memory_mib={"type": "integer", "minimum": 1, "maximum": MEMORY_MIB_MAX},
+            blocks=_BLOCKS,
         ),
         _asked("output", ("query",), query=_NAME, to=_TO),
         _asked("signal", ("task",), task=_NAME, to=_TO),

@@ -13,7 +13,7 @@ from modicum.shell.adapters.adapting import Adapters
 from modicum.shell.analyses.asked import Bounds
 from modicum.shell.escrow.equipment import EscrowEquipment, EscrowPlace
 from modicum.shell.proofs.keys import SigningKey, load_key, needs_passphrase
-from modicum.workspace.escrowing.carrying_out import Tools
+from modicum.workspace.escrowing.runs import Tools
 
 
 @dataclass(frozen=True, slots=True)

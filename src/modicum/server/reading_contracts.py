@@ -21,11 +21,13 @@ from modicum.core.reading import (
     release_id,
     text,
 )
+from modicum.escrow.blocks import BLOCKS_MAX, BLOCKS_MIN, ByBlocks
 from modicum.escrow.programs import Program
 from modicum.escrow.task_files import TaskFile
 from modicum.server.contract_schema import (
     LASTS_SECONDS_MAX,
     MEMORY_MIB_MAX,
+    NOISES,
     QUERIES_MAX,
     QUERY_MAX,
     RECIPIENTS_MAX,
@@ -59,12 +61,14 @@ class TaskAsked:
         program: A program, or what the catalogue makes one of.
         tier: The sandbox; None for the usual of its language.
         limits: What it may use up.
+        blocks: Into which blocks people are divided; None if they are not.
     """
 
     query: str
     program: Program | TaskFile
     tier: str | None
     limits: Limits
+    blocks: ByBlocks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +188,29 @@ def _task(fields: Fields) -> TaskAsked:
         program,
         None if tier is None else line(tier, "`tier`"),
         Limits(float(seconds), memory * 2**20),
+        _blocks(fields),
+    )
+
+
+def _blocks(fields: Fields) -> ByBlocks | None:
+    node = fields.take_optional("blocks")
+    if node is None:
+        return None
+    inner = Fields(node, "`blocks`")
+    number = count(
+        inner.take("number"), "`number`", at_least=BLOCKS_MIN, at_most=BLOCKS_MAX
+    )
+    loss = amount(inner.take("loss"), "`loss`")
+    unit, noise = inner.take_optional("unit"), inner.take_optional("noise")
+    word = "laplace"
+    if noise is not None:
+        word = choice(noise, "noise", NOISES, Code.UNKNOWN_CHOICE)
+    inner.finish()
+    return ByBlocks(
+        number,
+        loss,
+        "" if unit is None else _name(unit, "`unit`"),
+        "gaussian" if word == "gaussian" else "laplace",
     )
 
 

@@ -244,8 +244,8 @@ class Workspace(LedgerView):
     @property
     def escrow(self) -> EscrowOffice:
         """What people do in the escrow: register data, ask, agree, run, receive."""
-        from modicum.workspace.escrowing.carrying_out import Tools
         from modicum.workspace.escrowing.office import EscrowOffice
+        from modicum.workspace.escrowing.runs import Tools
 
         tools = None
         if self.equipment is not None and self.adapters is not None:

@@ -25,6 +25,7 @@ from samples.small import NOON
 
 import modicum as mo
 from modicum.core.errors import AccessError, Code, ConflictError, ModicumError
+from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.programs import Program, Range
 from modicum.ledger.log.contracts import Version
 from modicum.policy.compile import compile_text
@@ -36,9 +37,10 @@ from modicum.shell.clock import FixedClock
 from modicum.shell.storage.sqlite_store import SqliteStore
 from modicum.workspace import Workspace
 from modicum.workspace.escrowing.asking import Heading
-from modicum.workspace.escrowing.carrying_out import NoNoise, Tools
+from modicum.workspace.escrowing.carrying_out import NoNoise
 from modicum.workspace.escrowing.data_kept import Declared, Owned
 from modicum.workspace.escrowing.office import EscrowOffice
+from modicum.workspace.escrowing.runs import Tools
 from modicum.workspace.permissions.actions import Role
 from modicum.workspace.permissions.identity import ALL, Grants
 
@@ -175,11 +177,15 @@ def flowing(side: Side) -> None:
     side.tell(lambda: amir.ask_task(Heading("t2", "to know"), "q", HALF))
     false = Program("python", b"x", {}, PROGRAM.range, catalogue="accuracy@1")
     side.tell(lambda: amir.ask_task(Heading("t3", "to know"), "q", false))
-    for name in ("o", "t", "t2"):
+    for noise, unit in (("laplace", ""), ("gaussian", "user"), ("laplace", "town")):
+        blocks = ByBlocks(3, Fraction("0.25"), unit, noise)  # type: ignore[arg-type]
+        asked = Heading(f"b-{noise}-{unit}", "to know")
+        side.tell(lambda a=asked, b=blocks: amir.ask_task(a, "q", HALF, blocks=b))  # type: ignore[misc]
+    for name in ("o", "t", "t2", "b-laplace-", "b-gaussian-user"):
         agreeing(side, name)
     side.tell(lambda: amir.receive("o"))
     side.tell(lambda: side.of("olga").receive("o"))
-    for name in ("t", "t2", "nothing", "o"):
+    for name in ("t", "t2", "nothing", "o", "b-laplace-", "b-gaussian-user"):
         side.tell(lambda name=name: amir.run(name))  # type: ignore[misc]
     for task in ("t", "t2"):
         asked = Heading(f"s-{task}", "to know")
@@ -187,7 +193,8 @@ def flowing(side: Side) -> None:
         for number, width in enumerate((Fraction(1, 10), None)):
             raw = Heading(f"raw-{task}-{number}", "to know")
             side.tell(lambda r=raw, t=task, w=width: amir.ask_raw_signal(r, t, width=w))  # type: ignore[misc]
-    for name in ("s-t", "s-t2", "raw-t-0"):
+    side.tell(lambda: amir.ask_signal(Heading("s-b", "to know"), "b-gaussian-user"))
+    for name in ("s-t", "s-t2", "raw-t-0", "s-b"):
         agreeing(side, name)
         side.tell(lambda name=name: amir.receive(name))  # type: ignore[misc]
 

@@ -26,7 +26,7 @@ from modicum.server.equipment import Equipment
 from modicum.server.settings_tables import TablesOf
 from modicum.shell.adapters.adapting import Adapters
 from modicum.shell.proofs.keys import make_key
-from modicum.workspace.escrowing.carrying_out import Tools
+from modicum.workspace.escrowing.runs import Tools
 from modicum.workspace.permissions.actions import Action, Role
 from modicum.workspace.permissions.identity import Grants, Identity
 

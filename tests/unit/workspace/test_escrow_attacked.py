@@ -27,7 +27,7 @@ from modicum.policy.compile import compile_text
 from modicum.shell.escrow.equipment import EscrowPlace
 from modicum.shell.escrow.opening import open_escrow
 from modicum.shell.vault.key_files import new_key_file
-from modicum.workspace.escrowing import carrying_out
+from modicum.workspace.escrowing import carrying_out, runs
 from modicum.workspace.escrowing.asking import Heading
 from modicum.workspace.escrowing.data_kept import Declared, Owned
 from modicum.workspace.escrowing.ports import Limits
@@ -120,7 +120,7 @@ def test_a_raw_signal_is_disclosed_in_words_of_the_escrow(world: World) -> None:
 def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reserve = carrying_out._reserve
+    reserve = runs.reserve
 
     def reserved(*given: Any) -> Any:
         found = reserve(*given)
@@ -130,7 +130,7 @@ def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(
 
     world.office("amir").ask_query(Heading("q", "?"), [query("r-1")])
     world.agree("q")
-    monkeypatch.setattr(carrying_out, "_reserve", reserved)
+    monkeypatch.setattr(carrying_out, "reserve", reserved)
     with pytest.raises(ModicumError):
         world.office("amir").run("q")
     assert world.equipment.vault.opened == []
@@ -139,7 +139,7 @@ def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(
 def test_a_reservation_under_another_policy_is_taken_back(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reserve = carrying_out._reserve
+    reserve = runs.reserve
 
     def reserved(*given: Any) -> Any:
         found = reserve(*given)
@@ -149,7 +149,7 @@ def test_a_reservation_under_another_policy_is_taken_back(
 
     world.office("amir").ask_query(Heading("q", "?"), [query("r-1")])
     world.agree("q")
-    monkeypatch.setattr(carrying_out, "_reserve", reserved)
+    monkeypatch.setattr(carrying_out, "reserve", reserved)
     with pytest.raises(ModicumError):
         world.office("amir").run("q")
     assert world.workspace("auditor").standing("r-1").status.value == "voided"

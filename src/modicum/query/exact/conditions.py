@@ -10,7 +10,13 @@ from sqlglot import exp
 
 from modicum.core.errors import Code, InputError
 from modicum.query.exact import expressions as sql
-from modicum.query.exact.instances import clocks, in_sample, known, on_days
+from modicum.query.exact.instances import (
+    clocks,
+    in_block,
+    in_sample,
+    known,
+    on_days,
+)
 from modicum.query.exact.names import Names
 from modicum.query.groups import first_day, grain_of, values_of
 from modicum.query.mistakes import refused
@@ -39,12 +45,15 @@ _OPERATORS: Final[dict[Comparison, Callable[..., exp.Expression]]] = {
 }
 
 
-def conditions(names: Names, sample_seed: str) -> list[exp.Expression]:
+def conditions(
+    names: Names, sample_seed: str, block_key: str = ""
+) -> list[exp.Expression]:
     """Return what holds of all rows that are read.
 
     Args:
         names: The columns.
         sample_seed: The seed of the secret sample, in hex.
+        block_key: The key that divides instances into blocks, in hex.
 
     Raises:
         InputError: If the tables do not tell which rows lie in the part, or whose a
@@ -54,6 +63,8 @@ def conditions(names: Names, sample_seed: str) -> list[exp.Expression]:
     found = [*known(names), *_in_part(names)]
     if plan.sample is not None:
         found.append(in_sample(names, sample_seed))
+    if plan.block is not None:
+        found.extend(in_block(names, block_key))
     if plan.query.where is not None:
         found.append(condition(plan.query.where, names))
     for key in plan.query.keys:

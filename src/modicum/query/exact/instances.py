@@ -110,3 +110,31 @@ def in_sample(names: Names, seed: str) -> exp.Expression:
     # Of equally many digits, texts are ordered as numbers are.
     threshold = sql.text(f"{sample.threshold:0{sql.SAMPLE_DIGITS}x}")
     return exp.LT(this=digits, expression=threshold)
+
+
+def in_block(names: Names, key: str) -> list[exp.Expression]:
+    """Return what holds of a row if its instance is in the block.
+
+    Args:
+        names: The columns; the plan has a block.
+        key: The key of the hash, in hex.
+    """
+    block = names.plan.block
+    assert block is not None  # The caller looked.
+    texts = [written for _, written in unit_key(block.unit, names)]
+    digits = sql.hashed(key, texts, sql.SAMPLE_DIGITS)
+    found: list[exp.Expression] = []
+    # Each stretch ends where the next one begins: no hash is in two, or in none.
+    if block.number > 0:
+        begin = sql.text(_stretch(block.number, block.of))
+        found.append(exp.GTE(this=digits, expression=begin))
+    if block.number < block.of - 1:
+        end = sql.text(_stretch(block.number + 1, block.of))
+        found.append(exp.LT(this=digits.copy(), expression=end))
+    return found
+
+
+def _stretch(number: int, of: int) -> str:
+    """Return where a stretch of all hashes begins, as digits of a hash."""
+    first = number * 16**sql.SAMPLE_DIGITS // of
+    return f"{first:0{sql.SAMPLE_DIGITS}x}"

@@ -34,10 +34,12 @@ class Secrets:
     Attributes:
         order_key: The key of the order in which caps keep rows, in lower-case hex.
         sample_seed: The seed of the secret sample, in lower-case hex.
+        block_key: The key that divides instances into blocks, in lower-case hex.
     """
 
     order_key: str = field(repr=False)
     sample_seed: str = field(default="", repr=False)
+    block_key: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ def statements(plan: ExactPlan, secrets: Secrets, *, apart: bool = False) -> Sta
     Raises:
         InputError: If the tables do not have what the plan goes by.
     """
-    check(set(secrets.order_key + secrets.sample_seed) <= _HEX, "secrets are hex")
+    given = secrets.order_key + secrets.sample_seed + secrets.block_key
+    check(set(given) <= _HEX, "secrets are hex")
     names = Names(plan)
     return Statements(
         {table.name: names.relation(table.name) for table in names.tables},
@@ -230,8 +233,9 @@ class _Kept:
 
     def _takes_long(self) -> bool:
         """Return whether rows are kept rather than computed again: each is hashed."""
-        several = bool(self._names.others) or self._plan.sample is not None
-        return several and bool(self._cuts)
+        plan = self._plan
+        drawn = plan.sample is not None or plan.block is not None
+        return (bool(self._names.others) or drawn) and bool(self._cuts)
 
     def _rows(self) -> exp.Select:
         """Return the rows that are read, with all pieces."""
@@ -247,7 +251,7 @@ class _Kept:
             )
             one = self._one_row_per(table, on).subquery(names.relation(table.name))
             query.join(one, on=match, join_type="inner", copy=False)
-        found = conditions(names, self._secrets.sample_seed)
+        found = conditions(names, self._secrets.sample_seed, self._secrets.block_key)
         return query.where(*found, copy=False) if found else query
 
     def _one_row_per(self, table: Table, on: str) -> exp.Select:

@@ -8,6 +8,7 @@ from typing import TypeAlias, assert_never
 from modicum.core.yaml_reader import read_document
 from modicum.escrow.programs import Program
 from modicum.escrow.tasks import program as made_of
+from modicum.ledger.log.contracts import QueryTerms
 from modicum.ledger.state.flow import Flow
 from modicum.server.reading_contracts import (
     ContractSent,
@@ -25,9 +26,9 @@ from modicum.server.service.words import refuse_repeated
 from modicum.shell.catalogue.texts import installed
 from modicum.shell.serving.decider import Decider
 from modicum.shell.serving.once import Once
-from modicum.workspace.escrowing.carrying_out import Tools
 from modicum.workspace.escrowing.looking import columns_of
 from modicum.workspace.escrowing.office import EscrowOffice
+from modicum.workspace.escrowing.runs import Tools
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
@@ -94,8 +95,11 @@ class EscrowAsking:
                 program = self._program(wanted)
                 usual = "wasm" if program.language == "wasm" else "bubblewrap"
                 tier, limits = wanted.tier or usual, wanted.limits
+                blocks = wanted.blocks
+                if blocks is not None:  # It charges a release, as those queries did.
+                    self._must_submit_again(who, query)
                 return lambda office: office.ask_task(
-                    heading, query, program, tier=tier, limits=limits
+                    heading, query, program, tier=tier, limits=limits, blocks=blocks
                 )
             case OutputAsked(query=query):
                 self._must_follow(who, query)
@@ -119,6 +123,16 @@ class EscrowAsking:
             must(who, Action.ASK_CONTRACT, sets)
 
         self._decider.glance(look)
+
+    def _must_submit_again(self, who: Identity, name: str) -> None:
+        """Refuse a score of queries that they may not put to its data any more."""
+
+        def look(view: LedgerView) -> tuple[str, ...]:
+            terms = seen_contract(view.state().escrow, who, name).contract.terms
+            charges = terms.charges if isinstance(terms, QueryTerms) else ()
+            return tuple(one.text for one in charges)
+
+        _must_submit(who, self._decider.glance(look))
 
     def _program(self, wanted: TaskAsked) -> Program:
         if isinstance(wanted.program, Program):

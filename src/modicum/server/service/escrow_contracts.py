@@ -33,7 +33,6 @@ from modicum.shell.serving.decider import Decider
 from modicum.shell.serving.once import Once
 from modicum.workspace.documents.contracts import looked_to_dict
 from modicum.workspace.documents.decisions import decision_to_dict
-from modicum.workspace.escrowing.carrying_out import Tools
 from modicum.workspace.escrowing.letting_go import LetGo
 from modicum.workspace.escrowing.looking import (
     Examined,
@@ -46,6 +45,7 @@ from modicum.workspace.escrowing.looking import (
 )
 from modicum.workspace.escrowing.looking import Word as Spoken
 from modicum.workspace.escrowing.programs_kept import program_of
+from modicum.workspace.escrowing.runs import Tools
 from modicum.workspace.escrowing.speaking import SaidToContract
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.permissions.actions import Action

@@ -14,8 +14,8 @@ from modicum.server.service.threads import Threads
 from modicum.server.service.words import refuse_repeated
 from modicum.shell.serving.decider import Decider
 from modicum.shell.serving.once import Once
-from modicum.workspace.escrowing.carrying_out import Tools
 from modicum.workspace.escrowing.data_kept import Declared, Owned
+from modicum.workspace.escrowing.runs import Tools
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity

@@ -81,4 +81,6 @@ class SystemLots:
     def draw(self) -> Secrets:
         """Return new secrets that nobody can guess."""
         # A shorter key leaves room for a row's id in one block of SHA-256.
-        return Secrets(secrets.token_hex(16), secrets.token_hex(32))
+        return Secrets(
+            secrets.token_hex(16), secrets.token_hex(32), secrets.token_hex(32)
+        )

@@ -7,12 +7,10 @@ import struct
 from fractions import Fraction
 from typing import Final
 
-from modicum.escrow.programs import Range
+from modicum.escrow.programs import STEPS, Range
 
 #: A record is a letter and the eight bytes of a number, the first byte first.
 RECORD_BYTES: Final = 9
-#: Into how many steps a range is cut: nine digits of it are told.
-STEPS: Final = 10**9
 #: How many bits one score can carry, or that there is none: log2(STEPS + 2).
 BITS_MAX: Final = math.log2(STEPS + 2)
 

@@ -35,8 +35,8 @@ from modicum.workspace import Clock, Decision
 from modicum.workspace.answers import Description
 from modicum.workspace.book import Entry
 from modicum.workspace.bringing_in import RESERVATION_SECONDS, prepared
-from modicum.workspace.escrowing.carrying_out import Tools
 from modicum.workspace.escrowing.office import EscrowOffice
+from modicum.workspace.escrowing.runs import Tools
 from modicum.workspace.governing.governing import Governance
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.live_ledger import LiveLedger

@@ -173,10 +173,10 @@ def words_to_list(words: Iterable[Word]) -> list[dict[str, Any]]:
 
 
 def priced_to_dict(one: Priced, *, deep: bool = True) -> dict[str, Any]:
-    """Return a query of a contract.
+    """Return a query of a contract, or its score of blocks.
 
     Args:
-        one: The query.
+        one: The query, or the score.
         deep: Whether to tell the losses of all rules, too, and who filled what is full.
     """
     told, decision = None, one.decision

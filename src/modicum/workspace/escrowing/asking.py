@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from modicum.core.document import from_python
 from modicum.core.errors import Code, ConflictError, InputError, Problem
 from modicum.core.reading import release_id, text
+from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.programs import Program, Range
 from modicum.escrow.signals import bins_of
 from modicum.ledger.log.contracts import (
@@ -34,6 +35,11 @@ from modicum.workspace.escrowing.declared import (
 )
 from modicum.workspace.escrowing.ports import Limits
 from modicum.workspace.escrowing.programs_kept import program_text, range_of
+from modicum.workspace.escrowing.scoring_blocks import (
+    refuse_unfit,
+    score_of_blocks,
+    scored_of,
+)
 from modicum.workspace.governing.governance import active_policy, reason_text
 
 #: A contract ends after so many seconds if nobody says otherwise: 30 days.
@@ -98,6 +104,24 @@ class Queries:
     among: Collection[str] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A program that somebody wants to run.
+
+    Attributes:
+        program: The program.
+        tier: The sandbox that it runs in.
+        limits: What it may use up.
+        blocks: How people are divided, for a score on exact answers that is
+            differentially private; None for scores on withheld answers.
+    """
+
+    program: Program
+    tier: str
+    limits: Limits
+    blocks: ByBlocks | None = None
+
+
 def ask_query(entry: Entry, asked: Asked, wanted: Queries) -> Flow:
     """Ask that queries are run on the newest versions of their data.
 
@@ -136,35 +160,58 @@ def ask_query(entry: Entry, asked: Asked, wanted: Queries) -> Flow:
     return _propose(entry, asked, terms, _Follows("", asked.heading.analyst, versions))
 
 
-def ask_task(
-    entry: Entry, asked: Asked, query: Flow, program: Program, tier: str, limits: Limits
-) -> Flow:
+def ask_task(entry: Entry, asked: Asked, query: Flow, wanted: Wanted) -> Flow:
     """Ask that a program runs on withheld answers.
 
     It runs on the private answers, and on the exact ones where there are some; one
-    that compares runs on the exact ones alone.
+    that compares runs on the exact ones alone. By blocks it runs on the exact answers
+    about each block, for a score that is differentially private.
 
     Args:
         entry: The turn; its actor asks.
         asked: What is asked for, and when it ends.
         query: The contract whose answers it runs on.
-        program: The program.
-        tier: The sandbox that it runs in.
-        limits: What it may use up.
+        wanted: The program, and how it runs.
 
     Raises:
         ConflictError: If it cannot be proposed.
-        InputError: If there is no reason.
+        InputError: If there is no reason; or it cannot be scored by blocks.
     """
+    program, limits = wanted.program, wanted.limits
     results = ("exact",) if program.compares else tuple(sorted(query.results))
+    number, charges = 0, tuple[Charge, ...]()
+    if wanted.blocks is not None:
+        number, charges = wanted.blocks.number, (_charged(entry, asked, query, wanted),)
+        results = ("private",)
     terms = TaskTerms(
         program=program_text(program),
-        tier=tier,
+        tier=wanted.tier,
         seconds=int(limits.seconds),
         memory_mib=limits.memory_bytes // _MIB,
         results=results,
+        blocks=number,
+        charges=charges,
     )
     return _propose(entry, asked, terms, _following(query))
+
+
+def _charged(entry: Entry, asked: Asked, query: Flow, wanted: Wanted) -> Charge:
+    """Return what a score of blocks costs; its release is called as its contract is."""
+    assert wanted.blocks is not None  # The caller looked.
+    refuse_unfit(wanted.program, wanted.tier)
+    if not isinstance(query.contract.terms, QueryTerms):
+        raise ConflictError(
+            Problem(
+                Code.CONTRACT_REFUSED,
+                f"the contract `{query.contract.id}` asks no queries to be scored",
+                help="name the contract of a query",
+            )
+        )
+    compiled, data = active_policy(entry.book), entry.book.state.escrow.data
+    release = release_id(from_python(asked.heading.id), "the id of the contract")
+    text_of_it = program_text(wanted.program)
+    scored = scored_of(release, text_of_it, query.contract, data, compiled)
+    return score_of_blocks(scored, wanted.blocks, compiled)[1]
 
 
 def ask_output(entry: Entry, asked: Asked, query: Flow) -> Flow:
@@ -247,7 +294,8 @@ def _following(flow: Flow) -> _Follows:
 def _propose(entry: Entry, asked: Asked, terms: Terms, follows: _Follows) -> Flow:
     heading, analyst = asked.heading, follows.analyst or entry.actor
     out = isinstance(terms, OutputTerms | SignalTerms | RawSignalTerms)
-    usual = USES_OUT if out else USES_OF_TASK if isinstance(terms, TaskTerms) else 1
+    tried = isinstance(terms, TaskTerms) and not terms.charges
+    usual = USES_OUT if out else USES_OF_TASK if tried else 1
     given = {*(heading.recipients or (analyst,))} if out else heading.recipients
     for who in (analyst, *given):
         text(from_python(who), "the name of somebody", characters_max=200)

@@ -6,77 +6,52 @@ more than that it ended: why it failed may be a fact about rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Final
 
 from modicum.core.errors import (
     Code,
     ConflictError,
     InputError,
-    ModicumError,
     Problem,
     StaleError,
-    UnavailableError,
 )
 from modicum.escrow.programs import Program, Table
 from modicum.ledger.log.contracts import Charge, Contract, QueryTerms, TaskTerms
-from modicum.ledger.log.escrow_events import FlowBegun, FlowFailed, FlowWithheld
-from modicum.ledger.log.events import ReleaseStarted
-from modicum.ledger.state.escrow import not_permitted
-from modicum.ledger.state.flow import Flow, in_general
+from modicum.ledger.state.flow import Flow
 from modicum.policy import CompiledPolicy
 from modicum.query.answers import Answers
 from modicum.query.document import QueryFile
 from modicum.query.tables import Tables
 from modicum.workspace.book import Entry
-from modicum.workspace.decision import Decision
 from modicum.workspace.escrowing import places
 from modicum.workspace.escrowing.declared import charge_of, read_query, tables_of
 from modicum.workspace.escrowing.ledger import Ledger
-from modicum.workspace.escrowing.ports import Equipment, Limits, Sealed
+from modicum.workspace.escrowing.ports import Limits, Sealed
 from modicum.workspace.escrowing.programs_kept import program_of
 from modicum.workspace.escrowing.results import (
     answers_from_bytes,
     answers_to_bytes,
     score_to_bytes,
 )
+from modicum.workspace.escrowing.runs import (
+    Ran,
+    Tools,
+    begin,
+    carried_out,
+    must_be_permitted,
+    reserve,
+    rows_of,
+)
 from modicum.workspace.governing.governance import active_policy
-from modicum.workspace.querying.ports import Engines, Sampler
+from modicum.workspace.querying.ports import Sampler
 from modicum.workspace.querying.running import answered, must_fit
-from modicum.workspace.steps import step
 
 _MIB: Final = 2**20
 _PRIVATE_FIRST: Final = ("private", "exact")
 _CHANGED: Final = "its contract did not permit it any more"
-_DENIED: Final = "another query of its contract was denied"
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """What became of a run.
-
-    Attributes:
-        denied: What the ledger said to the query that it denied; None if it ran.
-    """
-
-    denied: Decision | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """What runs need.
-
-    Attributes:
-        equipment: The vault, and sandboxes.
-        engines: Where engines for queries come from.
-    """
-
-    equipment: Equipment
-    engines: Engines
 
 
 class NoNoise:
@@ -115,7 +90,7 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
     queries = ledger.turn(lambda entry: _queries(entry, contract, terms), deciding=True)
     policy = queries[0].policy
     sampler = tools.engines.sampler()
-    denied = _reserve(ledger, queries)
+    denied = reserve(ledger, [(one.heading.id, one.described) for one in queries])
     if denied is not None:
         return Ran(denied)
     try:
@@ -129,7 +104,7 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
     def work() -> dict[str, bytes]:
         by_name: dict[str, Sampler] = {"private": sampler, "exact": NoNoise()}
         with ExitStack() as stack:
-            rows = _rows(ledger, tools, contract, stack)
+            rows = rows_of(ledger, tools, contract, stack)
             return {
                 name: answers_to_bytes(
                     {
@@ -140,7 +115,7 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
                 for name in terms.results
             }
 
-    return _carried_out(ledger, tools, contract, run, work)
+    return carried_out(ledger, tools, contract, run, work)
 
 
 def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> Ran:
@@ -159,12 +134,12 @@ def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> R
     """
     terms = contract.terms
     assert isinstance(terms, TaskTerms)
-    ledger.turn(lambda entry: _must_be_permitted(entry, contract))
+    ledger.turn(lambda entry: must_be_permitted(entry, contract))
     sandbox = tools.equipment.sandbox(terms.tier)
     sandbox.check()
     program = program_of(tools.equipment.vault, terms.program)
     limits = Limits(float(terms.seconds), terms.memory_mib * _MIB)
-    run = ledger.turn(lambda entry: _begin(entry, contract))
+    run = ledger.turn(lambda entry: begin(entry, contract))
 
     def work() -> dict[str, bytes]:
         found = {}
@@ -176,7 +151,7 @@ def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> R
             found[name] = score_to_bytes(score)
         return found
 
-    return _carried_out(ledger, tools, contract, run, work)
+    return carried_out(ledger, tools, contract, run, work)
 
 
 def where_is(flow: Flow, name: str) -> Sealed:
@@ -192,7 +167,7 @@ def where_is(flow: Flow, name: str) -> Sealed:
 
 
 def _queries(entry: Entry, contract: Contract, terms: QueryTerms) -> list[QueryFile]:
-    _must_be_permitted(entry, contract)
+    must_be_permitted(entry, contract)
     compiled = active_policy(entry.book)
     data = entry.book.state.escrow.data
     tables = tables_of(data, contract.data.values(), compiled)
@@ -213,68 +188,13 @@ def _query(charge: Charge, tables: Tables, compiled: CompiledPolicy) -> QueryFil
     return query
 
 
-def _must_be_permitted(entry: Entry, contract: Contract) -> None:
-    """Refuse early, before anything is reserved; the fold refuses again."""
-    state = entry.book.state
-    flow = state.escrow.flow(contract.digest)
-    said = state.approvals.get(("contract", contract.digest), ())
-    consent = state.escrow.consents(flow, said)
-    why = "its results are withheld" if flow.results else ""
-    why = why or in_general(flow, state.escrow.data, consent, entry.now)
-    if why:
-        raise not_permitted(flow, why)
-
-
-def _reserve(ledger: Ledger, queries: Sequence[QueryFile]) -> Decision | None:
-    """Reserve what queries cost; return the denial if one is denied."""
-    reserved: list[str] = []
-    for query in queries:
-        decision = ledger.submit(query.described)
-        if not decision.allowed:
-            for one in reserved:
-                ledger.void(one, reason=_DENIED)
-            return decision
-        reserved.append(query.heading.id)
-    return None
-
-
 def _begin_query(
     entry: Entry, contract: Contract, terms: QueryTerms, policy: str
 ) -> int:
     """Count a run of queries that mean what they did when people agreed to them."""
     if active_policy(entry.book).policy.digest != policy:
         _queries(entry, contract, terms)  # Another one became active since.
-    return _begin(entry, contract)
-
-
-def _begin(entry: Entry, contract: Contract) -> int:
-    """Count a run, and spend what it costs: rows may be read from here on."""
-    terms = contract.terms
-    assert isinstance(terms, QueryTerms | TaskTerms)
-    for one in terms.charges:
-        # What started before may have told something: then this refuses.
-        step(ReleaseStarted(one.release), entry)
-    run = entry.book.state.escrow.flow(contract.digest).runs + 1
-    entry.add(FlowBegun(contract.digest, run))
-    return run
-
-
-def _rows(
-    ledger: Ledger, tools: Tools, contract: Contract, stack: ExitStack
-) -> Mapping[str, object]:
-    def look(entry: Entry) -> dict[str, tuple[Sealed, str]]:
-        data = entry.book.state.escrow.data
-        found = {}
-        for one in contract.data.values():
-            version = data[one.id].versions[one.number]
-            sealed = Sealed(places.of_data(one), version.sealed)
-            found[one.id] = sealed, version.media
-        return found
-
-    return {
-        name: stack.enter_context(tools.equipment.rows(*where))
-        for name, where in ledger.turn(look).items()
-    }
+    return begin(entry, contract)
 
 
 def _answers(
@@ -294,43 +214,3 @@ def _inputs(
     if not program.compares:
         return tables, None
     return tables, answers_from_bytes(vault.open(where_is(query, "private"))).tables
-
-
-def _carried_out(
-    ledger: Ledger,
-    tools: Tools,
-    contract: Contract,
-    run: int,
-    work: Callable[[], Mapping[str, bytes]],
-) -> Ran:
-    """Do the work of a run that began, and withhold what it computed."""
-    digest, results = contract.digest, dict[str, str]()
-    try:
-        for name, content in work().items():
-            place = places.of_result(digest, run, name)
-            results[name] = tools.equipment.vault.seal(place, content).digest
-    except Exception:  # noqa: BLE001 - it may quote rows; that it failed is told below
-        results = {}
-    body = FlowWithheld(digest, run, results) if results else FlowFailed(digest, run)
-    ledger.turn(partial(_add, body))
-    if not results:
-        raise _ended(contract)
-    return Ran()
-
-
-def _add(body: FlowWithheld | FlowFailed, entry: Entry) -> None:
-    entry.add(body)
-
-
-def _ended(contract: Contract) -> ModicumError:
-    return UnavailableError(
-        Problem(
-            Code.ENGINE_FAILED,
-            f"a run of the contract `{contract.id}` ended without a result",
-            notes=(
-                "why is not told: it may be a fact about rows",
-                "the use is counted, and what it charged is spent",
-            ),
-            help="its owners may look at the data, and try the query on a copy",
-        )
-    )

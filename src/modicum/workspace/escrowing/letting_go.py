@@ -19,6 +19,7 @@ from modicum.ledger.log.contracts import (
     QueryTerms,
     RawSignalTerms,
     SignalTerms,
+    TaskTerms,
 )
 from modicum.ledger.log.escrow_events import FlowReleased
 from modicum.ledger.log.events import DisclosureRecorded, ReleasePosted
@@ -164,7 +165,7 @@ def _charged(entry: Entry, flow: Flow) -> list[str]:
     above: Flow | None = flow
     while above is not None:
         terms, parent = above.contract.terms, above.contract.parent
-        if isinstance(terms, QueryTerms):
+        if isinstance(terms, QueryTerms | TaskTerms):
             found += [one.release for one in terms.charges]
         above = entry.book.state.escrow.flows.get(parent)
     return found

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from modicum.core.errors import Code, ConflictError, InputError, Problem, StaleError
 from modicum.core.mistakes import nearest
+from modicum.escrow.block_release import BlockScore
 from modicum.ledger import Event, event_of
-from modicum.ledger.log.contracts import Charge, QueryTerms
+from modicum.ledger.log.contracts import Charge, QueryTerms, TaskTerms
 from modicum.ledger.state.agreement import Agreement
 from modicum.ledger.state.consent import Consents
 from modicum.ledger.state.data_sets import DataSet
@@ -20,24 +21,27 @@ from modicum.workspace.book import Book, Reader
 from modicum.workspace.decision import Decision
 from modicum.workspace.escrowing.declared import charge_of, read_query, tables_of
 from modicum.workspace.escrowing.ledger import Onlooker
+from modicum.workspace.escrowing.scoring_blocks import read_again
 from modicum.workspace.querying.queries import plan_of
 
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A query of a contract, and what it costs.
+    """A query of a contract, or a score of blocks, and what it costs.
 
     Attributes:
-        charge: The query as the contract has it.
+        charge: The query or the score as the contract has it.
         query: The query, read under the active policy; None if that cannot be done.
         decision: What the ledger says to it now; None if nothing can be said.
         problem: Why nothing can be said; empty if something is.
+        score: The score of blocks, likewise.
     """
 
     charge: Charge
     query: QueryFile | None = None
     decision: Decision | None = None
     problem: str = ""
+    score: BlockScore | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,8 @@ class Examined:
         reason: Why it is asked for.
         above: What it follows from, the nearest first.
         words: What its owners said to it, oldest first.
-        queries: What it asks of the data, if it asks.
+        queries: What it asks of the data, if it asks: its queries, or its score of
+            blocks.
         shredded: The tables whose data was shredded.
         seq: The number of the last entry when this was looked at.
         head: The hash of that entry.
@@ -180,7 +185,7 @@ def examined(ledger: Onlooker, name: str) -> Examined:
         _reason(reader, flow),
         tuple(above),
         tuple(_word(reader, one) for one in _said(book, flow)),
-        _queries(ledger, flow, escrow.data),
+        _queries(ledger, flow, escrow),
         _shredded(flow, escrow.data),
         book.state.seq,
         book.state.head,
@@ -302,12 +307,25 @@ def _event(reader: Reader, seq: int) -> Event:
     return event_of(next(iter(reader(seq - 1))), seq)
 
 
-def _queries(
-    ledger: Onlooker, flow: Flow, data: Mapping[str, DataSet]
-) -> tuple[Priced, ...]:
+def _queries(ledger: Onlooker, flow: Flow, escrow: EscrowState) -> tuple[Priced, ...]:
     terms = flow.contract.terms
+    if isinstance(terms, TaskTerms):
+        return tuple(_scored(ledger, flow, escrow, one) for one in terms.charges)
     charges = terms.charges if isinstance(terms, QueryTerms) else ()
-    return tuple(_priced(ledger, flow, data, one) for one in charges)
+    return tuple(_priced(ledger, flow, escrow.data, one) for one in charges)
+
+
+def _scored(
+    ledger: Onlooker, flow: Flow, escrow: EscrowState, charge: Charge
+) -> Priced:
+    """Return what a score of blocks costs, as `_priced` does of a query."""
+    query = escrow.flow(flow.contract.parent).contract
+    try:
+        compiled = ledger.policy()
+        score = read_again(flow.contract, query, escrow.data, compiled)
+        return Priced(charge, decision=ledger.check(score.described), score=score)
+    except (ConflictError, InputError, StaleError) as error:
+        return Priced(charge, problem=error.problems[0].message)
 
 
 def _priced(

@@ -20,6 +20,7 @@ from modicum.core.errors import (
     UsageError,
     VerificationError,
 )
+from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.catalogue import vetted
 from modicum.escrow.programs import Program
 from modicum.ledger.log.approval_statement import Signer
@@ -33,13 +34,8 @@ from modicum.ledger.state.escrow import Escrow as EscrowState
 from modicum.ledger.state.flow import Flow
 from modicum.workspace.book import Entry
 from modicum.workspace.escrowing import asking
-from modicum.workspace.escrowing.asking import Asked, Heading
-from modicum.workspace.escrowing.carrying_out import (
-    Ran,
-    Tools,
-    run_query,
-    run_task,
-)
+from modicum.workspace.escrowing.asking import Asked, Heading, Wanted
+from modicum.workspace.escrowing.carrying_out import run_query, run_task
 from modicum.workspace.escrowing.data_kept import (
     Declared,
     Given,
@@ -53,6 +49,8 @@ from modicum.workspace.escrowing.looking import named
 from modicum.workspace.escrowing.own_rows import own_rows
 from modicum.workspace.escrowing.ports import Limits, Sealed
 from modicum.workspace.escrowing.programs_kept import keep_code, program_of
+from modicum.workspace.escrowing.running_blocks import run_blocks
+from modicum.workspace.escrowing.runs import Ran, Tools
 from modicum.workspace.escrowing.speaking import SaidToContract, say_to_contract
 from modicum.workspace.governing.governance import reason_text
 from modicum.workspace.governing.saying import Word
@@ -178,6 +176,7 @@ class EscrowOffice:
         *,
         tier: str = "bubblewrap",
         limits: Limits | None = None,
+        blocks: ByBlocks | None = None,
     ) -> Flow:
         """Ask that a program runs on withheld answers, and its scores are withheld.
 
@@ -187,21 +186,25 @@ class EscrowOffice:
             program: The program; its code is put into the vault.
             tier: The sandbox that it runs in.
             limits: What it may use up; None for the usual.
+            blocks: Into which blocks people are divided, for a score on exact answers
+                that is differentially private, and charged; None for scores on what
+                is withheld. It runs once, for each block so long as `limits` say.
 
         Raises:
             ConflictError: If it cannot be proposed.
             InputError: If there is no such contract, or no reason; or the program
-                calls itself a text of the catalogue and is none.
+                calls itself a text of the catalogue and is none; or the queries cannot
+                be divided into blocks.
             UnavailableError: If its code cannot be stored.
             UsageError: If there is no ledger, or no vault.
         """
         _must_be_what_it_says(program)
         keep_code(self._tools.equipment.vault, program)
-        given = limits or Limits()
+        wanted = Wanted(program, tier, limits or Limits(), blocks)
         return self._ask(
             heading,
             lambda entry, asked: asking.ask_task(
-                entry, asked, _flow(entry, query), program, tier, given
+                entry, asked, _flow(entry, query), wanted
             ),
         )
 
@@ -413,6 +416,8 @@ class EscrowOffice:
             return run_query(self._ledger, self._tools, contract)
         if isinstance(contract.terms, TaskTerms):
             query = escrow.flow(contract.parent)
+            if contract.terms.blocks:
+                return run_blocks(self._ledger, self._tools, contract, query)
             return run_task(self._ledger, self._tools, contract, query)
         raise InputError(
             Problem(

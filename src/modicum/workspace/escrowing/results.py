@@ -66,7 +66,17 @@ def answers_from_bytes(data: bytes) -> Answered:
     return Answered(found["answers"], tables)
 
 
-def score_to_bytes(score: float | None) -> bytes:
+def table_of(answers: Answers) -> Table:
+    """Return answers as programs are given them, now or when they are opened again.
+
+    Args:
+        answers: The answers.
+    """
+    rows = tuple(tuple(row) for row in _rows(answers))
+    return Table((*answers.keys, *answers.aggregates), rows)
+
+
+def score_to_bytes(score: float | Fraction | None) -> bytes:
     """Return a score as it is kept; all scores take the same number of bytes.
 
     Args:
@@ -91,11 +101,15 @@ def score_from_bytes(data: bytes) -> Fraction | None:
 
 
 def _table(answers: Answers) -> dict[str, Sequence[object]]:
-    rows = [
+    columns = [*answers.keys, *answers.aggregates]
+    return {"columns": columns, "rows": _rows(answers)}
+
+
+def _rows(answers: Answers) -> list[list[Cell]]:
+    return [
         [*row.keys, *(_cell(one.value) for one in row.estimates)]
         for row in answers.rows
     ]
-    return {"columns": [*answers.keys, *answers.aggregates], "rows": rows}
 
 
 def _cell(value: Fraction | None) -> Cell:

@@ -49,6 +49,8 @@ def queries_under(ledger: Ledger, contract: str) -> dict[str, QueryFile]:
     """
     found = {}
     for one in examined(ledger, contract).queries:
+        if one.score is not None:
+            continue  # It asks for no answers of its own.
         if one.query is None or one.problem:
             message = f"the query `{one.charge.release}` cannot be read: {one.problem}"
             raise StaleError(Problem(Code.POLICY_STALE, message))

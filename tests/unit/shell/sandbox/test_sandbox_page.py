@@ -7,8 +7,9 @@ import re
 from samples.escapes import ATTEMPTS
 from samples.sandboxed import PROJECT
 
+from modicum.escrow.programs import STEPS
 from modicum.shell.sandbox.jobs import JOB_BYTES_MAX
-from modicum.shell.sandbox.scores import BITS_MAX, STEPS
+from modicum.shell.sandbox.scores import BITS_MAX
 from modicum.shell.sandbox.syscalls import ALLOWED, FILES
 from modicum.shell.sandbox.webassembly import FUEL
 

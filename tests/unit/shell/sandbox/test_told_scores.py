@@ -16,12 +16,12 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from modicum.core.errors import InputError
-from modicum.escrow.programs import Program, Range, Table
+from modicum.escrow.programs import STEPS, Program, Range, Table
 from modicum.shell.sandbox import timing
 from modicum.shell.sandbox.jobs import job_bytes
 from modicum.shell.sandbox.opening import bubblewrap, gvisor, sandbox_for, wasm
 from modicum.shell.sandbox.places import Places
-from modicum.shell.sandbox.scores import BITS_MAX, STEPS, on_grid, told
+from modicum.shell.sandbox.scores import BITS_MAX, on_grid, told
 from modicum.shell.sandbox.timing import Run, told_at_the_end
 from modicum.workspace.escrowing.ports import Limits, Sandbox
 from modicum.workspace.escrowing.results import score_to_bytes

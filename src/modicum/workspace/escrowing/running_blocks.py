@@ -1,0 +1,162 @@
+"""Running a program on the exact answers about each block of people.
+
+The answers about all blocks are computed first, in memory; then the program runs on one
+after the other, each for the time of its contract. So a run takes as long as the engine
+needs, and the number of blocks times that time. No answer, and no score of a block, is
+kept: what is withheld is the mean, with its noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from fractions import Fraction
+from typing import Final
+
+from modicum.core.errors import InputError, StaleError
+from modicum.escrow.block_release import BlockScore
+from modicum.escrow.blocks import SENSITIVITY, mean_of, sum_of
+from modicum.escrow.dividing import block_of
+from modicum.escrow.programs import Table
+from modicum.ledger.log.contracts import Contract, TaskTerms
+from modicum.ledger.state.flow import Flow
+from modicum.query.document import QueryFile
+from modicum.query.exact.statements import Secrets
+from modicum.query.statistics import Block
+from modicum.workspace.book import Entry
+from modicum.workspace.escrowing.carrying_out import NoNoise
+from modicum.workspace.escrowing.ledger import Ledger
+from modicum.workspace.escrowing.ports import Limits
+from modicum.workspace.escrowing.programs_kept import program_of
+from modicum.workspace.escrowing.results import score_to_bytes, table_of
+from modicum.workspace.escrowing.runs import (
+    Ran,
+    Tools,
+    begin,
+    carried_out,
+    must_be_permitted,
+    reserve,
+    rows_of,
+)
+from modicum.workspace.escrowing.scoring_blocks import read_again, refuse_unfit
+from modicum.workspace.governing.governance import active_policy
+from modicum.workspace.querying.ports import Engine, Lots, Sampler
+from modicum.workspace.querying.running import answered, must_fit
+
+_MIB: Final = 2**20
+_STALE: Final = "the policy changed before it ran"
+
+
+class OneDivision:
+    """Secrets of a run in which each id stays in one block, whatever is computed.
+
+    Args:
+        lots: Where secrets come from.
+    """
+
+    def __init__(self, lots: Lots) -> None:
+        self._lots = lots
+        self._block_key = lots.draw().block_key
+
+    def draw(self) -> Secrets:
+        """Return new secrets, with the key of the blocks that was drawn first."""
+        new = self._lots.draw()
+        return Secrets(new.order_key, new.sample_seed, self._block_key)
+
+
+def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> Ran:
+    """Run the program of a contract on each block, and withhold the mean, with noise.
+
+    Args:
+        ledger: The ledger.
+        tools: What it needs.
+        contract: The contract.
+        query: The contract whose queries are asked of each block.
+
+    Raises:
+        ApprovalError: If people must agree to its release first.
+        ConflictError: If the contract does not permit it now.
+        InputError: If its queries cannot be read any more, or its noise not be drawn.
+        StaleError: If it was priced under another policy.
+        UnavailableError: If its sandbox is not there, and nothing ran; or it ended
+            without a score, and its loss is spent.
+    """
+    terms = contract.terms
+    assert isinstance(terms, TaskTerms)
+    score = ledger.turn(lambda entry: _score(entry, contract, query), deciding=True)
+    sandbox = tools.equipment.sandbox(terms.tier)
+    sandbox.check()
+    program = program_of(tools.equipment.vault, terms.program)
+    refuse_unfit(program, terms.tier)
+    sampler = tools.engines.sampler()
+    blocks = score.blocks
+    sampler.check(blocks.noise, blocks.scale, Fraction(SENSITIVITY))
+    denied = reserve(ledger, [(score.scored.release, score.described)])
+    if denied is not None:
+        return Ran(denied)
+
+    def start(entry: Entry) -> int:
+        _score(entry, contract, query)
+        return begin(entry, contract)
+
+    try:
+        run = ledger.turn(start)
+    except (InputError, StaleError):
+        # The policy changed since: it was not started, so none is out.
+        ledger.void(score.scored.release, reason=_STALE)
+        raise
+    limits = Limits(float(terms.seconds), terms.memory_mib * _MIB)
+
+    def work() -> dict[str, bytes]:
+        with ExitStack() as stack:
+            rows = rows_of(ledger, tools, contract, stack)
+            answers = list(_answers(score, rows, tools))
+        scores = [sandbox.score(program, one, None, limits) for one in answers]
+        return {"private": score_to_bytes(_mean(score, scores, sampler))}
+
+    return carried_out(ledger, tools, contract, run, work)
+
+
+def _score(entry: Entry, contract: Contract, query: Flow) -> BlockScore:
+    must_be_permitted(entry, contract)
+    data = entry.book.state.escrow.data
+    return read_again(contract, query.contract, data, active_policy(entry.book))
+
+
+def _mean(score: BlockScore, scores: list[float | None], sampler: Sampler) -> Fraction:
+    """Return the mean of the scores of all blocks, with noise on their sum."""
+    blocks, span = score.blocks, score.scored.span
+    total = sum_of(scores, span)
+    (noisy,) = sampler.add(blocks.noise, blocks.scale, [total])
+    return mean_of(noisy, blocks.number, span)
+
+
+def _answers(
+    score: BlockScore, rows: Mapping[str, object], tools: Tools
+) -> Iterator[Mapping[str, Table]]:
+    """Yield the exact answers about each block, by release."""
+    lots = OneDivision(tools.engines.lots())
+    with ExitStack() as stack:
+        engines = [
+            (one, stack.enter_context(_engine(one, rows, tools)))
+            for one in score.scored.queries
+        ]
+        for query, engine in engines:
+            must_fit(query.lowered, engine, NoNoise())
+        for number in range(score.blocks.number):
+            block = Block(score.blocks.unit, number, score.blocks.number)
+            yield {
+                query.heading.id: _table(block_of(query, block), engine, lots)
+                for query, engine in engines
+            }
+
+
+def _engine(
+    query: QueryFile, rows: Mapping[str, object], tools: Tools
+) -> AbstractContextManager[Engine]:
+    sources = {name: rows[name] for name in query.asked.query.tables}
+    return tools.engines.engine("duckdb", sources, "", spills=False)
+
+
+def _table(query: QueryFile, engine: Engine, lots: Lots) -> Table:
+    return table_of(answered(query, engine, NoNoise(), lots))
