@@ -128,6 +128,16 @@ def test_columns_of_a_task_file_are_looked_up(desk: Desk) -> None:
         (("--code", "own.py", "--tier", "docker"), "there is no sandbox `docker`"),
         (("--code", "own.py", "--seconds", "0"), "--seconds"),
         (("--code", "own.py", "--days", "0"), "--days"),
+        (("--code", "own.py", "--blocks", "20"), "both --blocks and --loss"),
+        (("--code", "own.py", "--loss", "1"), "both --blocks and --loss"),
+        (("--code", "own.py", "--blocks", "1", "--loss", "1"), "--blocks"),
+        (("--code", "own.py", "--blocks", "2", "--loss", "much"), "is no number"),
+        (("--code", "own.py", "--unit", "user"), "it needs --blocks"),
+        (("--code", "own.py", "--noise", "gaussian"), "it needs --blocks"),
+        (
+            ("--code", "own.py", "--blocks", "2", "--loss", "1", "--noise", "loud"),
+            "neither laplace nor gaussian",
+        ),
     ],
 )
 def test_a_task_that_cannot_be_meant_is_no_command(

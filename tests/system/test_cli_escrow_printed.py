@@ -122,3 +122,22 @@ def test_who_asks_is_told_what_is_next(desk: Desk) -> None:
     desk.escrow("olga", "approve", "out", *WHY)
     said = desk.escrow("pavel", "approve", "out", *WHY)
     assert said.endswith("next:  modicum escrow receive out\n")
+
+
+def test_owners_are_shown_what_a_score_by_blocks_costs(desk: Desk) -> None:
+    given = ("--code", "own.py", "--blocks", "20", "--loss", "0.5")
+    desk.escrow("amir", "submit", "task", "t", "q", *given, *WHY)
+    printed = desk.escrow("olga", "show", "t")
+    for words in (
+        "score t:",
+        "number: 20",
+        "eps: 0.5",
+        "ALLOW t: 1 of 1",
+        "moves the mean by at most 0.05; laplace noise of scale 0.1 ",
+        "program, on exact answers about each of 20 blocks",
+    ):
+        assert words in printed
+    (told,) = desk.told("olga", "show", "t")["queries"]
+    assert told["release"] == "t"
+    assert told["problem"] is None
+    assert told["decision"]["decision"] == "allow"

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack
 from fractions import Fraction
 from typing import Final
 
-from modicum.core.errors import InputError, StaleError
+from modicum.core.errors import InputError, StaleError, check
 from modicum.escrow.block_release import BlockScore
 from modicum.escrow.blocks import SENSITIVITY, mean_of, sum_of
 from modicum.escrow.dividing import block_of
@@ -57,6 +57,7 @@ class OneDivision:
     def __init__(self, lots: Lots) -> None:
         self._lots = lots
         self._block_key = lots.draw().block_key
+        check(bool(self._block_key), "blocks are divided by a secret key")
 
     def draw(self) -> Secrets:
         """Return new secrets, with the key of the blocks that was drawn first."""
