@@ -16,7 +16,7 @@ from modicum.server.equipment import Equipment
 from modicum.shell.adapters.adapting import Adapters
 from modicum.shell.proofs.bundles import is_bundle
 from modicum.shell.proofs.keys import make_key
-from modicum.workspace.escrowing.carrying_out import Tools
+from modicum.workspace.escrowing.runs import Tools
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "ask-a-server.md"
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -15,7 +15,7 @@ from samples.remote import BEFORE, answering
 import modicum as mo
 from modicum.server.equipment import Equipment
 from modicum.shell.adapters.adapting import Adapters
-from modicum.workspace.escrowing.carrying_out import Tools
+from modicum.workspace.escrowing.runs import Tools
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "rest.md"
 EXAMPLE = Path(mo.__file__).parent / "shell" / "examples" / "acme-health"

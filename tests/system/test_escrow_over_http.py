@@ -25,7 +25,7 @@ from modicum.ledger.state.flow import disclosure_of
 from modicum.server.equipment import Equipment
 from modicum.shell.adapters.adapting import Adapters
 from modicum.shell.escrow.equipment import EscrowEquipment, EscrowPlace
-from modicum.workspace.escrowing.carrying_out import Tools
+from modicum.workspace.escrowing.runs import Tools
 from modicum.workspace.permissions.actions import Role
 from modicum.workspace.permissions.identity import ALL, Grants
 

@@ -19,7 +19,7 @@ from modicum.policy.compile import compile_text
 from modicum.server.app import build
 from modicum.server.equipment import Equipment
 from modicum.shell.adapters.adapting import Adapters
-from modicum.workspace.escrowing.carrying_out import Tools
+from modicum.workspace.escrowing.runs import Tools
 from modicum.workspace.permissions.actions import Role
 from modicum.workspace.permissions.identity import ALL, Grants
 

@@ -82,8 +82,11 @@ def score_to_bytes(score: float | Fraction | None) -> bytes:
     Args:
         score: The score; None if there is none.
     """
-    # In hexadecimal it is exact, and short however small it is.
-    text = None if score is None else score.hex()
+    text: str | None = None
+    if isinstance(score, Fraction):
+        text = str(score)
+    elif score is not None:
+        text = score.hex()  # It is exact, and short however small the score is.
     return _written({"kind": SCORE_KIND, "score": text}).ljust(_SCORE_BYTES)
 
 
@@ -97,7 +100,9 @@ def score_from_bytes(data: bytes) -> Fraction | None:
         VerificationError: If it is something else.
     """
     score = _read(data, SCORE_KIND)["score"]
-    return None if score is None else Fraction(float.fromhex(score))
+    if score is None:
+        return None
+    return Fraction(float.fromhex(score) if "x" in score else score)
 
 
 def _table(answers: Answers) -> dict[str, Sequence[object]]:
