@@ -243,3 +243,7 @@ def test_one_script_says_and_writes_the_same(sides: tuple[Side, Side]) -> None:
     heads = [[one.hash for one in side.made("audra").records()] for side in sides]
     assert heads[0] == heads[1]
     assert len(heads[0]) > 40
+    flows = {one.contract.id: one for one in there.of("audra").contracts()}
+    assert flows["b-laplace-"].results
+    assert flows["s-b"].released == 1
+    assert "b-laplace-town" not in flows
