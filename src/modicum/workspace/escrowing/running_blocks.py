@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack
 from fractions import Fraction
 from typing import Final
 
-from modicum.core.errors import InputError, StaleError, check
+from modicum.core.errors import ConflictError, InputError, StaleError, check
 from modicum.escrow.block_release import BlockScore
 from modicum.escrow.blocks import SENSITIVITY, mean_of, sum_of
 from modicum.escrow.dividing import block_of
@@ -44,7 +44,7 @@ from modicum.workspace.querying.ports import Engine, Lots, Sampler
 from modicum.workspace.querying.running import answered, must_fit
 
 _MIB: Final = 2**20
-_STALE: Final = "the policy changed before it ran"
+_CHANGED: Final = "its contract did not permit it any more"
 
 
 class OneDivision:
@@ -102,9 +102,9 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
 
     try:
         run = ledger.turn(start)
-    except (InputError, StaleError):
-        # The policy changed since: it was not started, so none is out.
-        ledger.void(score.scored.release, reason=_STALE)
+    except (ConflictError, InputError, StaleError):
+        # The policy or people's minds changed since. Nothing was started.
+        ledger.void(score.scored.release, reason=_CHANGED)
         raise
     limits = Limits(float(terms.seconds), terms.memory_mib * _MIB)
 

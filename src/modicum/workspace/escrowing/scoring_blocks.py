@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.escrow.block_release import BlockScore, Scored, block_score, read_blocks
@@ -17,7 +16,6 @@ from modicum.workspace.escrowing.declared import read_query, tables_of
 from modicum.workspace.escrowing.programs_kept import range_of
 
 #: A larger score would end a run: that it ended so would tell of exact answers.
-_FLOAT_MAX: Final = 2**1000
 
 
 def score_of_blocks(
@@ -108,8 +106,8 @@ def refuse_unfit(program: Program, tier: str) -> None:
         tier: The sandbox that it runs in.
 
     Raises:
-        InputError: If it holds exact answers against private ones; if the sandbox holds
-            no such programs; or if its scores are no floats.
+        InputError: If it holds exact answers against private ones, or if the sandbox
+            holds no such programs.
     """
     if program.compares:
         raise _unfit(
@@ -121,10 +119,6 @@ def refuse_unfit(program: Program, tier: str) -> None:
         raise _unfit(
             f"the sandbox `{tier[:60]}` holds no programs in {program.language}",
             "hold modules of WebAssembly by the tier wasm, and Python by another",
-        )
-    if max(abs(program.range.low), abs(program.range.high)) > _FLOAT_MAX:
-        raise _unfit(
-            "the range of the program has numbers that no float is", "give a lesser one"
         )
 
 
