@@ -15,8 +15,6 @@ from modicum.workspace.answers import price_release
 from modicum.workspace.escrowing.declared import read_query, tables_of
 from modicum.workspace.escrowing.programs_kept import range_of
 
-#: A larger score would end a run: that it ended so would tell of exact answers.
-
 
 def score_of_blocks(
     scored: Scored, blocks: ByBlocks, compiled: CompiledPolicy
