@@ -7,17 +7,13 @@ server, in its sandboxes.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, Final
 
 import msgspec
 
 from modicum.core.errors import Code, Problem, StaleError
-from modicum.core.exact import number_text
-from modicum.escrow.blocks import ByBlocks
-from modicum.escrow.programs import Program
 from modicum.ledger.log.approval_statement import Signer
 from modicum.ledger.log.contracts import Version
 from modicum.ledger.log.events import ApprovalGiven
@@ -26,6 +22,7 @@ from modicum.ledger.state.escrow import OWNER
 from modicum.ledger.state.flow import Flow
 from modicum.remote.connection import Request
 from modicum.remote.decision import decision_of
+from modicum.remote.escrow_asking import CONTRACTS, RemoteAsking, contract_path
 from modicum.remote.escrow_forms import (
     ToldSaid,
     consents_of,
@@ -37,35 +34,23 @@ from modicum.remote.escrow_forms import (
 )
 from modicum.remote.jobs import Job
 from modicum.remote.mistakes import not_understood
-from modicum.remote.releases import quoted, release_path
+from modicum.remote.releases import quoted
 from modicum.remote.speaking import Key, signature_form, signed_again, signer_of
 from modicum.remote.told import plain_as
-from modicum.remote.view import RemoteView
 from modicum.remote.written import Sent, sent
-from modicum.workspace.escrowing.asking import Heading
 from modicum.workspace.escrowing.data_kept import Declared, Owned
 from modicum.workspace.escrowing.letting_go import LetGo
 from modicum.workspace.escrowing.office import Shown
-from modicum.workspace.escrowing.ports import Limits
 from modicum.workspace.escrowing.runs import Ran
 from modicum.workspace.escrowing.speaking import SaidToContract
 from modicum.workspace.governing.governance import reason_text
 
-_CONTRACTS: Final = "escrow/contracts"
 _DATA: Final = "/escrow/data"
 _MIB: Final = 2**20
 
 
-class RemoteEscrow:
-    """What somebody does in the escrow of a server. The token says who they are.
-
-    Args:
-        view: The ledger.
-    """
-
-    def __init__(self, view: RemoteView) -> None:
-        self._view = view
-        self._connection = view.connection
+class RemoteEscrow(RemoteAsking):
+    """What somebody does in the escrow of a server. The token says who they are."""
 
     # --- data ---
 
@@ -136,158 +121,6 @@ class RemoteEscrow:
         """
         return data_of(self._connection.ask(Request("GET", _DATA)).get("data_sets"))
 
-    # --- asking ---
-
-    def ask_query(
-        self, heading: Heading, queries: Sequence[str], *, exact: bool = False
-    ) -> Flow:
-        """Ask that queries are run on registered data, and their answers withheld.
-
-        Args:
-            heading: What it is called, why, and how long.
-            queries: Query files, as texts; their tables are data sets.
-            exact: Whether exact answers are computed, too, for a later signal.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ConflictError: If it cannot be proposed.
-            InputError: If a query cannot be priced, or reads what is not registered.
-            UnavailableError: If the server gives no answer.
-            UsageError: If the server has no escrow.
-        """
-        named = {"analyst": heading.analyst} if heading.analyst else {}
-        own = {"queries": list(queries), "exact": exact, **named}
-        return self._ask("query", heading, own)
-
-    def ask_task(
-        self,
-        heading: Heading,
-        query: str,
-        program: Program,
-        *,
-        tier: str = "bubblewrap",
-        limits: Limits | None = None,
-        blocks: ByBlocks | None = None,
-    ) -> Flow:
-        """Ask that a program runs on withheld answers, and its scores are withheld.
-
-        Args:
-            heading: What it is called, why, and how long.
-            query: The contract whose answers it runs on.
-            program: The program.
-            tier: The sandbox that it runs in.
-            limits: What it may use up; None for the usual.
-            blocks: Into which blocks people are divided, for a score on exact answers
-                that is differentially private, and charged; None for scores on what
-                is withheld.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ConflictError: If it cannot be proposed.
-            InputError: If there is no such contract, or no reason; or the program
-                calls itself a text of the catalogue and is none; or the queries cannot
-                be divided into blocks.
-            UnavailableError: If its code cannot be stored, or the server gives no
-                answer.
-            UsageError: If the server has no escrow.
-        """
-        given = limits or Limits()
-        own: dict[str, object] = {
-            "query": query,
-            "program": {
-                "language": program.language,
-                "code_base64": base64.b64encode(program.code).decode("ascii"),
-                "arguments": dict(program.arguments),
-                "range": [str(program.range.low), str(program.range.high)],
-                "compares": program.compares,
-                "catalogue": program.catalogue,
-            },
-            "tier": tier,
-            "seconds": int(given.seconds),
-            "memory_mib": given.memory_bytes // _MIB,
-        }
-        if blocks is not None:
-            unit = {"unit": blocks.unit} if blocks.unit else {}
-            own["blocks"] = {
-                "number": blocks.number,
-                "loss": number_text(blocks.loss),
-                "noise": blocks.noise,
-                **unit,
-            }
-        return self._ask("task", heading, own)
-
-    def ask_output(self, heading: Heading, query: str) -> Flow:
-        """Ask that private answers go out.
-
-        Args:
-            heading: What it is called, why, how long, and to whom.
-            query: The contract whose answers they are.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ConflictError: If it cannot be proposed, or has not run.
-            InputError: If there is no such contract, or no reason.
-            UnavailableError: If the server gives no answer.
-        """
-        return self._ask("output", heading, {"query": query, **_to(heading)})
-
-    def ask_signal(self, heading: Heading, task: str) -> Flow:
-        """Ask that the score on private answers goes out.
-
-        Args:
-            heading: What it is called, why, how long, and to whom.
-            task: The contract whose score it is.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ConflictError: If it cannot be proposed, or has not run.
-            InputError: If there is no such contract, or no reason.
-            UnavailableError: If the server gives no answer.
-        """
-        return self._ask("signal", heading, {"task": task, **_to(heading)})
-
-    def ask_raw_signal(
-        self, heading: Heading, task: str, *, width: Fraction | None
-    ) -> Flow:
-        """Ask that the score on exact answers goes out, which no epsilon describes.
-
-        Args:
-            heading: What it is called, why, how long, and to whom.
-            task: The contract whose score it is.
-            width: How wide the bins are, of which one is told; None for the exact
-                score, to which two people must agree.
-
-        Raises:
-            AccessError: If whoever asks may not.
-            ConflictError: If it cannot be proposed, or has not run, or more would be
-                told than owners allow.
-            InputError: If there is no such contract, no reason, or bins cannot be so
-                wide.
-            UnavailableError: If the server gives no answer.
-        """
-        told = {"exact": True} if width is None else {"width": str(Fraction(width))}
-        own = {"task": task, **told, **_to(heading)}
-        return self._ask("raw-signal", heading, own)
-
-    def withdraw(self, name: str, *, reason: str) -> Flow:
-        """Take back a contract that one asked for.
-
-        Args:
-            name: What it is called.
-            reason: Why, for the record; 1 to 2000 characters.
-
-        Raises:
-            AccessError: If whoever asks takes no part in it.
-            ConflictError: If they did not ask for it, or it was withdrawn.
-            InputError: If there is no such contract, or no reason.
-            UnavailableError: If the server gives no answer.
-        """
-        content = sent({"reason": reason})
-        path = f"{_path(name)}:withdraw"
-        step = f"withdrawn the contract `{name}`"
-        self._connection.ask(Request("POST", path, sent=content, step=step))
-        return flow_of(self._one(name))
-
     # --- looking ---
 
     def contracts(self) -> tuple[Flow, ...]:
@@ -296,7 +129,7 @@ class RemoteEscrow:
         Raises:
             AccessError: If whoever asks may see none.
         """
-        request = Request("GET", f"/{_CONTRACTS}", {"recorded": True})
+        request = Request("GET", f"/{CONTRACTS}", {"recorded": True})
         told = self._connection.ask(request).get("contracts")
         return tuple(map(flow_of, plain_as(list[dict[str, Any]], told)))
 
@@ -393,7 +226,7 @@ class RemoteEscrow:
         """
         request = Request(
             "POST",
-            f"{_path(name)}:run",
+            f"{contract_path(name)}:run",
             step=f"run the contract `{name}`",
             repeats=False,
         )
@@ -420,34 +253,14 @@ class RemoteEscrow:
             UsageError: If the server has no escrow.
             VerificationError: If it is not what was withheld.
         """
-        path, step = f"{_path(name)}:receive", f"given out what `{name}` lets go"
+        path, step = (
+            f"{contract_path(name)}:receive",
+            f"given out what `{name}` lets go",
+        )
         request = Request("POST", path, step=step, repeats=False)
         return let_go_of(self._connection.ask(request))
 
     # --- inside ---
-
-    def _ask(self, flow: str, heading: Heading, own: Mapping[str, object]) -> Flow:
-        uses = {} if heading.uses is None else {"uses": heading.uses}
-        form = {
-            "flow": flow,
-            "contract": heading.id,
-            "reason": heading.reason,
-            "lasts_seconds": heading.lasts_seconds,
-            **uses,
-            **own,
-        }
-        request = Request(
-            "POST",
-            f"/{_CONTRACTS}",
-            sent=Sent(msgspec.json.encode(form)),
-            step=f"asked for the contract `{heading.id}`",
-        )
-        self._connection.ask(request)
-        return flow_of(self._one(heading.id))
-
-    def _one(self, name: str) -> dict[str, Any]:
-        request = Request("GET", _path(name), {"recorded": True})
-        return plain_as(dict[str, Any], self._connection.ask(request))
 
     def _say(self, word: _Word, content: str | None) -> SaidToContract:
         flow = flow_of(self._one(word.name))
@@ -493,7 +306,7 @@ class RemoteEscrow:
         verb = "approved" if word.approves else "rejected"
         return Request(
             "POST",
-            f"{_path(word.name)}/approvals",
+            f"{contract_path(word.name)}/approvals",
             sent=sent(form),
             step=f"{verb} the contract `{word.name}`",
             if_match=digest,
@@ -509,11 +322,3 @@ class _Word:
     reason: str
     head: str | None
     signer: Signer | None = field(repr=False)
-
-
-def _path(name: str) -> str:
-    return release_path(name, _CONTRACTS)
-
-
-def _to(heading: Heading) -> dict[str, object]:
-    return {"to": list(heading.recipients)} if heading.recipients else {}

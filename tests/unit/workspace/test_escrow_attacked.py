@@ -24,13 +24,16 @@ from modicum.ledger.log.contracts import Version
 from modicum.ledger.log.events import ApprovalGiven, DisclosureRecorded, event_name
 from modicum.ledger.state.agreement import Agreement
 from modicum.policy.compile import compile_text
+from modicum.shell.adapters.adapting import Adapters
 from modicum.shell.escrow.equipment import EscrowPlace
 from modicum.shell.escrow.opening import open_escrow
+from modicum.shell.serving.opening import open_decider
 from modicum.shell.vault.key_files import new_key_file
 from modicum.workspace.escrowing import carrying_out, runs
 from modicum.workspace.escrowing.asking import Heading
 from modicum.workspace.escrowing.data_kept import Declared, Owned
 from modicum.workspace.escrowing.ports import Limits
+from modicum.workspace.escrowing.runs import Tools
 
 #: A policy by which the same query means something else.
 OTHER = POLICY.replace("units: {user: {id: person}}", "units: {user: {id: town}}")
@@ -234,3 +237,26 @@ def test_data_that_was_refused_lies_nowhere(tmp_path: Path) -> None:
     with pytest.raises(ModicumError):
         olga.register("people", ROWS, declared, replace(OWNED, bits_max=-1))
     assert not world.equipment.vault.things
+
+
+def test_a_server_does_not_believe_a_snapshot_either(tmp_path: Path) -> None:
+    """What it looks at may come from one; what lets data go may not."""
+    world = World(tmp_path)
+    world.register()
+    world.queried()
+    world.office("amir").ask_output(Heading("o", "?"), "q")
+    state = world.workspace("amir").state()
+    digest = state.escrow.names["o"]
+    words = tuple(
+        Agreement(who, True, ("owner",), state.seq) for who in ("olga", "pavel")
+    )
+    state.approvals["contract", digest] = words
+    (tmp_path / "ledger.db.snapshot").write_bytes(write_snapshot(Snapshot(state)))
+    tools = Tools(world.equipment, Adapters())
+    with open_decider(
+        tmp_path / "ledger.db", clock=world.clock, from_beginning=True
+    ) as decider:
+        office = decider.escrow(tools, "amir")
+        assert office.show("o").consents.given  # Here it is believed …
+        with pytest.raises(ConflictError, match="2 more must agree"):
+            office.receive("o")  # … and here it is not.
