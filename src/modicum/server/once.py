@@ -6,6 +6,7 @@ What is kept is the whole answer, so that whoever asks again hears the same.
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
@@ -50,16 +51,20 @@ class Keyed:
         self._request = request
         self._key = key
 
-    async def once(self, told: Callable[[Any], Answer]) -> Once:
+    async def once(self, told: Callable[[Any], Answer], secret: bytes = b"") -> Once:
         """Return what makes the request one that is done once.
 
         Args:
             told: Makes the answer of what the decider returns.
+            secret: Where the body holds rows, what the digest of it is keyed with: who
+                has that digest and all rows but one could find the last one.
 
         Raises:
             InputError: If the key is malformed.
         """
-        digest = hashlib.sha256()
+        digest: Any = hashlib.sha256()
+        if secret:
+            digest = hmac.new(secret, digestmod=hashlib.sha256)
         url = self._request.url
         kind = self._request.headers.get("content-type", "")
         for part in (self._request.method, url.path, url.query, kind):

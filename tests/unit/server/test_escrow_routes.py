@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -362,7 +363,8 @@ def test_nothing_runs_that_owners_did_not_agree_to(desk: Desk) -> None:
     refused = desk.server.post("amir", f"{CONTRACTS}/mine:run")
     assert (refused.status_code, refused.json()["code"]) == (409, "MOD865")
     assert desk.server.get("amir", "/jobs").json()["jobs"] == []
-    assert desk.equipment.vault.opened == []
+    opened = desk.equipment.vault.opened
+    assert [one for one in opened if one.startswith("data/")] == []
 
 
 def test_the_job_of_a_run_is_for_whoever_began_it(desk: Desk) -> None:
@@ -446,3 +448,43 @@ def test_a_server_without_an_escrow_says_so(tmp_path: Path) -> None:
             assert "`escrow`" in refused.json()["help"]
         assert server.get("amir", CONTRACTS).json() == {"contracts": []}
         assert server.get("amir", DATA).json() == {"data_sets": []}
+
+
+def test_no_digest_of_rows_lies_beside_the_ledger(desk: Desk, tmp_path: Path) -> None:
+    """Who has that, and all rows but one, would find the last one by trying."""
+    path, key = f"{DATA}/people/versions", "one-key"
+    answered = desk.server.post("olga", path, sent(), key=key)
+    assert answered.json()["version"] == 2
+    request = answered.request
+    digest = hashlib.sha256()
+    url, kind = request.url, request.headers["content-type"]
+    for part in (request.method, url.path, url.query.decode(), kind):
+        digest.update(part.encode() + b"\0")
+    digest.update(request.content)
+    kept = b"".join(one.read_bytes() for one in tmp_path.glob("ledger.db*"))
+    assert b"one-key" in kept
+    assert digest.hexdigest().encode() not in kept
+    again = desk.server.post("olga", path, sent(), key=key)
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert again.json() == answered.json()
+    other = desk.server.post("olga", path, sent(ROWS + b"400,north,low\n"), key=key)
+    assert other.status_code == 422
+    assert sorted(desk.equipment.vault.things) == [
+        "data/labs/1",
+        "data/people/1",
+        "data/people/2",
+        "server/digests",
+    ]
+
+
+def test_a_contract_tells_nothing_of_a_release_of_others(desk: Desk) -> None:
+    desk.ran(asked("theirs", query("r-same")))
+    told = []
+    for name, release in (("mine", "r-same"), ("new", "r-new")):
+        text = query(release, "0.4")
+        desk.done("amir", CONTRACTS, asked(name, text))
+        shown = desk.server.get("amir", f"{CONTRACTS}/{name}").json()
+        told.append(shown["queries"][0]["problem"])
+    assert told == ["this id cannot be used", None]
+    seen = desk.server.get("audra", f"{CONTRACTS}/mine").json()
+    assert "r-same" in seen["queries"][0]["problem"]

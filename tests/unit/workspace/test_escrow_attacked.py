@@ -29,7 +29,7 @@ from modicum.shell.escrow.equipment import EscrowPlace
 from modicum.shell.escrow.opening import open_escrow
 from modicum.shell.serving.opening import open_decider
 from modicum.shell.vault.key_files import new_key_file
-from modicum.workspace.escrowing import carrying_out, runs
+from modicum.workspace.escrowing import carrying_out, data_kept, runs
 from modicum.workspace.escrowing.asking import Heading
 from modicum.workspace.escrowing.data_kept import Declared, Owned
 from modicum.workspace.escrowing.ports import Limits
@@ -260,3 +260,90 @@ def test_a_server_does_not_believe_a_snapshot_either(tmp_path: Path) -> None:
         assert office.show("o").consents.given  # Here it is believed …
         with pytest.raises(ConflictError, match="2 more must agree"):
             office.receive("o")  # … and here it is not.
+
+
+# --- what a crash or a repetition leaves --------------------------------------------
+
+
+class StoppedError(Exception):
+    """Stands for whatever ends a request: that it was done before, for one."""
+
+
+def test_rows_that_were_not_registered_are_shredded(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = world.office("olga")
+    monkeypatch.setattr(data_kept, "_added", _stopped)
+    with pytest.raises(StoppedError):
+        office.register("people", ROWS, Declared(TABLES))
+    assert set(world.equipment.vault.things) == {"data/people/1"}
+
+
+def _stopped(*_: Any) -> Any:
+    raise StoppedError
+
+
+def test_shredding_reaches_what_was_put_in_and_never_registered(world: World) -> None:
+    vault, olga = world.equipment.vault, world.office("olga")
+    vault.seal("data/people/2", ROWS)  # Somebody crashed here …
+    assert olga.register("people", ROWS, Declared(TABLES)).number == 3
+    assert "data/people/2" not in vault.things
+    vault.seal("data/people/4", ROWS)  # … and here.
+    for number in (1, 3):
+        olga.shred(Version("people", number), reason="a person asked for it")
+    assert not vault.things
+
+
+def test_what_cannot_run_is_not_asked_for(world: World) -> None:
+    world.queried()
+    amir = world.office("amir")
+    for limits, tier, why in (
+        (Limits(1.0), "bubblewrap", "too short"),
+        (Limits(5.0), "bubblewarp", "no sandbox"),
+        (Limits(5.0), "wasm", "holds no programs"),
+    ):
+        with pytest.raises(InputError, match=why):
+            amir.ask_task(Heading("t", "?"), "q", PROGRAM, tier=tier, limits=limits)
+    assert not world.equipment.box.given
+
+
+def test_a_query_that_cannot_be_reserved_takes_nothing_with_it(world: World) -> None:
+    """The first of two is taken back, whatever becomes of the second."""
+    asked = [query("r-1", "0.1"), query("r-2", "0.1")]
+    world.office("amir").ask_query(Heading("q", "?"), asked)
+    world.agree("q")
+    other = {
+        "release": "r-2",
+        "mechanisms": [
+            {
+                "name": "counts",
+                "mechanism": "gaussian",
+                "attributes": ["town"],
+                "sensitivity": {"user": {"l2": 1}},
+                "sigma": 500,
+            }
+        ],
+    }
+    assert world.workspace("bea").submit(other).allowed
+    with pytest.raises(ConflictError):
+        world.office("amir").run("q")
+    assert world.workspace("auditor").standing("r-1").status.value == "voided"
+
+
+def test_a_run_beside_another_ends_when_the_other_did(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.queried()
+    world.office("amir").ask_task(Heading("t", "?"), "q", PROGRAM)
+    world.agree("t")
+    score = world.equipment.box.score
+
+    def twice(*given: Any) -> Any:
+        monkeypatch.setattr(world.equipment.box, "score", score)
+        world.office("amir").run("t")
+        return score(*given)
+
+    monkeypatch.setattr(world.equipment.box, "score", twice)
+    assert world.office("amir").run("t").denied is None
+    flow = world.office("amir").show("t").flow
+    assert (flow.runs, dict(flow.running), flow.ended_by) == (2, {}, 2)

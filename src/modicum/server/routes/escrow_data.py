@@ -106,7 +106,7 @@ async def register(
     its table is.
     """
     sent = await _sent(request)
-    once = await keyed.once(_version)
+    once = await keyed.once(_version, await verbs.escrow_data.secret(who, name))
     return _version(await verbs.escrow_data.register(who, name, sent, once)).response()
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
 
 from modicum.core.errors import AccessError, Code, ConflictError, Problem
 from modicum.escrow.inspection import Inspection, inspected
@@ -25,7 +24,7 @@ from modicum.server.service.escrow_sight import (
 )
 from modicum.server.service.job import Job, Report
 from modicum.server.service.jobs import Jobs
-from modicum.server.service.sight import id_unusable
+from modicum.server.service.sight import OF_ANOTHER, id_unusable
 from modicum.server.service.threads import Threads
 from modicum.server.service.words import Word, refuse_repeated
 from modicum.shell.escrow.by_risk import risk_of, risk_of_file
@@ -50,9 +49,6 @@ from modicum.workspace.escrowing.speaking import SaidToContract
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
-
-#: Conflicts that tell of what stands under an id of a release.
-_OF_ANOTHER: Final = frozenset({Code.RELEASE_CONFLICT, Code.RELEASE_STATE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +124,7 @@ class EscrowContracts:
             seen_contract(view.state().escrow, who, name)
             return examined(view, name)
 
-        found = await self._threads.study(look)
+        found = _without_hidden(who, await self._threads.study(look))
         terms = found.looked.flow.contract.terms
         if not isinstance(terms, TaskTerms) or self._tools is None:
             return Shown(found)
@@ -317,7 +313,7 @@ class EscrowContracts:
                 ran = office.run(name)
             except ConflictError as conflict:
                 hidden = not who.may(Action.READ_RELEASES)
-                if conflict.code in _OF_ANOTHER and hidden:
+                if conflict.code in OF_ANOTHER and hidden:
                     raise id_unusable(None) from None
                 raise
             denied = None
@@ -391,6 +387,18 @@ class EscrowContracts:
             Action.APPROVE_CONTRACT,
             frozenset[str | None](own or flow.contract.data_sets),
         )
+
+
+def _without_hidden(who: Identity, found: Examined) -> Examined:
+    """Return a contract that tells nothing of what stands under ids of others."""
+    if who.may(Action.READ_RELEASES):
+        return found
+    said = id_unusable(None).problems[0].message
+    queries = tuple(
+        replace(one, problem=said) if one.code in OF_ANOTHER else one
+        for one in found.queries
+    )
+    return replace(found, queries=queries)
 
 
 def _no_part(who: Identity, name: str) -> AccessError:

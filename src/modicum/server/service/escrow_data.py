@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Final
 
+from modicum.core.errors import Code, ConflictError, Problem, UnavailableError
 from modicum.ledger.log.contracts import Version
 from modicum.ledger.state.data_sets import DataSet
 from modicum.server.equipment import not_set_up
@@ -19,6 +23,9 @@ from modicum.workspace.escrowing.runs import Tools
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
+
+#: What digests of rows are keyed with lies in the vault under this name.
+_DIGESTS: Final = "server/digests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,33 @@ class EscrowData:
             lambda view: seen_data(view.state().escrow, who, name)
         )
 
+    async def secret(self, who: Identity, name: str) -> bytes:
+        """Return what digests of rows are keyed with: it lies in the vault, encrypted.
+
+        Args:
+            who: Who sends rows.
+            name: The data set that they are of.
+
+        Raises:
+            AccessError: If they may not register it.
+            UnavailableError: If it can be neither read nor stored.
+            UsageError: If the server has no escrow.
+        """
+        who.must(Action.REGISTER_DATA, name)
+        vault = needed(self._tools).equipment.vault
+
+        def work() -> bytes:
+            found = vault.find(_DIGESTS)
+            if found is None:
+                with suppress(ConflictError):  # Another process made one just now.
+                    vault.seal(_DIGESTS, secrets.token_bytes(32))
+                found = vault.find(_DIGESTS)
+            if found is None:
+                raise no_secret()
+            return vault.open(found)
+
+        return await self._threads.ask(work)
+
     async def register(
         self, who: Identity, name: str, sent: DataSent, once: Once
     ) -> Version:
@@ -133,6 +167,17 @@ class EscrowData:
             office.shred(version, reason=reason)
 
         await self._threads.ask(work)
+
+
+def no_secret() -> UnavailableError:
+    """Return the error for a vault whose secret of the server was shredded."""
+    return UnavailableError(
+        Problem(
+            Code.KEY_UNAVAILABLE,
+            "the vault has no secret for the server any more",
+            help="look who shredded it; register the data by the command line",
+        )
+    )
 
 
 def needed(tools: Tools | None) -> Tools:

@@ -28,7 +28,7 @@ OTHERS: Final = "(another data set)"
 #: Where documents name releases that spent something.
 _SPENDERS: Final = ("spenders", "contributors")
 #: Conflicts that tell of what stands, or is asked for, under an id.
-_OF_ANOTHER: Final = frozenset({Code.RELEASE_CONFLICT, Code.RELEASE_STATE})
+OF_ANOTHER: Final = frozenset({Code.RELEASE_CONFLICT, Code.RELEASE_STATE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Sight:
         try:
             return await work
         except ConflictError as conflict:
-            if conflict.code not in _OF_ANOTHER or who.may(Action.READ_RELEASES):
+            if conflict.code not in OF_ANOTHER or who.may(Action.READ_RELEASES):
                 raise
             release = await self._threads.compute(named)
             if await self._knows(who, release):

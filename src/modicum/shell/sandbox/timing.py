@@ -9,7 +9,6 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Final, TypeAlias
 
-from modicum.core.errors import Code, InputError, Problem
 from modicum.shell.sandbox.places import Place, Places
 from modicum.workspace.escrowing.ports import Limits
 
@@ -39,25 +38,22 @@ def told_at_the_end(places: Places, limits: Limits, run: Run) -> float | None:
         InputError: If the time is too short to begin and end anything.
         UnavailableError: If no place was free for long.
     """
-    grace = _GRACE_SECONDS + _GRACE_SECONDS_PER_GIB * limits.memory_bytes / 2**30
-    if limits.seconds < max(SECONDS_MIN, 2 * grace):
-        raise InputError(
-            Problem(
-                Code.OUT_OF_RANGE,
-                f"a program has {limits.seconds:g} seconds, and that is too short",
-                help=f"give it {max(SECONDS_MIN, 2 * grace):g} seconds or more",
-            )
-        )
+    limits.refuse_short()
     stay = _Stay(places)
     tell_at = time.monotonic() + limits.seconds
     said: Future[float | None] = Future()
     try:
-        threading.Thread(
+        watching = threading.Thread(
             target=_watch,
-            args=(run, tell_at - grace, stay, said),
+            args=(run, tell_at - limits.grace_seconds, stay, said),
             name="sandbox",
             daemon=True,  # Whoever ends does not wait: the kernel ends the run then.
-        ).start()
+        )
+        try:
+            watching.start()
+        except BaseException:
+            stay.leave()  # Nobody else will.
+            raise
         sleep_until(tell_at)
     finally:
         stay.leave()

@@ -33,6 +33,7 @@ from modicum.workspace.escrowing.declared import (
     read_query,
     tables_of,
 )
+from modicum.workspace.escrowing.placing import refuse_misplaced
 from modicum.workspace.escrowing.ports import Limits
 from modicum.workspace.escrowing.programs_kept import program_text, range_of
 from modicum.workspace.escrowing.scoring_blocks import (
@@ -175,9 +176,12 @@ def ask_task(entry: Entry, asked: Asked, query: Flow, wanted: Wanted) -> Flow:
 
     Raises:
         ConflictError: If it cannot be proposed.
-        InputError: If there is no reason; or it cannot be scored by blocks.
+        InputError: If there is no reason; its time is too short, or its sandbox holds
+            no such programs; or it cannot be scored by blocks.
     """
     program, limits = wanted.program, wanted.limits
+    limits.refuse_short()
+    refuse_misplaced(program, wanted.tier)
     results = ("exact",) if program.compares else tuple(sorted(query.results))
     number, charges = 0, tuple[Charge, ...]()
     if wanted.blocks is not None:
@@ -198,7 +202,7 @@ def ask_task(entry: Entry, asked: Asked, query: Flow, wanted: Wanted) -> Flow:
 def _charged(entry: Entry, asked: Asked, query: Flow, wanted: Wanted) -> Charge:
     """Return what a score of blocks costs; its release is called as its contract is."""
     assert wanted.blocks is not None  # The caller looked.
-    refuse_unfit(wanted.program, wanted.tier)
+    refuse_unfit(wanted.program)
     if not isinstance(query.contract.terms, QueryTerms):
         raise ConflictError(
             Problem(

@@ -29,6 +29,7 @@ from modicum.workspace.book import Entry
 from modicum.workspace.escrowing import places
 from modicum.workspace.escrowing.declared import charge_of, read_query, tables_of
 from modicum.workspace.escrowing.ledger import Ledger
+from modicum.workspace.escrowing.placing import refuse_misplaced
 from modicum.workspace.escrowing.ports import Limits, Sealed
 from modicum.workspace.escrowing.programs_kept import program_of
 from modicum.workspace.escrowing.results import (
@@ -37,10 +38,12 @@ from modicum.workspace.escrowing.results import (
     score_to_bytes,
 )
 from modicum.workspace.escrowing.runs import (
+    CHANGED,
     Ran,
     Tools,
     begin,
     carried_out,
+    give_up,
     must_be_permitted,
     reserve,
     rows_of,
@@ -51,7 +54,6 @@ from modicum.workspace.querying.running import answered, must_fit
 
 _MIB: Final = 2**20
 _PRIVATE_FIRST: Final = ("private", "exact")
-_CHANGED: Final = "its contract did not permit it any more"
 
 
 class NoNoise:
@@ -97,8 +99,7 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
         run = ledger.turn(lambda entry: _begin_query(entry, contract, terms, policy))
     except (ConflictError, InputError, StaleError):
         # The policy or people's minds changed since. Nothing was started.
-        for one in queries:
-            ledger.void(one.heading.id, reason=_CHANGED)
+        give_up(ledger, [one.heading.id for one in queries], CHANGED)
         raise
 
     def work() -> dict[str, bytes]:
@@ -138,7 +139,9 @@ def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> R
     sandbox = tools.equipment.sandbox(terms.tier)
     sandbox.check()
     program = program_of(tools.equipment.vault, terms.program)
+    refuse_misplaced(program, terms.tier)
     limits = Limits(float(terms.seconds), terms.memory_mib * _MIB)
+    limits.refuse_short()  # What cannot run uses nothing up.
     run = ledger.turn(lambda entry: begin(entry, contract))
 
     def work() -> dict[str, bytes]:

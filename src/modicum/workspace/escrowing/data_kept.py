@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Literal
 
 from modicum.core.document import from_python
-from modicum.core.errors import Code, ConflictError, InputError, Problem
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    InputError,
+    Problem,
+    UnavailableError,
+)
 from modicum.core.reading import text
 from modicum.ledger.log.contracts import QueryTerms, TaskTerms, Version
 from modicum.ledger.log.escrow_events import DataRegistered, DataShredded
@@ -99,10 +105,15 @@ def register(ledger: Ledger, vault: Vault, given: Given, actor: str) -> Version:
             continue  # It was begun before, and its entry was never written.
         body = _registered(given, owns.owned, number, sealed.digest)
         try:
-            return ledger.turn(partial(_added, body))
-        except (ConflictError, InputError):  # Nothing was written.
+            done = ledger.turn(partial(_added, body))
+        except UnavailableError:
+            raise  # Nobody knows whether it was written; `_left_behind` sees to it.
+        except Exception:  # Nothing was written.
             vault.shred(places.of_data(version))
             raise
+        for number_left in _left_behind(ledger, given.name):
+            vault.shred(places.of_data(Version(given.name, number_left)))
+        return done
     raise ConflictError(
         Problem(
             Code.CONTRACT_REFUSED,
@@ -110,6 +121,23 @@ def register(ledger: Ledger, vault: Vault, given: Given, actor: str) -> Version:
             help="look whose vault this is",
         )
     )
+
+
+def _left_behind(ledger: Ledger, name: str) -> list[int]:
+    """Return the numbers of versions that were put in, maybe, and never registered.
+
+    The fold takes no lower number than the newest any more, so nobody waits for them.
+    """
+    book, _, _ = ledger.look()
+    known = book.state.escrow.data[name]
+    return [one for one in range(1, known.newest) if one not in known.versions]
+
+
+def _maybe_put_in(ledger: Ledger, name: str) -> Iterator[int]:
+    """Yield the numbers that a registration may have used that was never finished."""
+    book, _, _ = ledger.look()
+    newest = book.state.escrow.data[name].newest
+    yield from range(newest + 1, newest + 1 + _NUMBERS_TRIED)
 
 
 def shred(ledger: Ledger, vault: Vault, version: Version, reason: str) -> None:
@@ -138,6 +166,13 @@ def shred(ledger: Ledger, vault: Vault, version: Version, reason: str) -> None:
 
     for place in ledger.turn(work):
         vault.shred(place)
+    for number in _left_behind(ledger, version.id):
+        vault.shred(places.of_data(Version(version.id, number)))
+    for number in _maybe_put_in(ledger, version.id):
+        # Somebody may be about to register it: they are told that it is gone, then.
+        place = places.of_data(Version(version.id, number))
+        if vault.find(place) is not None:
+            vault.shred(place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ class Priced:
         query: The query, read under the active policy; None if that cannot be done.
         decision: What the ledger says to it now; None if nothing can be said.
         problem: Why nothing can be said; empty if something is.
+        code: The code of that; None for none.
         score: The score of blocks, likewise.
     """
 
@@ -41,6 +42,7 @@ class Priced:
     query: QueryFile | None = None
     decision: Decision | None = None
     problem: str = ""
+    code: Code | None = None
     score: BlockScore | None = None
 
 
@@ -325,7 +327,7 @@ def _scored(
         score = read_again(flow.contract, query, escrow.data, compiled)
         return Priced(charge, decision=ledger.check(score.described), score=score)
     except (ConflictError, InputError, StaleError) as error:
-        return Priced(charge, problem=error.problems[0].message)
+        return Priced(charge, problem=error.problems[0].message, code=error.code)
 
 
 def _priced(
@@ -341,4 +343,4 @@ def _priced(
             return Priced(charge, query, problem=changed)
         return Priced(charge, query, plan_of(ledger, query))
     except (ConflictError, InputError, StaleError) as error:
-        return Priced(charge, problem=error.problems[0].message)
+        return Priced(charge, problem=error.problems[0].message, code=error.code)

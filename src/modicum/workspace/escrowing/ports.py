@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
+from modicum.core.errors import Code, InputError, Problem
 from modicum.escrow.programs import Program, Table
+
+#: A sandbox has at least so long to begin, whatever it holds.
+SECONDS_MIN: Final = 1.0
+_GRACE_SECONDS: Final = 0.25
+_GRACE_SECONDS_PER_GIB: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,27 @@ class Limits:
     seconds: float = 60.0
     memory_bytes: int = 2**31
     processes: int = 32
+
+    @property
+    def grace_seconds(self) -> float:
+        """So long before the end of its time a run is ended, to be gone in time."""
+        return _GRACE_SECONDS + _GRACE_SECONDS_PER_GIB * self.memory_bytes / 2**30
+
+    def refuse_short(self) -> None:
+        """Refuse a time in which nothing can begin and end.
+
+        Raises:
+            InputError: If it is too short for that much memory.
+        """
+        least = max(SECONDS_MIN, 2 * self.grace_seconds)
+        if self.seconds < least:
+            raise InputError(
+                Problem(
+                    Code.OUT_OF_RANGE,
+                    f"a program has {self.seconds:g} seconds, and that is too short",
+                    help=f"give it {least:g} seconds or more, or less memory",
+                )
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,14 +26,17 @@ from modicum.query.statistics import Block
 from modicum.workspace.book import Entry
 from modicum.workspace.escrowing.carrying_out import NoNoise
 from modicum.workspace.escrowing.ledger import Ledger
+from modicum.workspace.escrowing.placing import refuse_misplaced
 from modicum.workspace.escrowing.ports import Limits
 from modicum.workspace.escrowing.programs_kept import program_of
 from modicum.workspace.escrowing.results import score_to_bytes, table_of
 from modicum.workspace.escrowing.runs import (
+    CHANGED,
     Ran,
     Tools,
     begin,
     carried_out,
+    give_up,
     must_be_permitted,
     reserve,
     rows_of,
@@ -44,7 +47,6 @@ from modicum.workspace.querying.ports import Engine, Lots, Sampler
 from modicum.workspace.querying.running import answered, must_fit
 
 _MIB: Final = 2**20
-_CHANGED: Final = "its contract did not permit it any more"
 
 
 class OneDivision:
@@ -88,7 +90,10 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
     sandbox = tools.equipment.sandbox(terms.tier)
     sandbox.check()
     program = program_of(tools.equipment.vault, terms.program)
-    refuse_unfit(program, terms.tier)
+    refuse_unfit(program)
+    refuse_misplaced(program, terms.tier)
+    limits = Limits(float(terms.seconds), terms.memory_mib * _MIB)
+    limits.refuse_short()  # What cannot run is not charged.
     sampler = tools.engines.sampler()
     blocks = score.blocks
     sampler.check(blocks.noise, blocks.scale, Fraction(SENSITIVITY))
@@ -104,9 +109,8 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
         run = ledger.turn(start)
     except (ConflictError, InputError, StaleError):
         # The policy or people's minds changed since. Nothing was started.
-        ledger.void(score.scored.release, reason=_CHANGED)
+        give_up(ledger, [score.scored.release], CHANGED)
         raise
-    limits = Limits(float(terms.seconds), terms.memory_mib * _MIB)
 
     def work() -> dict[str, bytes]:
         with ExitStack() as stack:

@@ -6,14 +6,20 @@ more than that it ended: why it failed may be a fact about rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from modicum.core.document import Node
-from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    ModicumError,
+    Problem,
+    UnavailableError,
+)
 from modicum.ledger.log.contracts import Contract, QueryTerms, TaskTerms
 from modicum.ledger.log.escrow_events import FlowBegun, FlowFailed, FlowWithheld
 from modicum.ledger.log.events import ReleaseStarted
@@ -28,6 +34,8 @@ from modicum.workspace.querying.ports import Engines
 from modicum.workspace.steps import step
 
 _DENIED: Final = "another query of its contract was denied"
+#: Why what was reserved is taken back, if its run may not begin any more.
+CHANGED: Final = "its contract did not permit it any more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +95,29 @@ def reserve(ledger: Ledger, releases: Sequence[tuple[str, Node]]) -> Decision | 
     """
     reserved: list[str] = []
     for release, described in releases:
-        decision = ledger.submit(described)
+        try:
+            decision = ledger.submit(described)
+        except ModicumError:
+            give_up(ledger, reserved, _DENIED)
+            raise
         if not decision.allowed:
-            for one in reserved:
-                ledger.void(one, reason=_DENIED)
+            give_up(ledger, reserved, _DENIED)
             return decision
         reserved.append(release)
     return None
+
+
+def give_up(ledger: Ledger, releases: Iterable[str], reason: str) -> None:
+    """Take back what was reserved for a run that does not begin, as far as it goes.
+
+    Args:
+        ledger: The ledger.
+        releases: The ids of the releases.
+        reason: Why, for the record.
+    """
+    for one in releases:
+        with suppress(ModicumError):  # It ends by itself, and why is told already.
+            ledger.void(one, reason=reason)
 
 
 def begin(entry: Entry, contract: Contract) -> int:
@@ -178,7 +202,10 @@ def carried_out(
     except Exception:  # noqa: BLE001 - it may quote rows; that it failed is told below
         results = {}
     body = FlowWithheld(digest, run, results) if results else FlowFailed(digest, run)
-    ledger.turn(partial(_add, body))
+    try:
+        ledger.turn(partial(_add, body))
+    except ConflictError:  # Another run of it left results first.
+        ledger.turn(partial(_add, FlowFailed(digest, run)))
     if not results:
         raise _ended(contract)
     return Ran()

@@ -96,27 +96,20 @@ def read_again(
     return score
 
 
-def refuse_unfit(program: Program, tier: str) -> None:
+def refuse_unfit(program: Program) -> None:
     """Refuse a program that no block could be scored by, before anything is spent.
 
     Args:
         program: The program.
-        tier: The sandbox that it runs in.
 
     Raises:
-        InputError: If it holds exact answers against private ones, or if the sandbox
-            holds no such programs.
+        InputError: If it holds exact answers against private ones.
     """
     if program.compares:
         raise _unfit(
             "a program that compares cannot be scored by blocks: the private answers"
             " are about everybody, and those that it is given about one block",
             "let it score answers by themselves",
-        )
-    if (program.language == "wasm") != (tier == "wasm"):
-        raise _unfit(
-            f"the sandbox `{tier[:60]}` holds no programs in {program.language}",
-            "hold modules of WebAssembly by the tier wasm, and Python by another",
         )
 
 

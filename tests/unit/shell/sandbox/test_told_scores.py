@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 
 from modicum.core.errors import InputError
 from modicum.escrow.programs import STEPS, Program, Range, Table
-from modicum.shell.sandbox import timing
 from modicum.shell.sandbox.jobs import job_bytes
 from modicum.shell.sandbox.opening import bubblewrap, gvisor, sandbox_for, wasm
 from modicum.shell.sandbox.places import Places
 from modicum.shell.sandbox.scores import BITS_MAX, on_grid, told
 from modicum.shell.sandbox.timing import Run, told_at_the_end
-from modicum.workspace.escrowing.ports import Limits, Sandbox
+from modicum.workspace.escrowing.ports import SECONDS_MIN, Limits, Sandbox
 from modicum.workspace.escrowing.results import score_to_bytes
 
 UNIT = Range(Fraction(0), Fraction(1))
@@ -168,7 +167,7 @@ def test_time_is_left_to_end_a_run() -> None:
 def test_times_that_are_too_short_are_refused(limits: Limits) -> None:
     with pytest.raises(InputError):
         told_at_the_end(Places(None, 1), limits, telling(0.5))
-    assert timing.SECONDS_MIN == 1.0
+    assert SECONDS_MIN == 1.0
 
 
 def test_a_job_is_json_that_does_not_tell_its_order() -> None:
