@@ -46,7 +46,6 @@ from modicum.workspace.escrowing.speaking import SaidToContract
 from modicum.workspace.governing.governance import reason_text
 
 _DATA: Final = "/escrow/data"
-_MIB: Final = 2**20
 
 
 class RemoteEscrow(RemoteAsking):

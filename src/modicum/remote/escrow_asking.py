@@ -26,7 +26,6 @@ from modicum.workspace.escrowing.ports import Limits
 
 #: Where contracts are.
 CONTRACTS: Final = "escrow/contracts"
-_DATA: Final = "/escrow/data"
 _MIB: Final = 2**20
 
 

@@ -159,10 +159,12 @@ def _too_many(
         counted = [one for one in here if person in _told(one.contract)]
         told = sum(_bits(one.contract) for one in counted if one.counts_bits(at))
         if told + bits > limits.bits_max:
+            whose = f"`{person}` may be told {limits.bits_max} bits of `{name}` outside"
+            if person != meant_by(by):  # How much they were told is theirs to know.
+                return f"{whose} differential privacy, and this would tell too much"
             return (
-                f"`{person}` may be told {limits.bits_max} bits of `{name}` outside"
-                f" differential privacy; {told} are told or asked for, and this would"
-                f" tell {bits}"
+                f"{whose} differential privacy; {told} are told or asked for, and this"
+                f" would tell {bits}"
             )
     return ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from modicum.core.errors import Code, ConflictError, Problem, UnavailableError
@@ -70,7 +70,11 @@ class EscrowData:
 
         def look(view: LedgerView) -> dict[str, DataSet]:
             data = view.state().escrow.data
-            return {k: one for k, one in data.items() if may_see_data(who, k, one)}
+            return {
+                name: _still(one)
+                for name, one in data.items()
+                if may_see_data(who, name, one)
+            }
 
         return await self._threads.look(look)
 
@@ -85,7 +89,7 @@ class EscrowData:
             InputError: If there is none, as far as they may know.
         """
         return await self._threads.look(
-            lambda view: seen_data(view.state().escrow, who, name)
+            lambda view: _still(seen_data(view.state().escrow, who, name))
         )
 
     async def secret(self, who: Identity, name: str) -> bytes:
@@ -167,6 +171,11 @@ class EscrowData:
             office.shred(version, reason=reason)
 
         await self._threads.ask(work)
+
+
+def _still(one: DataSet) -> DataSet:
+    """Return a data set as it is now, whatever is registered while it is told."""
+    return replace(one, versions=dict(one.versions))
 
 
 def no_secret() -> UnavailableError:

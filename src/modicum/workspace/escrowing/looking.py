@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from modicum.core.errors import Code, ConflictError, InputError, Problem, StaleError
 from modicum.core.mistakes import nearest
@@ -266,7 +266,7 @@ def _looked(book: Book, flow: Flow, now: str) -> Looked:
     consents = state.escrow.consents(flow, _said(book, flow))
     data = state.escrow.data
     waits = flow.is_open(now) and not _shredded(flow, data) and not consents.given
-    return Looked(flow, consents, _stage(flow, data, consents, now), waits)
+    return Looked(replace(flow), consents, _stage(flow, data, consents, now), waits)
 
 
 def _stage(
