@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from modicum.ledger.log.contracts import (
     Charge,
@@ -50,6 +51,7 @@ PEOPLE = (*ANALYSTS, *OWNERS, "stranger")
 SHA = "0f" * 32
 
 
+@cache
 def releases() -> tuple[RecordedRelease, ...]:
     """Return a few small releases of which contracts may charge some."""
     return tuple(

@@ -108,6 +108,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("escrow", "list"),
     ("escrow", "list", "--data"),
     ("escrow", "show", "q"),
+    ("escrow", "risk", "q", "--tau", "0.9"),
     ("escrow", "register", "people", "p.csv", *TABLES, "--owner", "o", *VAULT),
     ("escrow", "shred", "people", "1", "--yes", *WHY, *VAULT),
     ("escrow", "try", "asked.yaml", "--code", "asked.yaml", "--no-sandbox"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from samples.audited import HOSTILE, key
+from samples.documents import described_in, keys
 from samples.escrows import PROGRAM, ROWS, TABLES, OpenSandbox, World, query
 from samples.pages import read
 from typer.testing import CliRunner
@@ -245,3 +246,46 @@ def test_the_command_prints_the_bits(scored: World) -> None:
     scored.office("bea").receive("raw")
     line = "  bea was told 5 bits of people, not differentially private; 20 are allowed"
     assert line in CliRunner().invoke(app, words).stdout.splitlines()
+
+
+def test_every_key_of_it_is_described(tmp_path: Path) -> None:
+    world, own = World(tmp_path), key(1)
+    owned = Owned({"olga": (own.public.hex(),), "pavel": ()}, 1, bits_max=20)
+    world.office("olga").register("people", ROWS, Declared(TABLES), owned)
+    asked = Heading("q", "to know")
+    world.office("amir").ask_query(asked, [query("r-q")], exact=True)
+    world.office("pavel").approve("q", reason="so it is")
+    world.office("amir").run("q")
+    world.office("olga").reject("q", reason="too late")
+    world.office("olga").approve("q", reason="after all", key=own)
+    world.office("amir").ask_task(Heading("t", "to know", uses=3), "q", PROGRAM)
+    world.office("pavel").approve("t", reason="so it is")
+    box = world.equipment.box
+    world.equipment.box = Unplugged()
+    with pytest.raises(KeyboardInterrupt):
+        world.office("amir").run("t")
+    world.equipment.box = box
+    world.office("amir").run("t")
+    for name in ("raw", "waits"):
+        ask_raw(world, name, Fraction(1, 4))
+    world.office("pavel").approve("raw", reason="so it is")
+    world.office("amir").receive("raw")
+    world.office("amir").withdraw("waits", reason="never mind")
+    world.office("olga").shred(Version("people", 1), reason="the law")
+    known = {
+        one.removeprefix("escrow."): kind
+        for one, kind in described_in("A statement").items()
+        if one.startswith("escrow.")
+    }
+    found = {*keys(told(world), known)}
+    assert not known.keys() - found
+    # What has no rows of its own is described in the row of what it is part of.
+    whole = {one for one in known if not any(_is_in(each, one) for each in known)}
+    lost = {
+        one for one in found - known.keys() if not any(_is_in(one, w) for w in whole)
+    }
+    assert not lost
+
+
+def _is_in(path: str, whole: str) -> bool:
+    return path.startswith((f"{whole}.", f"{whole}[]"))
