@@ -67,9 +67,9 @@ OWNERS: Final = ("olga", "pavel")
 PARTS: Final = {
     "run_query": "all of it",
     "_queries": "consent, and the query read and priced anew",
-    "_reserve": "reserving",
-    "_begin": "starting, in the turn of the run",
-    "_rows": "decrypting the rows",
+    "reserve": "reserving",
+    "_begin_query": "starting, in the turn of the run",
+    "rows_of": "decrypting the rows",
     "open_engine": "opening the engine",
     "must_fit": "looking whether all fits",
     "answered": "computing, and noise",

@@ -30,7 +30,7 @@ def test_it_tells_what_each_side_takes(
         sides = re.findall(rf"^\| {query} \| (.+?) \| [\d.]+ \|", told, re.MULTILINE)
         assert tuple(sides) == bench.SIDES
         assert f"| {query} | direct |" in told
-    assert re.search(r"decrypting the rows \(`_rows`\) \| [\d.]+ \| \d+% \|", told)
+    assert re.search(r"decrypting the rows \(`rows_of`\) \| [\d.]+ \| \d+% \|", told)
     assert code == (0 if "\nPASS: at most 1.5 times" in told else 1)
     assert list(tmp_path.iterdir()) == []
 
