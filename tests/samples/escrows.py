@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow.csv
 
@@ -121,15 +121,29 @@ class OpenSandbox:
     Attributes:
         there: Whether it is there.
         given: The tables of each run.
+        turns: What became of each turn: it was taken, something scored, it was left.
+        before_turn: What is done before one is taken.
     """
 
     tier: str = "bubblewrap"
     there: bool = True
     given: list[tuple[Any, Any]] = field(default_factory=list)
+    turns: list[str] = field(default_factory=list)
+    before_turn: Callable[[], object] = lambda: None
 
     def check(self) -> None:
         if not self.there:
             raise UnavailableError(Problem(Code.SANDBOX_MISSING, "no bubblewrap"))
+
+    @contextmanager
+    def turn(self) -> Iterator[Self]:
+        self.check()
+        self.before_turn()
+        self.turns.append("taken")
+        try:
+            yield self
+        finally:
+            self.turns.append("left")
 
     def score(
         self,
@@ -140,6 +154,7 @@ class OpenSandbox:
     ) -> float | None:
         assert limits.seconds > 0
         self.given.append((tables, reference))
+        self.turns.append("scored")
         names: dict[str, Any] = {}
         exec(program.code, names)
         found = names["score"](_plain(tables), program.arguments, _plain(reference))
@@ -157,10 +172,20 @@ def _plain(tables: Mapping[str, Table] | None) -> Any:
 
 @dataclass
 class MemoryEquipment:
-    """What an escrow needs, in memory."""
+    """What an escrow needs, in memory.
+
+    Attributes:
+        vault: The vault.
+        box: The sandbox.
+        paused: How long was waited, each time.
+    """
 
     vault: DictVault = field(default_factory=DictVault)
     box: OpenSandbox = field(default_factory=OpenSandbox)
+    paused: list[float] = field(default_factory=list)
+
+    def pause(self, seconds: float) -> None:
+        self.paused.append(seconds)
 
     def sandbox(self, tier: str) -> OpenSandbox:
         assert tier == self.box.tier

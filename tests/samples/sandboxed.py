@@ -19,7 +19,10 @@ import pytest
 from modicum.core.errors import UnavailableError
 from modicum.escrow.programs import Program, Range
 from modicum.shell.sandbox.bubblewrap import Bubblewrap
-from modicum.workspace.escrowing.ports import Sandbox
+from modicum.shell.sandbox.places import Places
+from modicum.shell.sandbox.stays import staying
+from modicum.shell.sandbox.timing import Run, told_at_the_end
+from modicum.workspace.escrowing.ports import Limits, Sandbox
 from samples.escapes import Attempt
 
 PROJECT = Path(__file__).parents[2]
@@ -48,6 +51,12 @@ def sandbox(at_a_time: int = 1) -> Bubblewrap:
     made = Bubblewrap(users(at_a_time), at_a_time)
     required(made)
     return made
+
+
+def told_in(places: Places, limits: Limits, run: Run) -> float | None:
+    """Return what a run tells that has a place for itself."""
+    with staying(places) as stay:
+        return told_at_the_end(stay, limits, run)
 
 
 def required(made: Sandbox) -> None:

@@ -188,9 +188,8 @@ def _runs(
             name: try_out(program, tables, reference, seconds=limits.seconds)
             for name, tables in given.items()
         }
-    sandbox = sandbox_of(tier, uid)
-    sandbox.check()
-    return {
-        name: Tried(sandbox.score(program, tables, reference, limits), "", "")
-        for name, tables in given.items()
-    }
+    with sandbox_of(tier, uid).turn() as turn:
+        return {
+            name: Tried(turn.score(program, tables, reference, limits), "", "")
+            for name, tables in given.items()
+        }

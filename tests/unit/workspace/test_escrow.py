@@ -211,6 +211,17 @@ def test_a_task_without_its_sandbox_never_begins(world: World) -> None:
     assert world.office("amir").show("t").flow.runs == 0
 
 
+def test_a_task_has_its_sandbox_from_before_it_begins_to_its_end(world: World) -> None:
+    """Otherwise others could keep it from what was paid for."""
+    world.queried()
+    world.office("amir").ask_task(Heading("t", "to know"), "q", PROGRAM)
+    world.agree("t")
+    box, runs = world.equipment.box, list[int]()
+    box.before_turn = lambda: runs.append(world.office("amir").show("t").flow.runs)
+    world.office("amir").run("t")
+    assert (runs, box.turns) == ([0], ["taken", "scored", "scored", "left"])
+
+
 def test_a_run_that_fails_says_nothing_of_why(world: World) -> None:
     world.queried()
     secret = b"def score(*_):\n    raise ValueError('olga earns 17')\n"

@@ -13,9 +13,11 @@ from samples.audited import key
 from samples.escrows import OWNED, POLICY, PROGRAM, ROWS, TABLES, World, query
 
 from modicum.core.errors import (
+    Code,
     ConflictError,
     InputError,
     ModicumError,
+    Problem,
     UnavailableError,
 )
 from modicum.ledger import event_of
@@ -29,6 +31,7 @@ from modicum.shell.escrow.equipment import EscrowPlace
 from modicum.shell.escrow.opening import open_escrow
 from modicum.shell.serving.opening import open_decider
 from modicum.shell.vault.key_files import new_key_file
+from modicum.workspace import Workspace
 from modicum.workspace.escrowing import carrying_out, data_kept, runs
 from modicum.workspace.escrowing.asking import Heading
 from modicum.workspace.escrowing.data_kept import Declared, Owned
@@ -347,3 +350,35 @@ def test_a_run_beside_another_ends_when_the_other_did(
     assert world.office("amir").run("t").denied is None
     flow = world.office("amir").show("t").flow
     assert (flow.runs, dict(flow.running), flow.ended_by) == (2, {}, 2)
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+@pytest.mark.parametrize("failing", [1, 4, 5])
+def test_a_ledger_that_is_away_for_a_while_costs_no_results(
+    world: World, monkeypatch: pytest.MonkeyPatch, failing: int, is_stored: bool
+) -> None:
+    """It may be away before an entry is stored, or before anybody knows that it is."""
+    world.queried()
+    world.office("amir").ask_task(Heading("t", "?"), "q", PROGRAM)
+    world.agree("t")
+    turn, box, away = Workspace.turn, world.equipment.box, [failing]
+
+    def often(self: Workspace, work: Any, *, deciding: bool = False) -> Any:
+        fails = "scored" in box.turns and away[0] > 0
+        away[0] -= fails
+        found = turn(self, work, deciding=deciding) if is_stored or not fails else None
+        if fails:
+            raise UnavailableError(Problem(Code.LEDGER_BUSY, "it is away"))
+        return found
+
+    monkeypatch.setattr(Workspace, "turn", often)
+    if failing == 5:
+        with pytest.raises(UnavailableError, match="it is away"):
+            world.office("amir").run("t")
+    else:
+        assert world.office("amir").run("t").denied is None
+    assert world.equipment.paused == [1.0, 4.0, 10.0, 15.0][:failing]
+    flow = world.office("amir").show("t").flow
+    was_told = is_stored or failing < 5
+    assert (flow.runs, len(flow.results)) == (1, 2 if was_told else 0)
+    assert flow.running == ({} if was_told else {1: "amir"})

@@ -656,6 +656,17 @@ def test_what_is_refused_before_it_begins_costs_nothing(
     assert world.equipment.box.given == []
 
 
+@pytest.mark.spec("ESC-11")
+def test_it_has_its_sandbox_from_before_it_costs_to_its_end(world: World) -> None:
+    """Otherwise a machine on which others are busy could cost a loss."""
+    asked(world)
+    box, costs = world.equipment.box, list[str]()
+    box.before_turn = lambda: costs.append(kinds(world)[-1])
+    world.office("amir").run("t")
+    assert costs == ["approval-given"]
+    assert box.turns == ["taken", *["scored"] * 20, "left"]
+
+
 def test_a_policy_that_means_something_else_stops_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from modicum.core.errors import Code, ConflictError, InputError, Problem
-from modicum.ledger.log.contracts import QueryTerms, RawSignalTerms, TaskTerms
+from modicum.ledger.log.contracts import Contract, QueryTerms, RawSignalTerms, TaskTerms
 from modicum.ledger.log.escrow_events import (
     ContractProposed,
     ContractWithdrawn,
@@ -147,6 +147,29 @@ class Escrow:
         }
         return consents(flow.contract, ownerships, said)
 
+    def refuse_proposal(
+        self, contract: Contract, by: str, at: str, disclosures: Collection[str]
+    ) -> None:
+        """Refuse a contract that nobody may propose; it changes nothing here.
+
+        Args:
+            contract: The contract.
+            by: Who would propose it.
+            at: When.
+            disclosures: The ids of the disclosures that were recorded.
+
+        Raises:
+            ConflictError: If it may not be proposed.
+            InputError: If there is no such version of its data.
+        """
+        if contract.id in self.names or contract.digest in self.flows:
+            raise _refused(contract.id, "a contract was called so before")
+        found = ill_proposed(contract, by, at, self.data, self.flows)
+        if disclosure_of(contract.digest) in disclosures:
+            found = "what it lets go stands as disclosed already"
+        if found:
+            raise _refused(contract.id, found)
+
     def hear(self, contract: str, named: str, said: Agreement, at: str) -> None:
         """Refuse a word that nobody may say to a contract; it changes nothing here.
 
@@ -195,13 +218,7 @@ class Escrow:
 
     def _propose(self, body: ContractProposed, around: Around) -> None:
         contract = body.contract
-        if contract.id in self.names or contract.digest in self.flows:
-            raise _refused(contract.id, "a contract was called so before")
-        found = ill_proposed(contract, around.by, around.at, self.data, self.flows)
-        if disclosure_of(contract.digest) in around.disclosures:
-            found = "what it lets go stands as disclosed already"
-        if found:
-            raise _refused(contract.id, found)
+        self.refuse_proposal(contract, around.by, around.at, around.disclosures)
         flow = Flow(contract, around.by, around.at, around.seq)
         self.flows[contract.digest] = flow
         self.names[contract.id] = contract.digest

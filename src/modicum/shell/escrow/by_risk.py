@@ -266,11 +266,11 @@ def risk_of_file(
     Raises:
         InputError: As for `query_risk`.
     """
-    newest = {one.id: one for one in newest_of(known)}
-    read = read_query(text, tables_of(known, newest.values(), compiled), compiled)
+    newest = newest_of(known, compiled)
+    read = newest.read(text, compiled)
     charge_of(text, read, compiled)  # What cannot be priced cannot be asked.
     asked = risky(read)
-    return QueryRisk("", newest[asked.table], asked, _unseen(asked, facts))
+    return QueryRisk("", newest.versions[asked.table], asked, _unseen(asked, facts))
 
 
 def _charge(flow: Flow, query: str | None) -> Charge:

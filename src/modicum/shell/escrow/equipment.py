@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -125,3 +126,11 @@ class EscrowEquipment:
                 yield CsvFile(path, header_of(path, "the data set"))
             else:
                 yield ParquetFiles((path,))
+
+    def pause(self, seconds: float) -> None:
+        """Wait for something that may be there again soon.
+
+        Args:
+            seconds: How long.
+        """
+        time.sleep(seconds)

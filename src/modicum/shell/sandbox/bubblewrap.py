@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
-from modicum.core.errors import Code, InputError, Problem, UnavailableError
-from modicum.escrow.programs import Program, Table
+from modicum.core.errors import Problem
+from modicum.escrow.programs import Program
 from modicum.shell.sandbox.cgroups import Groups, found_groups
 from modicum.shell.sandbox.copied import copied
-from modicum.shell.sandbox.jobs import job_bytes
-from modicum.shell.sandbox.needs import executable, must_be_idle, needs
-from modicum.shell.sandbox.places import Places
+from modicum.shell.sandbox.needs import executable, needs
 from modicum.shell.sandbox.process import Command, Ended, Handles, run_held
 from modicum.shell.sandbox.root import PACKAGES, Root, python_root
-from modicum.shell.sandbox.scores import told
 from modicum.shell.sandbox.self_test import SelfTest
 from modicum.shell.sandbox.syscalls import filter_bytes
-from modicum.shell.sandbox.timing import told_at_the_end
+from modicum.shell.sandbox.tiers import Tier
 from modicum.workspace.escrowing.ports import Limits
 
 #: What is set inside, whatever is set outside.
@@ -45,95 +40,52 @@ _SIGNALS_MAX: Final = 64
 _STACK_BYTES: Final = 2**23
 
 
-class Bubblewrap:
+class Bubblewrap(Tier):
     """Programs in Python, each in a sandbox that bubblewrap makes for one run.
 
     Args:
-        uid: As root, the user that programs run as, and that nobody else is; with
-            several at a time, the first of as many. Otherwise None.
-        at_a_time: How many run at once; others wait. Programs that run at once share
-            processors and caches, through which they can tell each other something.
+        uid: As for all tiers.
+        at_a_time: As for all tiers.
     """
 
+    name = "bubblewrap"
+    language = "python"
+    other_tier = "wasm"
+
     def __init__(self, uid: int | None = None, at_a_time: int = 1) -> None:
-        self._places = Places(uid, at_a_time)
+        super().__init__(uid, at_a_time)
         self._groups = Groups(None, None)
-        self._lock = threading.Lock()
-        self._checked_in: int | None = None
 
-    @property
-    def tier(self) -> str:
-        """What people call it."""
-        return "bubblewrap"
-
-    @property
-    def uid(self) -> int | None:
-        """The first of the users that programs run as; None if they are this one."""
-        return self._places.uid
-
-    def check(self) -> None:
-        """Return if it is there, and held all that its own test tried in it.
-
-        Raises:
-            UnavailableError: If anything is missing, with one remedy each; or if the
-                test got out.
-        """
-        self._must_hold()
-        self._places.wait()
-
-    def score(
+    @contextmanager
+    def running(
         self,
         program: Program,
-        tables: Mapping[str, Table],
-        reference: Mapping[str, Table] | None,
+        job: bytes,
         limits: Limits,
-    ) -> float | None:
-        """Return the score of one program, in its range; None if it has none.
+        end_at: float,
+        uid: int | None,
+    ) -> Iterator[bytes]:
+        """Run a program; yield what it recorded. It is gone after the block.
 
         Args:
-            program: The program.
-            tables: By name, what it is given.
-            reference: By name, what it compares with; None if it does not compare.
+            program: The program; the job holds its code.
+            job: What it is given.
             limits: What it may use up.
+            end_at: The moment of the monotonic clock at which it is ended.
+            uid: The user that it runs as; None for whoever runs this.
 
         Raises:
-            InputError: If it is not in Python, or its time is too short for anything.
-            UnavailableError: If it cannot be held; nothing ran then.
+            UnavailableError: If it cannot be held.
         """
-        if program.language != "python":
-            raise InputError(
-                Problem(
-                    Code.NOT_SUPPORTED,
-                    f"bubblewrap holds programs in python, not in {program.language}",
-                    help="hold it by the tier wasm",
-                )
-            )
-        self._must_hold()
+        with self._run(job, limits, end_at, uid) as ended:
+            yield ended.record
 
-        @contextmanager
-        def run(end_at: float, uid: int | None) -> Iterator[float | None]:
-            job = job_bytes(program, tables, reference)
-            if job is None:
-                yield None
-                return
-            with self._run(job, limits, end_at, uid) as ended:
-                yield told(ended.record, program.range)
+    def _needs(self) -> list[Problem]:
+        return needs(self._places.uid, self._places.at_a_time)
 
-        return told_at_the_end(self._places, limits, run)
-
-    def _must_hold(self) -> None:
-        """Return if it passed its own test in this process, now or before."""
-        with self._lock:
-            if self._checked_in == os.getpid():
-                return
-            problems = needs(self._places.uid, self._places.at_a_time)
-            if problems:
-                raise UnavailableError(*problems)
-            with self._places.alone():
-                must_be_idle(self._places.uid, self._places.at_a_time)
-                self._groups = found_groups()
-                SelfTest(self.tier, self._tried, (*ENVIRONMENT, "PWD")).pass_it()
-            self._checked_in = os.getpid()
+    def _test(self) -> None:
+        self._groups = found_groups()
+        SelfTest(self.tier, self._tried, (*ENVIRONMENT, "PWD")).pass_it()
 
     def _tried(self, job: bytes, limits: Limits) -> Ended:
         """Return how a program of modicum ended, and what it said."""

@@ -13,26 +13,23 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from modicum.core.errors import Code, InputError, Problem, UnavailableError
-from modicum.escrow.programs import Program, Table
+from modicum.core.errors import Problem, UnavailableError
+from modicum.escrow.programs import Program
 from modicum.shell.sandbox.bubblewrap import ENVIRONMENT, inside_command, settings
-from modicum.shell.sandbox.jobs import job_bytes, sealed
+from modicum.shell.sandbox.jobs import sealed
 from modicum.shell.sandbox.missing import missing
-from modicum.shell.sandbox.needs import must_be_idle, needs_of_child
-from modicum.shell.sandbox.places import Places
+from modicum.shell.sandbox.needs import needs_of_child
 from modicum.shell.sandbox.process import Ended, Open, ends, record_of
 from modicum.shell.sandbox.root import Root, python_root
-from modicum.shell.sandbox.scores import told
 from modicum.shell.sandbox.self_test import SelfTest
 from modicum.shell.sandbox.syscalls import filter_bytes
-from modicum.shell.sandbox.timing import told_at_the_end
+from modicum.shell.sandbox.tiers import Tier
 from modicum.workspace.escrowing.ports import Limits
 
 _FOLDERS: Final = "/usr/local/bin:/usr/bin:/bin"
@@ -42,7 +39,7 @@ _SETS: Final = ("bounding", "effective", "permitted")
 _NAMESPACES: Final = ("pid", "network", "ipc", "uts", "mount")
 
 
-class Gvisor:
+class Gvisor(Tier):
     """Programs in Python, each in a sandbox that runsc makes for one run.
 
     Args:
@@ -50,90 +47,52 @@ class Gvisor:
         at_a_time: How many run at once; others wait.
     """
 
-    def __init__(self, uid: int | None = None, at_a_time: int = 1) -> None:
-        self._places = Places(uid, at_a_time)
-        self._lock = threading.Lock()
-        self._checked_in: int | None = None
+    name = "gvisor"
+    language = "python"
+    other_tier = "wasm"
 
-    @property
-    def tier(self) -> str:
-        """What people call it."""
-        return "gvisor"
-
-    def check(self) -> None:
-        """Return if it is there, and held all that its own test tried in it.
-
-        Raises:
-            UnavailableError: If anything is missing, with one remedy each; or if the
-                test got out.
-        """
-        self._must_hold()
-        self._places.wait()
-
-    def _must_hold(self) -> None:
-        """Return if it passed its own test in this process, now or before."""
-        with self._lock:
-            if self._checked_in == os.getpid():
-                return
-            problems = needs_of_child(self._places.uid, self._places.at_a_time)
-            if shutil.which("runsc", path=_FOLDERS) is None:
-                problems.append(
-                    missing(
-                        "runsc is not there",
-                        "install gVisor, or hold programs by bubblewrap",
-                    )
-                )
-            if os.geteuid() != 0:
-                problems.append(
-                    missing("runsc is run by root here", "hold programs by bubblewrap")
-                )
-            if problems:
-                raise UnavailableError(*problems)
-            known = (*ENVIRONMENT, "PWD", "HOSTNAME", "TERM")
-            with self._places.alone():
-                must_be_idle(self._places.uid, self._places.at_a_time)
-                SelfTest(self.tier, self._tried, known).pass_it()
-            self._checked_in = os.getpid()
-
-    def score(
+    @contextmanager
+    def running(
         self,
         program: Program,
-        tables: Mapping[str, Table],
-        reference: Mapping[str, Table] | None,
+        job: bytes,
         limits: Limits,
-    ) -> float | None:
-        """Return the score of one program, in its range; None if it has none.
+        end_at: float,
+        uid: int | None,
+    ) -> Iterator[bytes]:
+        """Run a program; yield what it recorded. It is gone after the block.
 
         Args:
-            program: The program.
-            tables: By name, what it is given.
-            reference: By name, what it compares with; None if it does not compare.
+            program: The program; the job holds its code.
+            job: What it is given.
             limits: What it may use up.
+            end_at: The moment of the monotonic clock at which it is ended.
+            uid: The user that it runs as.
 
         Raises:
-            InputError: If it is not in Python, or its time is too short for anything.
-            UnavailableError: If it cannot be held; nothing ran then.
+            UnavailableError: If it cannot be held.
         """
-        if program.language != "python":
-            raise InputError(
-                Problem(
-                    Code.NOT_SUPPORTED,
-                    f"gvisor holds programs in python, not in {program.language}",
-                    help="hold it by the tier wasm",
+        with self._run(job, limits, end_at, uid) as ended:
+            yield ended.record
+
+    def _needs(self) -> list[Problem]:
+        problems = needs_of_child(self._places.uid, self._places.at_a_time)
+        if shutil.which("runsc", path=_FOLDERS) is None:
+            problems.append(
+                missing(
+                    "runsc is not there",
+                    "install gVisor, or hold programs by bubblewrap",
                 )
             )
-        self._must_hold()
+        if os.geteuid() != 0:
+            problems.append(
+                missing("runsc is run by root here", "hold programs by bubblewrap")
+            )
+        return problems
 
-        @contextmanager
-        def run(end_at: float, uid: int | None) -> Iterator[float | None]:
-            job = job_bytes(program, tables, reference)
-            if job is None:
-                yield None
-                return
-            with self._run(job, limits, end_at, uid) as ended:
-                yield told(ended.record, program.range)
-
-        return told_at_the_end(self._places, limits, run)
+    def _test(self) -> None:
+        known = (*ENVIRONMENT, "PWD", "HOSTNAME", "TERM")
+        SelfTest(self.tier, self._tried, known).pass_it()
 
     def _tried(self, job: bytes, limits: Limits) -> Ended:
         end_at = time.monotonic() + limits.seconds

@@ -64,14 +64,14 @@ class Places:
         try:
             number = self._free.get(timeout=WAIT_SECONDS)
         except queue.Empty:
-            raise _too_long() from None
+            raise too_long() from None
         turns = Turns()
         try:
             is_free = turns.take("all", until, is_shared=self.at_a_time > 1)
             if is_free and self.at_a_time > 1:
                 is_free = turns.take(f"place-{number}", until)
             if not is_free:
-                raise _too_long()
+                raise too_long()
         except BaseException:
             turns.give_back()
             self._free.put(number)
@@ -87,14 +87,6 @@ class Places:
         place.turns.give_back()
         self._free.put(place.number)
 
-    def wait(self) -> None:
-        """Return when a run could begin.
-
-        Raises:
-            UnavailableError: If none could for long, or this cannot be known.
-        """
-        self.free(self.take())
-
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold all runs of this machine back for as long as the block takes.
@@ -105,13 +97,14 @@ class Places:
         turns = Turns()
         try:
             if not turns.take("all", time.monotonic() + WAIT_SECONDS):
-                raise _too_long()
+                raise too_long()
             yield
         finally:
             turns.give_back()
 
 
-def _too_long() -> UnavailableError:
+def too_long() -> UnavailableError:
+    """Return that a place was not free for long."""
     return UnavailableError(
         missing(
             f"this program waited for others for {WAIT_SECONDS / 60:g} minutes",

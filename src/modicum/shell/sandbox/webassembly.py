@@ -9,23 +9,20 @@ import os
 import struct
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
-from modicum.core.errors import Code, InputError, Problem, UnavailableError
-from modicum.escrow.programs import Program, Table
-from modicum.shell.sandbox.jobs import job_bytes, sealed
+from modicum.core.errors import Problem, UnavailableError
+from modicum.escrow.programs import Program
+from modicum.shell.sandbox.jobs import sealed
 from modicum.shell.sandbox.missing import leaking, missing
-from modicum.shell.sandbox.needs import must_be_idle, needs_of_child
-from modicum.shell.sandbox.places import Places
+from modicum.shell.sandbox.needs import needs_of_child
 from modicum.shell.sandbox.process import Open, ends, kill, record_of
-from modicum.shell.sandbox.scores import told
 from modicum.shell.sandbox.syscalls import filter_bytes
-from modicum.shell.sandbox.timing import told_at_the_end
+from modicum.shell.sandbox.tiers import Tier
 from modicum.workspace.escrowing.ports import Limits
 
 #: About as many instructions as a module may run; the same on every machine.
@@ -60,7 +57,7 @@ _HELD: Final = {
 }
 
 
-class WebAssembly:
+class WebAssembly(Tier):
     """Modules of WebAssembly, each in a process of its own, without any import.
 
     A module exports `memory`, `alloc(i32) -> i32` and `score(i32, i32) -> f64`. It is
@@ -73,88 +70,48 @@ class WebAssembly:
         fuel: How much a module may do, about an instruction each.
     """
 
+    name = "wasm"
+    language = "wasm"
+    other_tier = "bubblewrap"
+
     def __init__(
         self, uid: int | None = None, at_a_time: int = 1, fuel: int = FUEL
     ) -> None:
+        super().__init__(uid, at_a_time)
         self._fuel = fuel
-        self._places = Places(uid, at_a_time)
-        self._lock = threading.Lock()
-        self._checked_in: int | None = None
 
-    @property
-    def tier(self) -> str:
-        """What people call it."""
-        return "wasm"
-
-    def check(self) -> None:
-        """Return if it is there, and held all that its own test tried in it.
-
-        Raises:
-            UnavailableError: If anything is missing, with one remedy each; or if the
-                test got out.
-        """
-        self._must_hold()
-        self._places.wait()
-
-    def _must_hold(self) -> None:
-        """Return if it passed its own test in this process, now or before."""
-        with self._lock:
-            if self._checked_in == os.getpid():
-                return
-            problems = needs_of_child(self._places.uid, self._places.at_a_time)
-            if importlib.util.find_spec("wasmtime") is None:
-                problems.append(
-                    missing(
-                        "wasmtime is not installed",
-                        "install it with  pip install 'modicum[escrow]'",
-                    )
-                )
-            if problems:
-                raise UnavailableError(*problems)
-            with self._places.alone():
-                must_be_idle(self._places.uid, self._places.at_a_time)
-                self._test()
-            self._checked_in = os.getpid()
-
-    def score(
+    def running(
         self,
         program: Program,
-        tables: Mapping[str, Table],
-        reference: Mapping[str, Table] | None,
+        job: bytes,
         limits: Limits,
-    ) -> float | None:
-        """Return the score of one program, in its range; None if it has none.
+        end_at: float,
+        uid: int | None,
+    ) -> AbstractContextManager[bytes]:
+        """Run a module; return what it recorded. It is gone after the block.
 
         Args:
-            program: The program.
-            tables: By name, what it is given.
-            reference: By name, what it compares with; None if it does not compare.
+            program: The module.
+            job: What it is given.
             limits: What it may use up.
+            end_at: The moment of the monotonic clock at which it is ended.
+            uid: The user that it runs as; None for whoever runs this.
 
         Raises:
-            InputError: If it is no module, or its time is too short for anything.
-            UnavailableError: If it cannot be held; nothing ran then.
+            UnavailableError: If it cannot be held.
         """
-        if program.language != "wasm":
-            raise InputError(
-                Problem(
-                    Code.NOT_SUPPORTED,
-                    f"this holds modules of WebAssembly, not {program.language}",
-                    help="hold it by the tier bubblewrap",
+        return self._run(program.code, job, limits, end_at, uid)
+
+    def _needs(self) -> list[Problem]:
+        problems = needs_of_child(self._places.uid, self._places.at_a_time)
+        if importlib.util.find_spec("wasmtime") is None:
+            problems.append(
+                missing(
+                    "wasmtime is not installed",
+                    "install it with  pip install 'modicum[escrow]'",
                 )
             )
-        self._must_hold()
-
-        @contextmanager
-        def run(end_at: float, uid: int | None) -> Iterator[float | None]:
-            job = job_bytes(program, tables, reference)
-            if job is None:
-                yield None
-                return
-            with self._run(program.code, job, limits, end_at, uid) as record:
-                yield told(record, program.range)
-
-        return told_at_the_end(self._places, limits, run)
+        return problems
 
     def _test(self) -> None:
         from wasmtime import wat2wasm

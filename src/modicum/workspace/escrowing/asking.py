@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, TypeAlias
+from typing import Final, Protocol
 
 from modicum.core.document import from_python
 from modicum.core.errors import Code, ConflictError, InputError, Problem
@@ -26,13 +26,8 @@ from modicum.ledger.log.contracts import (
 )
 from modicum.ledger.log.escrow_events import ContractProposed
 from modicum.ledger.state.flow import Flow
-from modicum.workspace.book import Entry
-from modicum.workspace.escrowing.declared import (
-    charge_of,
-    newest_of,
-    read_query,
-    tables_of,
-)
+from modicum.workspace.book import Book, Entry
+from modicum.workspace.escrowing.declared import charge_of, newest_of
 from modicum.workspace.escrowing.placing import refuse_misplaced
 from modicum.workspace.escrowing.ports import Limits
 from modicum.workspace.escrowing.programs_kept import program_text, range_of
@@ -49,10 +44,22 @@ LASTS_SECONDS: Final = 30 * 24 * 60 * 60
 USES_OUT: Final = 20
 #: A task may be tried again if its run did not end.
 USES_OF_TASK: Final = 3
-#: Proposes in a turn, and returns the contract.
-Asking: TypeAlias = Callable[[Entry], Flow]
 _QUERIES_MAX: Final = 20
 _MIB: Final = 2**20
+
+
+class Moment(Protocol):
+    """A ledger at a moment at which somebody asks: a turn, or what was just read."""
+
+    @property
+    def book(self) -> Book:
+        """The book."""
+        ...
+
+    @property
+    def actor(self) -> str:
+        """Who asks."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +130,48 @@ class Wanted:
     blocks: ByBlocks | None = None
 
 
-def ask_query(entry: Entry, asked: Asked, wanted: Queries) -> Flow:
-    """Ask that queries are run on the newest versions of their data.
+def propose(entry: Entry, contract: Contract, reason: str) -> Flow:
+    """Ask for a flow of data.
 
     Args:
         entry: The turn; its actor asks.
+        contract: What is asked for.
+        reason: Why, for the record.
+
+    Raises:
+        ConflictError: If it cannot be proposed.
+        InputError: If there is no reason.
+    """
+    entry.add(ContractProposed(contract, _why(reason)))
+    return entry.book.state.escrow.flows[contract.digest]
+
+
+def refuse_in_vain(
+    book: Book, contract: Contract, reason: str, by: str, at: str
+) -> None:
+    """Refuse what could not be proposed, before anything is kept for it.
+
+    Args:
+        book: The book.
+        contract: What somebody is about to ask for.
+        reason: Why, for the record.
+        by: Who.
+        at: When.
+
+    Raises:
+        ConflictError: If it cannot be proposed.
+        InputError: If there is no reason.
+    """
+    _why(reason)
+    state = book.state
+    state.escrow.refuse_proposal(contract, by, at, state.disclosures)
+
+
+def contract_of_query(moment: Moment, asked: Asked, wanted: Queries) -> Contract:
+    """Return a contract by which queries run on the newest versions of their data.
+
+    Args:
+        moment: The ledger; its actor asks.
         asked: What is asked for, and when it ends.
         wanted: The queries.
 
@@ -144,32 +188,33 @@ def ask_query(entry: Entry, asked: Asked, wanted: Queries) -> Flow:
                 f" {len(wanted.texts)}",
             )
         )
-    compiled, data = active_policy(entry.book), entry.book.state.escrow.data
-    newest = [
-        one for one in newest_of(data) if wanted.among is None or one.id in wanted.among
-    ]
-    tables = tables_of(data, newest, compiled)
+    compiled = active_policy(moment.book)
+    newest = newest_of(moment.book.state.escrow.data, compiled, wanted.among)
     charges: list[Charge] = []
     used: set[str] = set()
     for written in wanted.texts:
-        query = read_query(written, tables, compiled)
+        query = newest.read(written, compiled)
         charges.append(charge_of(written, query, compiled))
         used.update(query.asked.query.tables)
-    versions = {one.id: one for one in newest if one.id in used}
+    versions = {name: one for name, one in newest.versions.items() if name in used}
     results = ("exact", "private") if wanted.exact else ("private",)
     terms = QueryTerms(tuple(charges), results)
-    return _propose(entry, asked, terms, _Follows("", asked.heading.analyst, versions))
+    return _drawn_up(
+        moment, asked, terms, _Follows("", asked.heading.analyst, versions)
+    )
 
 
-def ask_task(entry: Entry, asked: Asked, query: Flow, wanted: Wanted) -> Flow:
-    """Ask that a program runs on withheld answers.
+def contract_of_task(
+    moment: Moment, asked: Asked, query: Flow, wanted: Wanted
+) -> Contract:
+    """Return a contract by which a program runs on withheld answers.
 
     It runs on the private answers, and on the exact ones where there are some; one
     that compares runs on the exact ones alone. By blocks it runs on the exact answers
     about each block, for a score that is differentially private.
 
     Args:
-        entry: The turn; its actor asks.
+        moment: The ledger; its actor asks.
         asked: What is asked for, and when it ends.
         query: The contract whose answers it runs on.
         wanted: The program, and how it runs.
@@ -185,7 +230,10 @@ def ask_task(entry: Entry, asked: Asked, query: Flow, wanted: Wanted) -> Flow:
     results = ("exact",) if program.compares else tuple(sorted(query.results))
     number, charges = 0, tuple[Charge, ...]()
     if wanted.blocks is not None:
-        number, charges = wanted.blocks.number, (_charged(entry, asked, query, wanted),)
+        number, charges = (
+            wanted.blocks.number,
+            (_charged(moment, asked, query, wanted),),
+        )
         results = ("private",)
     terms = TaskTerms(
         program=program_text(program),
@@ -196,10 +244,10 @@ def ask_task(entry: Entry, asked: Asked, query: Flow, wanted: Wanted) -> Flow:
         blocks=number,
         charges=charges,
     )
-    return _propose(entry, asked, terms, _following(query))
+    return _drawn_up(moment, asked, terms, _following(query))
 
 
-def _charged(entry: Entry, asked: Asked, query: Flow, wanted: Wanted) -> Charge:
+def _charged(moment: Moment, asked: Asked, query: Flow, wanted: Wanted) -> Charge:
     """Return what a score of blocks costs; its release is called as its contract is."""
     assert wanted.blocks is not None  # The caller looked.
     refuse_unfit(wanted.program)
@@ -211,18 +259,18 @@ def _charged(entry: Entry, asked: Asked, query: Flow, wanted: Wanted) -> Charge:
                 help="name the contract of a query",
             )
         )
-    compiled, data = active_policy(entry.book), entry.book.state.escrow.data
+    compiled, data = active_policy(moment.book), moment.book.state.escrow.data
     release = release_id(from_python(asked.heading.id), "the id of the contract")
     text_of_it = program_text(wanted.program)
     scored = scored_of(release, text_of_it, query.contract, data, compiled)
     return score_of_blocks(scored, wanted.blocks, compiled)[1]
 
 
-def ask_output(entry: Entry, asked: Asked, query: Flow) -> Flow:
-    """Ask that private answers go out.
+def contract_of_output(moment: Moment, asked: Asked, query: Flow) -> Contract:
+    """Return a contract by which private answers go out.
 
     Args:
-        entry: The turn; its actor asks.
+        moment: The ledger; its actor asks.
         asked: What is asked for, and when it ends.
         query: The contract whose answers they are.
 
@@ -231,14 +279,14 @@ def ask_output(entry: Entry, asked: Asked, query: Flow) -> Flow:
         InputError: If there is no reason.
     """
     terms = OutputTerms(_result(query, "private"))
-    return _propose(entry, asked, terms, _following(query))
+    return _drawn_up(moment, asked, terms, _following(query))
 
 
-def ask_signal(entry: Entry, asked: Asked, task: Flow) -> Flow:
-    """Ask that a score on private answers goes out.
+def contract_of_signal(moment: Moment, asked: Asked, task: Flow) -> Contract:
+    """Return a contract by which a score on private answers goes out.
 
     Args:
-        entry: The turn; its actor asks.
+        moment: The ledger; its actor asks.
         asked: What is asked for, and when it ends.
         task: The contract whose score it is.
 
@@ -247,16 +295,18 @@ def ask_signal(entry: Entry, asked: Asked, task: Flow) -> Flow:
         InputError: If there is no reason.
     """
     terms = SignalTerms(_result(task, "private"))
-    return _propose(entry, asked, terms, _following(task))
+    return _drawn_up(moment, asked, terms, _following(task))
 
 
-def ask_raw_signal(
-    entry: Entry, asked: Asked, task: Flow, width: Fraction | None
-) -> Flow:
-    """Ask that a score on exact answers goes out. That is not differentially private.
+def contract_of_raw_signal(
+    moment: Moment, asked: Asked, task: Flow, width: Fraction | None
+) -> Contract:
+    """Return a contract by which a score on exact answers goes out.
+
+    That is not differentially private.
 
     Args:
-        entry: The turn; its actor asks.
+        moment: The ledger; its actor asks.
         asked: What is asked for, and when it ends.
         task: The contract whose score it is.
         width: How wide the bins are, of which one is told; None for the exact score,
@@ -268,7 +318,7 @@ def ask_raw_signal(
     """
     result = _result(task, "exact")
     bins = 0 if width is None else bins_of(scores_of(task), width)
-    return _propose(entry, asked, RawSignalTerms(result, bins), _following(task))
+    return _drawn_up(moment, asked, RawSignalTerms(result, bins), _following(task))
 
 
 def scores_of(task: Flow) -> Range:
@@ -295,15 +345,17 @@ def _following(flow: Flow) -> _Follows:
     return _Follows(one.digest, one.analyst, dict(one.data))
 
 
-def _propose(entry: Entry, asked: Asked, terms: Terms, follows: _Follows) -> Flow:
-    heading, analyst = asked.heading, follows.analyst or entry.actor
+def _drawn_up(
+    moment: Moment, asked: Asked, terms: Terms, follows: _Follows
+) -> Contract:
+    heading, analyst = asked.heading, follows.analyst or moment.actor
     out = isinstance(terms, OutputTerms | SignalTerms | RawSignalTerms)
     tried = isinstance(terms, TaskTerms) and not terms.charges
     usual = USES_OUT if out else USES_OF_TASK if tried else 1
     given = {*(heading.recipients or (analyst,))} if out else heading.recipients
     for who in (analyst, *given):
         text(from_python(who), "the name of somebody", characters_max=200)
-    contract = Contract(
+    return Contract(
         id=release_id(from_python(heading.id), "the id of the contract"),
         analyst=analyst,
         recipients=tuple(sorted(given)),
@@ -313,9 +365,6 @@ def _propose(entry: Entry, asked: Asked, terms: Terms, follows: _Follows) -> Flo
         uses=usual if heading.uses is None else heading.uses,
         terms=terms,
     )
-    why = reason_text(heading.reason, "asking for a flow of data")
-    entry.add(ContractProposed(contract, why))
-    return entry.book.state.escrow.flows[contract.digest]
 
 
 def _result(flow: Flow, name: str) -> str:
@@ -328,3 +377,7 @@ def _result(flow: Flow, name: str) -> str:
             help="let it run first:  modicum escrow run " + flow.contract.id,
         )
     )
+
+
+def _why(reason: str) -> str:
+    return reason_text(reason, "asking for a flow of data")

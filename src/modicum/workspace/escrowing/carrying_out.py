@@ -136,25 +136,24 @@ def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> R
     terms = contract.terms
     assert isinstance(terms, TaskTerms)
     ledger.turn(lambda entry: must_be_permitted(entry, contract))
-    sandbox = tools.equipment.sandbox(terms.tier)
-    sandbox.check()
     program = program_of(tools.equipment.vault, terms.program)
     refuse_misplaced(program, terms.tier)
     limits = Limits(float(terms.seconds), terms.memory_mib * _MIB)
     limits.refuse_short()  # What cannot run uses nothing up.
-    run = ledger.turn(lambda entry: begin(entry, contract))
+    with tools.equipment.sandbox(terms.tier).turn() as turn:
+        run = ledger.turn(lambda entry: begin(entry, contract))
 
-    def work() -> dict[str, bytes]:
-        found = {}
-        # Whatever a run leaves in the caches of the machine, the next one may find. So
-        # what is given exact answers runs last; its score tells of them anyway.
-        for name in sorted(terms.results, key=_PRIVATE_FIRST.index):
-            tables, reference = _inputs(tools, query, program, name)
-            score = sandbox.score(program, tables, reference, limits)
-            found[name] = score_to_bytes(score)
-        return found
+        def work() -> dict[str, bytes]:
+            found = {}
+            # Whatever a run leaves in the caches of the machine, the next one may find.
+            # So what is given exact answers runs last; its score tells of them anyway.
+            for name in sorted(terms.results, key=_PRIVATE_FIRST.index):
+                tables, reference = _inputs(tools, query, program, name)
+                score = turn.score(program, tables, reference, limits)
+                found[name] = score_to_bytes(score)
+            return found
 
-    return carried_out(ledger, tools, contract, run, work)
+        return carried_out(ledger, tools, contract, run, work)
 
 
 def where_is(flow: Flow, name: str) -> Sealed:

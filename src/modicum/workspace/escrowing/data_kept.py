@@ -96,6 +96,7 @@ def register(ledger: Ledger, vault: Vault, given: Given, actor: str) -> Version:
     for who in given.owned.owners if given.owned else ():
         text(from_python(who), "the name of an owner", characters_max=200)
     book, _, _ = ledger.look()
+    _refuse_look_alike(given.name, book.state.escrow)
     owns = _owned(book, given, actor)
     for number in range(owns.next, owns.next + _NUMBERS_TRIED):
         version = Version(given.name, number)
@@ -121,6 +122,20 @@ def register(ledger: Ledger, vault: Vault, given: Given, actor: str) -> Version:
             help="look whose vault this is",
         )
     )
+
+
+def _refuse_look_alike(name: str, escrow: Escrow) -> None:
+    """Refuse a name that queries could not tell from another one."""
+    for other in escrow.data:
+        if other != name and other.lower() == name.lower():
+            raise InputError(
+                Problem(
+                    Code.DUPLICATE_NAME,
+                    f"the data sets `{other}` and `{name}` differ in capitals only, and"
+                    " queries know no capitals",
+                    help="register it under another name",
+                )
+            )
 
 
 def _left_behind(ledger: Ledger, name: str) -> list[int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from modicum.core.document import Entries, Node, Scalar, from_python
 from modicum.core.errors import Code, InputError, Problem
@@ -52,17 +53,90 @@ def tables_of(
     return read_tables(node, compiled.policy.vocabulary)
 
 
-def newest_of(data: Mapping[str, DataSet]) -> tuple[Version, ...]:
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest versions of data sets, and what is declared about them.
+
+    Attributes:
+        versions: The versions, by data set.
+        tables: The tables of those that the policy still has the words for.
+        stale: Why the others cannot be read, by data set.
+    """
+
+    versions: Mapping[str, Version]
+    tables: Tables
+    stale: Mapping[str, InputError]
+
+    def read(self, text: str, compiled: CompiledPolicy) -> QueryFile:
+        """Return a query of them as mechanisms under a policy. Reads no table.
+
+        Args:
+            text: A query file; the tables that it reads are those of the escrow.
+            compiled: The policy.
+
+        Raises:
+            InputError: With every mistake in it; or why what it reads cannot be read.
+        """
+        try:
+            return read_query(text, self.tables, compiled)
+        except InputError:
+            for name, why in self.stale.items():
+                if name in text:
+                    raise why from None
+            raise
+
+
+def newest_of(
+    data: Mapping[str, DataSet],
+    compiled: CompiledPolicy,
+    among: Collection[str] | None = None,
+) -> Newest:
     """Return the newest version of each data set, but for those that were shredded.
+
+    Data sets that the policy has other words for keep nobody from asking the rest.
 
     Args:
         data: The data sets.
+        compiled: The policy whose words are used.
+        among: The data sets that whoever asks knows of; None for all.
+
+    Raises:
+        InputError: If none can be read.
     """
-    return tuple(
-        Version(name, one.newest)
+    versions = {
+        name: Version(name, one.newest)
         for name, one in data.items()
-        if not one.versions[one.newest].shredded
-    )
+        if not one.versions[one.newest].shredded and (among is None or name in among)
+    }
+    try:
+        return Newest(versions, tables_of(data, versions.values(), compiled), {})
+    except InputError:
+        kept, stale = _sorted_out(data, versions, compiled)
+        if not kept:
+            raise
+    return Newest(versions, tables_of(data, kept, compiled), stale)
+
+
+def _sorted_out(
+    data: Mapping[str, DataSet],
+    versions: Mapping[str, Version],
+    compiled: CompiledPolicy,
+) -> tuple[list[Version], dict[str, InputError]]:
+    """Return what can be read together, oldest first, and why the rest cannot."""
+    kept: list[Version] = []
+    stale: dict[str, InputError] = {}
+    taken: set[str] = set()
+    for name, one in versions.items():
+        if name.lower() in taken:
+            continue  # Queries know no capitals: the first has the name.
+        taken.add(name.lower())
+        try:
+            tables_of(data, [one], compiled)
+        except InputError as error:
+            stale[name] = error
+        else:
+            kept.append(one)
+    return kept, stale
 
 
 def read_query(text: str, tables: Tables, compiled: CompiledPolicy) -> QueryFile:

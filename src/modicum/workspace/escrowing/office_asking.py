@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from modicum.core.errors import (
@@ -16,14 +16,27 @@ from modicum.core.errors import (
 from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.catalogue import vetted
 from modicum.escrow.programs import Program
+from modicum.ledger.log.contracts import Contract
 from modicum.ledger.log.escrow_events import (
     ContractWithdrawn,
 )
 from modicum.ledger.state.escrow import Escrow as EscrowState
 from modicum.ledger.state.flow import Flow
-from modicum.workspace.book import Entry
-from modicum.workspace.escrowing import asking
-from modicum.workspace.escrowing.asking import Asked, Heading, Wanted
+from modicum.workspace.book import Book, Entry
+from modicum.workspace.escrowing.asking import (
+    Asked,
+    Heading,
+    Moment,
+    Queries,
+    Wanted,
+    contract_of_output,
+    contract_of_query,
+    contract_of_raw_signal,
+    contract_of_signal,
+    contract_of_task,
+    propose,
+    refuse_in_vain,
+)
 from modicum.workspace.escrowing.ledger import Ledger
 from modicum.workspace.escrowing.looking import named
 from modicum.workspace.escrowing.ports import Limits
@@ -74,9 +87,9 @@ class AskingOffice:
             InputError: If a query cannot be priced, or reads what is not registered.
             UsageError: If there is no ledger with a policy.
         """
-        wanted = asking.Queries(queries, exact, self._among)
+        wanted = Queries(queries, exact, self._among)
         return self._ask(
-            heading, lambda entry, asked: asking.ask_query(entry, asked, wanted)
+            heading, lambda moment, asked: contract_of_query(moment, asked, wanted)
         )
 
     def ask_task(
@@ -110,14 +123,17 @@ class AskingOffice:
             UsageError: If there is no ledger, or no vault.
         """
         _must_be_what_it_says(program)
-        keep_code(self._tools.equipment.vault, program)
+        vault = self._tools.equipment.vault
         wanted = Wanted(program, tier, limits or Limits(), blocks)
-        return self._ask(
-            heading,
-            lambda entry, asked: asking.ask_task(
-                entry, asked, _flow(entry, query), wanted
-            ),
-        )
+
+        def draw_up(moment: Moment, asked: Asked) -> Contract:
+            return contract_of_task(moment, asked, _flow(moment, query), wanted)
+
+        book, _, now = self._ledger.look()
+        draft = draw_up(_Now(book, self._actor), self._asked(heading))
+        refuse_in_vain(book, draft, heading.reason, self._actor, now)
+        keep_code(vault, program)  # Before anybody can agree to it.
+        return self._ask(heading, draw_up)
 
     def ask_output(self, heading: Heading, query: str) -> Flow:
         """Ask that private answers go out.
@@ -133,7 +149,9 @@ class AskingOffice:
         """
         return self._ask(
             heading,
-            lambda entry, asked: asking.ask_output(entry, asked, _flow(entry, query)),
+            lambda moment, asked: contract_of_output(
+                moment, asked, _flow(moment, query)
+            ),
         )
 
     def ask_signal(self, heading: Heading, task: str) -> Flow:
@@ -150,7 +168,9 @@ class AskingOffice:
         """
         return self._ask(
             heading,
-            lambda entry, asked: asking.ask_signal(entry, asked, _flow(entry, task)),
+            lambda moment, asked: contract_of_signal(
+                moment, asked, _flow(moment, task)
+            ),
         )
 
     def ask_raw_signal(
@@ -173,8 +193,8 @@ class AskingOffice:
         """
         return self._ask(
             heading,
-            lambda entry, asked: asking.ask_raw_signal(
-                entry, asked, _flow(entry, task), width
+            lambda moment, asked: contract_of_raw_signal(
+                moment, asked, _flow(moment, task), width
             ),
         )
 
@@ -217,7 +237,18 @@ class AskingOffice:
         book, _, _ = self._ledger.look()
         return book.state.escrow
 
-    def _ask(self, heading: Heading, work: Callable[[Entry, Asked], Flow]) -> Flow:
+    def _ask(
+        self, heading: Heading, draw_up: Callable[[Moment, Asked], Contract]
+    ) -> Flow:
+        asked = self._asked(heading)
+
+        def work(entry: Entry) -> Flow:
+            contract = draw_up(entry, asked)
+            return replace(propose(entry, contract, heading.reason))
+
+        return self._ledger.turn(work)
+
+    def _asked(self, heading: Heading) -> Asked:
         if heading.lasts_seconds < 1:
             raise InputError(
                 Problem(
@@ -226,13 +257,21 @@ class AskingOffice:
                     help="let it hold for 1 second at least",
                 )
             )
-        ends = self._clock.after(self._clock.now(), heading.lasts_seconds)
-        asked = Asked(heading, ends)
-        return self._ledger.turn(lambda entry: replace(work(entry, asked)))
+        return Asked(
+            heading, self._clock.after(self._clock.now(), heading.lasts_seconds)
+        )
 
 
-def _flow(entry: Entry, name: str) -> Flow:
-    return named(entry.book.state.escrow, name)
+@dataclass(frozen=True, slots=True)
+class _Now:
+    """A ledger as it was just read, for who asks."""
+
+    book: Book
+    actor: str
+
+
+def _flow(moment: Moment, name: str) -> Flow:
+    return named(moment.book.state.escrow, name)
 
 
 def _must_be_what_it_says(program: Program) -> None:

@@ -66,21 +66,8 @@ class Sealed:
     digest: str
 
 
-class Sandbox(Protocol):
-    """Where programs run that nobody trusts."""
-
-    @property
-    def tier(self) -> str:
-        """What people call it, such as `bubblewrap` or `wasm`."""
-        ...
-
-    def check(self) -> None:
-        """Return if it is there and holds what runs in it.
-
-        Raises:
-            UnavailableError: If anything is missing that it takes to hold a program.
-        """
-        ...
+class Turn(Protocol):
+    """A sandbox, for as long as somebody has it: nobody else is waited for."""
 
     def score(
         self,
@@ -102,6 +89,34 @@ class Sandbox(Protocol):
 
         Raises:
             UnavailableError: If it cannot be held; nothing ran then.
+        """
+        ...
+
+
+class Sandbox(Protocol):
+    """Where programs run that nobody trusts."""
+
+    @property
+    def tier(self) -> str:
+        """What people call it, such as `bubblewrap` or `wasm`."""
+        ...
+
+    def check(self) -> None:
+        """Return if it is there and holds what runs in it.
+
+        Raises:
+            UnavailableError: If anything is missing that it takes to hold a program.
+        """
+        ...
+
+    def turn(self) -> AbstractContextManager[Turn]:
+        """Have it for as long as the block takes, once others have had their turns.
+
+        Whoever is charged for what runs takes it before: then nothing that others do
+        can cost what is charged.
+
+        Raises:
+            UnavailableError: As for `check`, or if others had it for long; nothing ran.
         """
         ...
 
@@ -185,5 +200,13 @@ class Equipment(Protocol):
         Raises:
             VerificationError: If it is not what was put in.
             UnavailableError: If its key cannot be had, or was destroyed.
+        """
+        ...
+
+    def pause(self, seconds: float) -> None:
+        """Wait for something that may be there again soon.
+
+        Args:
+            seconds: How long.
         """
         ...

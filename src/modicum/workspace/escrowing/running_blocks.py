@@ -87,8 +87,6 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
     terms = contract.terms
     assert isinstance(terms, TaskTerms)
     score = ledger.turn(lambda entry: _score(entry, contract, query), deciding=True)
-    sandbox = tools.equipment.sandbox(terms.tier)
-    sandbox.check()
     program = program_of(tools.equipment.vault, terms.program)
     refuse_unfit(program)
     refuse_misplaced(program, terms.tier)
@@ -97,29 +95,35 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
     sampler = tools.engines.sampler()
     blocks = score.blocks
     sampler.check(blocks.noise, blocks.scale, Fraction(SENSITIVITY))
-    denied = reserve(ledger, [(score.scored.release, score.described)])
-    if denied is not None:
-        return Ran(denied)
+    with tools.equipment.sandbox(terms.tier).turn() as turn:
+        denied = reserve(ledger, [(score.scored.release, score.described)])
+        if denied is not None:
+            return Ran(denied)
+        run = _started(ledger, contract, query, score.scored.release)
+
+        def work() -> dict[str, bytes]:
+            with ExitStack() as stack:
+                rows = rows_of(ledger, tools, contract, stack)
+                answers = list(_answers(score, rows, tools))
+            scores = [turn.score(program, one, None, limits) for one in answers]
+            return {"private": score_to_bytes(_mean(score, scores, sampler))}
+
+        return carried_out(ledger, tools, contract, run, work)
+
+
+def _started(ledger: Ledger, contract: Contract, query: Flow, release: str) -> int:
+    """Begin a run that was reserved, or take back what was; return its number."""
 
     def start(entry: Entry) -> int:
         _score(entry, contract, query)
         return begin(entry, contract)
 
     try:
-        run = ledger.turn(start)
+        return ledger.turn(start)
     except (ConflictError, InputError, StaleError):
         # The policy or people's minds changed since. Nothing was started.
-        give_up(ledger, [score.scored.release], CHANGED)
+        give_up(ledger, [release], CHANGED)
         raise
-
-    def work() -> dict[str, bytes]:
-        with ExitStack() as stack:
-            rows = rows_of(ledger, tools, contract, stack)
-            answers = list(_answers(score, rows, tools))
-        scores = [sandbox.score(program, one, None, limits) for one in answers]
-        return {"private": score_to_bytes(_mean(score, scores, sampler))}
-
-    return carried_out(ledger, tools, contract, run, work)
 
 
 def _score(entry: Entry, contract: Contract, query: Flow) -> BlockScore:

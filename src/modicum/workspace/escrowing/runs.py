@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from modicum.core.document import Node
 from modicum.core.errors import (
     Code,
-    ConflictError,
     ModicumError,
     Problem,
     UnavailableError,
@@ -36,6 +34,8 @@ from modicum.workspace.steps import step
 _DENIED: Final = "another query of its contract was denied"
 #: Why what was reserved is taken back, if its run may not begin any more.
 CHANGED: Final = "its contract did not permit it any more"
+#: How long a ledger that cannot be reached is waited for, in seconds: time and again.
+_PAUSES: Final = (1.0, 4.0, 10.0, 15.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,19 +200,35 @@ def carried_out(
             place = places.of_result(digest, run, name)
             results[name] = tools.equipment.vault.seal(place, content).digest
     except Exception:  # noqa: BLE001 - it may quote rows; that it failed is told below
-        results = {}
-    body = FlowWithheld(digest, run, results) if results else FlowFailed(digest, run)
-    try:
-        ledger.turn(partial(_add, body))
-    except ConflictError:  # Another run of it left results first.
-        ledger.turn(partial(_add, FlowFailed(digest, run)))
+        results.clear()
+    _tell(ledger, tools.equipment, FlowWithheld(digest, run, results))
     if not results:
         raise _ended(contract)
     return Ran()
 
 
-def _add(body: FlowWithheld | FlowFailed, entry: Entry) -> None:
-    entry.add(body)
+def _tell(ledger: Ledger, equipment: Equipment, told: FlowWithheld) -> None:
+    """Write how a run ended; try for a while, as what it charged is spent.
+
+    Raises:
+        UnavailableError: If the ledger cannot be reached for long: nobody can tell of
+            its results any more.
+    """
+
+    def work(entry: Entry) -> None:
+        flow = entry.book.state.escrow.flow(told.contract)
+        if told.run not in flow.running:
+            return  # The last try told it, and never knew.
+        if told.results and not flow.results:
+            entry.add(told)
+        else:  # Or another run of it left results first.
+            entry.add(FlowFailed(told.contract, told.run))
+
+    for seconds in _PAUSES:
+        with suppress(UnavailableError):
+            return ledger.turn(work)
+        equipment.pause(seconds)
+    return ledger.turn(work)
 
 
 def _ended(contract: Contract) -> ModicumError:

@@ -13,7 +13,7 @@ from modicum.escrow.dummy_answers import dummy_answers, with_noise
 from modicum.escrow.programs import Table
 from modicum.query.document import QueryFile
 from modicum.query.expected import errors_of
-from modicum.workspace.escrowing.declared import newest_of, read_query, tables_of
+from modicum.workspace.escrowing.declared import newest_of
 from modicum.workspace.escrowing.ledger import Ledger
 from modicum.workspace.escrowing.looking import examined
 from modicum.workspace.governing.governance import active_policy
@@ -70,9 +70,9 @@ def queries_written(ledger: Ledger, texts: Sequence[str]) -> dict[str, QueryFile
         UsageError: If there is no ledger with a policy.
     """
     book, _, _ = ledger.look()
-    compiled, data = active_policy(book), book.state.escrow.data
-    tables = tables_of(data, newest_of(data), compiled)
-    read = [read_query(text, tables, compiled) for text in texts]
+    compiled = active_policy(book)
+    newest = newest_of(book.state.escrow.data, compiled)
+    read = [newest.read(text, compiled) for text in texts]
     return {one.heading.id: one for one in read}
 
 

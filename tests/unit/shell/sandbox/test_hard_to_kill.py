@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from samples.sandboxed import python, sandbox
+from samples.sandboxed import python, sandbox, told_in
 
 from modicum.core.errors import UnavailableError
 from modicum.escrow.programs import Table
 from modicum.shell.sandbox import places, turns
 from modicum.shell.sandbox.places import Places
-from modicum.shell.sandbox.timing import told_at_the_end
 from modicum.workspace.escrowing.ports import Limits
 
 SHORT = Limits(seconds=1.0, memory_bytes=2**20, processes=4)
@@ -46,7 +45,7 @@ def test_a_run_that_does_not_end_is_told_in_time_and_keeps_its_place(
     monkeypatch.setattr(places, "WAIT_SECONDS", 0.1)
     one, lingering = Places(None, 1), Lingering()
     begun = time.monotonic()
-    assert told_at_the_end(one, SHORT, lingering.run) == 0.5
+    assert told_in(one, SHORT, lingering.run) == 0.5
     assert 1.0 <= time.monotonic() - begun < 1.0 + SLACK_SECONDS
     for taken in (one, Places(None, 1)):  # Also to whoever else is on this machine.
         with pytest.raises(UnavailableError, match="waited for others"):
@@ -67,7 +66,7 @@ def test_a_run_whose_end_fails_keeps_its_place_for_good(
         raise OSError
 
     one = Places(None, 1)
-    assert told_at_the_end(one, SHORT, failing) == 0.5
+    assert told_in(one, SHORT, failing) == 0.5
     with pytest.raises(UnavailableError):
         one.take()
 
@@ -79,7 +78,7 @@ def test_a_score_that_comes_too_late_is_none() -> None:
         yield 0.5
 
     begun = time.monotonic()
-    assert told_at_the_end(Places(None, 1), SHORT, late) is None
+    assert told_in(Places(None, 1), SHORT, late) is None
     assert 1.0 <= time.monotonic() - begun < 1.0 + SLACK_SECONDS
 
 

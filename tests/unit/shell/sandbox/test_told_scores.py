@@ -14,6 +14,7 @@ import pytest
 from budget import examples
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from samples.sandboxed import told_in
 
 from modicum.core.errors import InputError
 from modicum.escrow.programs import STEPS, Program, Range, Table
@@ -21,7 +22,7 @@ from modicum.shell.sandbox.jobs import job_bytes
 from modicum.shell.sandbox.opening import bubblewrap, gvisor, sandbox_for, wasm
 from modicum.shell.sandbox.places import Places
 from modicum.shell.sandbox.scores import BITS_MAX, on_grid, told
-from modicum.shell.sandbox.timing import Run, told_at_the_end
+from modicum.shell.sandbox.timing import Run
 from modicum.workspace.escrowing.ports import SECONDS_MIN, Limits, Sandbox
 from modicum.workspace.escrowing.results import score_to_bytes
 
@@ -136,7 +137,7 @@ def telling(score: float, ends: list[float] | None = None) -> Run:
 
 def test_a_run_is_told_at_its_end_not_before() -> None:
     begun = time.monotonic()
-    assert told_at_the_end(Places(None, 1), SHORT, telling(0.5)) == 0.5
+    assert told_in(Places(None, 1), SHORT, telling(0.5)) == 0.5
     assert 1.0 <= time.monotonic() - begun < 1.5
 
 
@@ -149,7 +150,7 @@ def test_an_error_is_told_at_its_end_too() -> None:
 
     begun, one = time.monotonic(), Places(None, 1)
     with pytest.raises(ZeroDivisionError):
-        told_at_the_end(one, SHORT, fails)
+        told_in(one, SHORT, fails)
     assert 1.0 <= time.monotonic() - begun < 1.5
     one.free(one.take())
 
@@ -157,7 +158,7 @@ def test_an_error_is_told_at_its_end_too() -> None:
 def test_time_is_left_to_end_a_run() -> None:
     ends: list[float] = []
     begun = time.monotonic()
-    told_at_the_end(Places(None, 1), SHORT, telling(0.5, ends))
+    told_in(Places(None, 1), SHORT, telling(0.5, ends))
     assert 0.6 < ends[0] - begun < 0.8
 
 
@@ -166,7 +167,7 @@ def test_time_is_left_to_end_a_run() -> None:
 )
 def test_times_that_are_too_short_are_refused(limits: Limits) -> None:
     with pytest.raises(InputError):
-        told_at_the_end(Places(None, 1), limits, telling(0.5))
+        told_in(Places(None, 1), limits, telling(0.5))
     assert SECONDS_MIN == 1.0
 
 

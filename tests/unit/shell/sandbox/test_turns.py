@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from samples.sandboxed import told_in
 
 from modicum.core.errors import Code, UnavailableError
 from modicum.shell.sandbox import places, turns
 from modicum.shell.sandbox.places import Places
-from modicum.shell.sandbox.timing import told_at_the_end
 from modicum.workspace.escrowing.ports import Limits
 
 SHORT = Limits(seconds=1.0, memory_bytes=2**20, processes=4)
@@ -113,7 +113,7 @@ def test_runs_of_two_tiers_follow_each_other(
             time.sleep(0.2)
             spans.append((begun, time.monotonic()))
 
-        assert told_at_the_end(Places(None, 1), SHORT, noted) == 0.5
+        assert told_in(Places(None, 1), SHORT, noted) == 0.5
 
     threads = [threading.Thread(target=run) for _ in range(3)]
     for each in threads:

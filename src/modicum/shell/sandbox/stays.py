@@ -1,0 +1,79 @@
+"""A place that stays taken for as long as anything of its runs may be there."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from modicum.core.errors import check
+from modicum.shell.sandbox import places
+from modicum.shell.sandbox.places import Place, Places
+
+
+class Stay:
+    """A place that whoever took it runs programs in, one after the other.
+
+    It is free again when they have left it, and nothing runs there any more.
+
+    Args:
+        taken_from: Where the place is from; one is waited for.
+
+    Raises:
+        UnavailableError: If none was free for long, or this cannot be known.
+    """
+
+    def __init__(self, taken_from: Places) -> None:
+        self._from = taken_from
+        self._changed = threading.Condition()
+        self._is_held, self._is_running = True, False
+        self.place: Place = taken_from.take()
+
+    def begin(self) -> None:
+        """Say that a run begins, once nothing of the last one is there any more.
+
+        Raises:
+            UnavailableError: If the last one did not end for long.
+        """
+        with self._changed:
+            is_free = self._changed.wait_for(
+                lambda: not self._is_running, places.WAIT_SECONDS
+            )
+            check(self._is_held, "nothing runs in a place that was left")
+            if not is_free:
+                raise places.too_long()
+            self._is_running = True
+
+    def end(self) -> None:
+        """Say that nothing is left of the run that began."""
+        with self._changed:
+            self._is_running = False
+            self._changed.notify()
+            self._free_if_empty()
+
+    def leave(self) -> None:
+        """Say that no other run will begin."""
+        with self._changed:
+            self._is_held = False
+            self._free_if_empty()
+
+    def _free_if_empty(self) -> None:
+        if not self._is_held and not self._is_running:
+            self._from.free(self.place)
+
+
+@contextmanager
+def staying(taken_from: Places) -> Iterator[Stay]:
+    """Have a place for as long as the block takes, and what was begun in it.
+
+    Args:
+        taken_from: Where the place is from; one is waited for.
+
+    Raises:
+        UnavailableError: If none was free for long, or this cannot be known.
+    """
+    stay = Stay(taken_from)
+    try:
+        yield stay
+    finally:
+        stay.leave()

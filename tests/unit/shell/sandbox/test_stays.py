@@ -1,0 +1,135 @@
+"""A place that is kept from one run to the next: nobody else comes between."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from modicum.core.errors import InvariantError, UnavailableError
+from modicum.shell.sandbox import places, timing, turns
+from modicum.shell.sandbox.places import Places
+from modicum.shell.sandbox.stays import Stay, staying
+from modicum.shell.sandbox.timing import Run, told_at_the_end
+from modicum.workspace.escrowing.ports import Limits
+
+SHORT = Limits(seconds=1.0, memory_bytes=2**20, processes=4)
+
+
+@pytest.fixture(autouse=True)
+def _own_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "folder", lambda: tmp_path / "turns")
+    monkeypatch.setattr(places, "WAIT_SECONDS", 0.1)
+
+
+def is_taken() -> bool:
+    """Return whether others of this machine find no place."""
+    others = Places(None, 1)
+    with suppress(UnavailableError):
+        others.free(others.take())
+        return False
+    return True
+
+
+def telling(note: Callable[[], object] = lambda: None) -> Run:
+    @contextmanager
+    def run(_: float, __: int | None) -> Iterator[float]:
+        yield 0.5
+        note()
+
+    return run
+
+
+def test_nobody_comes_between_two_runs() -> None:
+    with staying(Places(None, 1)) as stay:
+        for _ in range(2):
+            assert is_taken()
+            assert told_at_the_end(stay, SHORT, telling()) == 0.5
+        assert is_taken()
+    assert not is_taken()
+
+
+def test_a_run_begins_when_nothing_is_left_of_the_last_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    may_end, spans = threading.Event(), list[float]()
+
+    def lingers() -> None:
+        may_end.wait()
+        spans.append(time.monotonic())
+
+    @contextmanager
+    def second(_: float, __: int | None) -> Iterator[float]:
+        spans.append(time.monotonic())
+        yield 1.0
+
+    with staying(Places(None, 1)) as stay:
+        assert told_at_the_end(stay, SHORT, telling(lingers)) == 0.5
+        with pytest.raises(UnavailableError, match="waited for others"):
+            told_at_the_end(stay, SHORT, second)
+        assert spans == []
+        monkeypatch.setattr(places, "WAIT_SECONDS", 30.0)
+        with ThreadPoolExecutor(1) as threads:
+            score = threads.submit(told_at_the_end, stay, SHORT, second)
+            time.sleep(0.2)
+            may_end.set()
+            assert score.result() == 1.0
+        assert spans == sorted(spans)
+        assert len(spans) == 2
+
+
+def test_a_place_stays_taken_until_both_have_left_it() -> None:
+    for first, second in ((Stay.end, Stay.leave), (Stay.leave, Stay.end)):
+        stay = Stay(Places(None, 1))
+        stay.begin()
+        first(stay)
+        assert is_taken()
+        second(stay)
+        assert not is_taken()
+
+
+def test_nothing_begins_in_a_place_that_was_left() -> None:
+    with staying(Places(None, 1)) as stay:
+        pass
+    with pytest.raises(InvariantError):
+        told_at_the_end(stay, SHORT, telling())
+    assert not is_taken()
+
+
+def test_a_run_that_cannot_begin_leaves_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_thread(_: threading.Thread) -> None:
+        raise RuntimeError
+
+    with staying(Places(None, 1)) as stay:
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", no_thread)
+            with pytest.raises(RuntimeError):
+                told_at_the_end(stay, SHORT, telling())
+        assert told_at_the_end(stay, SHORT, telling()) == 0.5
+    assert not is_taken()
+
+
+def test_whoever_stops_waiting_leaves_it_to_what_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As who presses Ctrl-C does: what they began is not over yet."""
+    may_end = threading.Event()
+
+    def pressed(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(timing, "sleep_until", pressed)
+        with pytest.raises(KeyboardInterrupt), staying(Places(None, 1)) as stay:
+            told_at_the_end(stay, SHORT, telling(may_end.wait))
+    assert is_taken()
+    may_end.set()
+    monkeypatch.setattr(places, "WAIT_SECONDS", 30.0)
+    assert not is_taken()
