@@ -26,7 +26,6 @@ from modicum.workspace.escrowing.ports import Limits
 
 #: Where contracts are.
 CONTRACTS: Final = "escrow/contracts"
-_MIB: Final = 2**20
 
 
 class RemoteAsking:
@@ -108,7 +107,7 @@ class RemoteAsking:
             },
             "tier": tier,
             "seconds": int(given.seconds),
-            "memory_mib": given.memory_bytes // _MIB,
+            "memory_mib": given.memory_mib,
         }
         if blocks is not None:
             unit = {"unit": blocks.unit} if blocks.unit else {}

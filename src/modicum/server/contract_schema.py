@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from modicum.escrow.blocks import BLOCKS_MAX, BLOCKS_MIN
-from modicum.workspace.escrowing.asking import LASTS_SECONDS
+from modicum.ledger.state.ill_proposed import RECIPIENTS_MAX
+from modicum.workspace.escrowing.asking import LASTS_SECONDS, QUERIES_MAX
 
 #: A contract holds for so long at most: ten years.
 LASTS_SECONDS_MAX: Final = 10 * 366 * 24 * 3600
 #: A query file has so many characters at most.
 QUERY_MAX: Final = 2**16
-QUERIES_MAX: Final = 20
-RECIPIENTS_MAX: Final = 100
 SECONDS_MAX: Final = 24 * 3600
 MEMORY_MIB_MAX: Final = 2**20
 USES_MAX: Final = 1_000_000

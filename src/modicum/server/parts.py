@@ -17,6 +17,7 @@ from modicum.server.identity.roof import Roof
 from modicum.server.limits import Rates
 from modicum.server.service.audits import Audits
 from modicum.server.service.carrying_out import CarryingOut
+from modicum.server.service.escrow_acts import EscrowActs
 from modicum.server.service.escrow_asking import EscrowAsking
 from modicum.server.service.escrow_contracts import EscrowContracts
 from modicum.server.service.escrow_data import EscrowData
@@ -86,9 +87,8 @@ class Service:
         self.risk = RiskAnalyses(own, self.jobs)
         self.escrow_data = EscrowData(decider, self.threads, own.escrow)
         self.escrow_asking = EscrowAsking(decider, self.threads, own.escrow)
-        self.escrow_contracts = EscrowContracts(
-            decider, self.threads, self.jobs, own.escrow
-        )
+        self.escrow_contracts = EscrowContracts(self.threads, own.escrow)
+        self.escrow_acts = EscrowActs(decider, self.threads, self.jobs, own.escrow)
 
 
 @dataclass

@@ -24,18 +24,17 @@ from modicum.core.reading import (
 from modicum.escrow.blocks import BLOCKS_MAX, BLOCKS_MIN, ByBlocks
 from modicum.escrow.programs import Program
 from modicum.escrow.task_files import TaskFile
+from modicum.ledger.state.ill_proposed import RECIPIENTS_MAX
 from modicum.server.contract_schema import (
     LASTS_SECONDS_MAX,
     MEMORY_MIB_MAX,
     NOISES,
-    QUERIES_MAX,
     QUERY_MAX,
-    RECIPIENTS_MAX,
     SECONDS_MAX,
     USES_MAX,
 )
 from modicum.server.reading_programs import amount, read_program
-from modicum.workspace.escrowing.asking import LASTS_SECONDS, Heading
+from modicum.workspace.escrowing.asking import LASTS_SECONDS, QUERIES_MAX, Heading
 from modicum.workspace.escrowing.ports import Limits
 
 

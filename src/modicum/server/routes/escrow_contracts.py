@@ -137,7 +137,7 @@ async def say(
     """
     word = await word_of(request, tag_given(if_match, _CONTENT))
     once = await keyed.once(_said)
-    found = await verbs.escrow_contracts.say(who, name, word, once)
+    found = await verbs.escrow_acts.say(who, name, word, once)
     return _said(found).response()
 
 
@@ -157,7 +157,7 @@ async def take_back(
     tag = tag_given(if_match, _CONTENT)
     word = Word(approves=False, reason=TAKEN_BACK, content=tag)
     once = await keyed.once(_said)
-    found = await verbs.escrow_contracts.say(who, name, word, once)
+    found = await verbs.escrow_acts.say(who, name, word, once)
     return _said(found).response()
 
 
@@ -173,7 +173,7 @@ async def withdraw(
     """Take back a contract that you asked for; nothing flows under it any more."""
     reason = await reason_of(request)
     once = await keyed.once(_flow)
-    found = await verbs.escrow_contracts.withdraw(who, name, reason, once)
+    found = await verbs.escrow_acts.withdraw(who, name, reason, once)
     return _flow(found).response()
 
 
@@ -190,13 +190,13 @@ async def run(name: ContractId, who: Who, verbs: Verbs) -> Response:
     decision as `denied`. From its beginning on the run is counted and what it charges
     is spent, whatever becomes of it; to give up the job does not end it.
     """
-    return begun(await verbs.escrow_contracts.run(who, name))
+    return begun(await verbs.escrow_acts.run(who, name))
 
 
 @router.post("/{name:path}:receive", response_model=LetGoForm, responses=mistakes(409))
 async def receive(name: ContractId, who: Who, verbs: Verbs) -> Response:
     """Return what a contract lets go, to one of its recipients. Each is a use of it."""
-    found = await verbs.escrow_contracts.receive(who, name)
+    found = await verbs.escrow_acts.receive(who, name)
     answer = json_response(found.to_dict())
     answer.headers["Cache-Control"] = "no-store"
     return answer

@@ -13,7 +13,7 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger.state.data_sets import DataSet
 from modicum.ledger.state.escrow import Escrow
 from modicum.ledger.state.flow import Flow
-from modicum.server.service.data_sets import may
+from modicum.server.service.data_sets import may, must
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
 
@@ -55,6 +55,22 @@ def may_see_contract(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> 
     """
     sets = frozenset[str | None](flow.contract.data_sets)
     return takes_part(who, flow, data) or may(who, Action.READ_CONTRACTS, sets)
+
+
+def must_speak(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> None:
+    """Refuse who may not agree for the data that they own.
+
+    Args:
+        who: Who.
+        flow: The contract.
+        data: The data sets.
+
+    Raises:
+        AccessError: If they may not.
+    """
+    own = owned_by(who, flow, data)
+    sets = frozenset[str | None](own or flow.contract.data_sets)
+    must(who, Action.APPROVE_CONTRACT, sets)
 
 
 def may_see_data(who: Identity, name: str, one: DataSet) -> bool:

@@ -44,8 +44,8 @@ LASTS_SECONDS: Final = 30 * 24 * 60 * 60
 USES_OUT: Final = 20
 #: A task may be tried again if its run did not end.
 USES_OF_TASK: Final = 3
-_QUERIES_MAX: Final = 20
-_MIB: Final = 2**20
+#: A contract asks so many queries at most.
+QUERIES_MAX: Final = 20
 
 
 class Moment(Protocol):
@@ -180,11 +180,11 @@ def contract_of_query(moment: Moment, asked: Asked, wanted: Queries) -> Contract
         InputError: If a query cannot be priced, or reads what is not registered.
         UsageError: If the ledger has no policy.
     """
-    if not 1 <= len(wanted.texts) <= _QUERIES_MAX:
+    if not 1 <= len(wanted.texts) <= QUERIES_MAX:
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"a contract has 1 to {_QUERIES_MAX} queries, and this"
+                f"a contract has 1 to {QUERIES_MAX} queries, and this"
                 f" {len(wanted.texts)}",
             )
         )
@@ -239,7 +239,7 @@ def contract_of_task(
         program=program_text(program),
         tier=wanted.tier,
         seconds=int(limits.seconds),
-        memory_mib=limits.memory_bytes // _MIB,
+        memory_mib=limits.memory_mib,
         results=results,
         blocks=number,
         charges=charges,

@@ -29,9 +29,8 @@ from modicum.workspace.book import Entry
 from modicum.workspace.escrowing import places
 from modicum.workspace.escrowing.declared import charge_of, read_query, tables_of
 from modicum.workspace.escrowing.ledger import Ledger
-from modicum.workspace.escrowing.placing import refuse_misplaced
-from modicum.workspace.escrowing.ports import Limits, Sealed
-from modicum.workspace.escrowing.programs_kept import program_of
+from modicum.workspace.escrowing.placing import to_run
+from modicum.workspace.escrowing.ports import Sealed
 from modicum.workspace.escrowing.results import (
     answers_from_bytes,
     answers_to_bytes,
@@ -52,7 +51,6 @@ from modicum.workspace.governing.governance import active_policy
 from modicum.workspace.querying.ports import Sampler
 from modicum.workspace.querying.running import answered, must_fit
 
-_MIB: Final = 2**20
 _PRIVATE_FIRST: Final = ("private", "exact")
 
 
@@ -136,10 +134,8 @@ def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> R
     terms = contract.terms
     assert isinstance(terms, TaskTerms)
     ledger.turn(lambda entry: must_be_permitted(entry, contract))
-    program = program_of(tools.equipment.vault, terms.program)
-    refuse_misplaced(program, terms.tier)
-    limits = Limits(float(terms.seconds), terms.memory_mib * _MIB)
-    limits.refuse_short()  # What cannot run uses nothing up.
+    # What cannot run uses nothing up.
+    program, limits = to_run(tools.equipment.vault, terms)
     with tools.equipment.sandbox(terms.tier).turn() as turn:
         run = ledger.turn(lambda entry: begin(entry, contract))
 

@@ -1,4 +1,4 @@
-"""Which sandbox holds which programs."""
+"""Which sandbox holds which programs, and for how long."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Final
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.mistakes import nearest
 from modicum.escrow.programs import Program
+from modicum.ledger.log.contracts import TaskTerms
+from modicum.workspace.escrowing.ports import Limits, Vault
+from modicum.workspace.escrowing.programs_kept import program_of
 
 #: The sandboxes that contracts may name.
 TIERS: Final = ("bubblewrap", "gvisor", "wasm")
@@ -41,3 +44,22 @@ def refuse_misplaced(program: Program, tier: str) -> None:
                 " another",
             )
         )
+
+
+def to_run(vault: Vault, terms: TaskTerms) -> tuple[Program, Limits]:
+    """Return the program of a contract and what it may use up, if it can run at all.
+
+    Args:
+        vault: The vault.
+        terms: What the contract says.
+
+    Raises:
+        InputError: If its sandbox does not hold it, or its time is too short.
+        UnavailableError: If its code cannot be read.
+        VerificationError: If its code is not there, or is another one.
+    """
+    program = program_of(vault, terms.program)
+    refuse_misplaced(program, terms.tier)
+    limits = Limits(float(terms.seconds), terms.memory_mib * 2**20)
+    limits.refuse_short()
+    return program, limits

@@ -12,6 +12,7 @@ from modicum.escrow.programs import Program, Table
 
 #: A sandbox has at least so long to begin, whatever it holds.
 SECONDS_MIN: Final = 1.0
+_MIB: Final = 2**20
 _GRACE_SECONDS: Final = 0.25
 _GRACE_SECONDS_PER_GIB: Final = 0.25
 
@@ -30,6 +31,11 @@ class Limits:
     seconds: float = 60.0
     memory_bytes: int = 2**31
     processes: int = 32
+
+    @property
+    def memory_mib(self) -> int:
+        """How much memory it may have, in whole MiB."""
+        return self.memory_bytes // _MIB
 
     @property
     def grace_seconds(self) -> float:

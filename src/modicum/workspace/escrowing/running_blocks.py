@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from fractions import Fraction
-from typing import Final
 
 from modicum.core.errors import ConflictError, InputError, StaleError, check
 from modicum.escrow.block_release import BlockScore
@@ -26,9 +25,7 @@ from modicum.query.statistics import Block
 from modicum.workspace.book import Entry
 from modicum.workspace.escrowing.carrying_out import NoNoise
 from modicum.workspace.escrowing.ledger import Ledger
-from modicum.workspace.escrowing.placing import refuse_misplaced
-from modicum.workspace.escrowing.ports import Limits
-from modicum.workspace.escrowing.programs_kept import program_of
+from modicum.workspace.escrowing.placing import to_run
 from modicum.workspace.escrowing.results import score_to_bytes, table_of
 from modicum.workspace.escrowing.runs import (
     CHANGED,
@@ -45,8 +42,6 @@ from modicum.workspace.escrowing.scoring_blocks import read_again, refuse_unfit
 from modicum.workspace.governing.governance import active_policy
 from modicum.workspace.querying.ports import Engine, Lots, Sampler
 from modicum.workspace.querying.running import answered, must_fit
-
-_MIB: Final = 2**20
 
 
 class OneDivision:
@@ -87,11 +82,9 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
     terms = contract.terms
     assert isinstance(terms, TaskTerms)
     score = ledger.turn(lambda entry: _score(entry, contract, query), deciding=True)
-    program = program_of(tools.equipment.vault, terms.program)
+    # What cannot run is not charged.
+    program, limits = to_run(tools.equipment.vault, terms)
     refuse_unfit(program)
-    refuse_misplaced(program, terms.tier)
-    limits = Limits(float(terms.seconds), terms.memory_mib * _MIB)
-    limits.refuse_short()  # What cannot run is not charged.
     sampler = tools.engines.sampler()
     blocks = score.blocks
     sampler.check(blocks.noise, blocks.scale, Fraction(SENSITIVITY))
