@@ -99,14 +99,6 @@ class Folder:
         """Give a file another name, in the place of what has it."""
         os.replace(name, to, src_dir_fd=self._at, dst_dir_fd=self._at)
 
-    def link(self, name: str, to: str) -> None:
-        """Give a file a second name.
-
-        Raises:
-            FileExistsError: If something has it.
-        """
-        os.link(name, to, src_dir_fd=self._at, dst_dir_fd=self._at)
-
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
         try:

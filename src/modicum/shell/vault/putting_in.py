@@ -6,14 +6,11 @@ import fcntl
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import BinaryIO
 
-from modicum.core.errors import Code, InputError, Problem
 from modicum.shell.vault.folder import Folder, take
 from modicum.shell.vault.mistakes import used_before
 from modicum.shell.vault.names import Names, is_debris
-from modicum.shell.vault.sealed_stream import Read
 
 
 def commit(folder: Folder, names: Names, part: str, record: bytes) -> None:
@@ -96,24 +93,3 @@ def sweep(folder: Folder) -> None:
             except BlockingIOError:
                 continue
             folder.remove(name)
-
-
-def reader(file: BinaryIO, path: Path) -> Read:
-    """Return what reads a file that is put in.
-
-    Args:
-        file: The file.
-        path: What it is called, for messages.
-
-    Raises:
-        InputError: From what is returned, if the file cannot be read to its end.
-    """
-
-    def read(size: int) -> bytes:
-        try:
-            return file.read(size)
-        except OSError:
-            problem = Problem(Code.FILE_UNREADABLE, f"cannot read {path} to its end")
-            raise InputError(problem) from None
-
-    return read

@@ -1,13 +1,11 @@
-"""What is looked at before anything of a thing is told, and where it is put then."""
+"""What is looked at before anything of a thing is told."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from modicum.core.errors import Code, Problem, UsageError
 from modicum.shell.vault.folder import Folder
 from modicum.shell.vault.key_provider import Context
 from modicum.shell.vault.mistakes import broken, no_key, shredded
@@ -80,49 +78,3 @@ def hashed(file: BinaryIO, update: Callable[[bytes], None]) -> Read:
         return data
 
     return read
-
-
-@contextmanager
-def hidden(folder: Folder, name: str) -> Iterator[BinaryIO]:
-    """Lend a file that has its name after the block, if that ends well.
-
-    Args:
-        folder: The folder that it is in.
-        name: Its name.
-
-    Raises:
-        UsageError: If something has the name.
-    """
-    if folder.has(name):
-        raise _name_taken()
-    beside = f".{secrets.token_hex(8)}.part"
-    try:
-        with folder.new(beside) as file:
-            yield file
-        try:
-            folder.link(beside, name)
-        except FileExistsError:
-            raise _name_taken() from None
-    finally:
-        folder.remove(beside)
-
-
-def not_a_name() -> UsageError:
-    """Return the error of a name that is a path, or none."""
-    return UsageError(
-        Problem(
-            Code.BAD_NAME,
-            "what is opened needs a name that is no path",
-            help="give the folder and the name apart",
-        )
-    )
-
-
-def _name_taken() -> UsageError:
-    return UsageError(
-        Problem(
-            Code.ALREADY_EXISTS,
-            "a file has the name that what is opened should have",
-            help="choose another name; nothing is written over",
-        )
-    )

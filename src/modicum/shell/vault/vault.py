@@ -11,19 +11,16 @@ from pathlib import Path
 from typing import Final
 
 from modicum.core.canonical import digest
-from modicum.shell.regular_files import opened as opened_file
 from modicum.shell.vault import rotation
 from modicum.shell.vault.folder import durable, made, opened
 from modicum.shell.vault.key_provider import Context, KeyProvider
 from modicum.shell.vault.mistakes import broken
 from modicum.shell.vault.names import Names, names_of
-from modicum.shell.vault.putting_in import commit, part_of, reader, refuse_used, sweep
+from modicum.shell.vault.putting_in import commit, part_of, refuse_used, sweep
 from modicum.shell.vault.sealed_stream import KEY_BYTES, Read, decrypted, encrypted
 from modicum.shell.vault.taking_out import (
     content_of,
     hashed,
-    hidden,
-    not_a_name,
     record_of,
 )
 from modicum.shell.vault.wrapped_keys import RECORD_BYTES_MAX, Record, read_record
@@ -82,25 +79,6 @@ class EncryptedVault:
         """
         return self._sealed(names_of(identifier), io.BytesIO(content).read)
 
-    def seal_file(self, identifier: str, path: Path) -> Sealed:
-        """Put a file in, as `seal` does, however large it is.
-
-        Args:
-            identifier: What it is called; nothing may have been called so before.
-            path: The file; it stays as it is.
-
-        Returns:
-            What the ledger remembers.
-
-        Raises:
-            ConflictError: If something is, or was, called so.
-            InputError: If nothing can be called so, or the file cannot be read.
-            UnavailableError: If it cannot be stored, or its key cannot be wrapped.
-        """
-        names = names_of(identifier)
-        with opened_file(path) as file:
-            return self._sealed(names, reader(file, path))
-
     def open(self, sealed: Sealed) -> bytes:
         """Return what was put in.
 
@@ -120,38 +98,6 @@ class EncryptedVault:
             raise broken(names.id, "its bytes are others")
         key = self._keys.unwrap(record.wrapped, record.context)
         return b"".join(decrypted(io.BytesIO(data).read, key, names))
-
-    def open_into(self, sealed: Sealed, folder: Path, name: str) -> Path:
-        """Write what was put in to a file, however large it is, and return its path.
-
-        The file has its name only when all of it was found to be right. A process that
-        is killed before that may leave a part of it under another name.
-
-        Args:
-            sealed: What `seal_file` returned, as the ledger remembers it.
-            folder: A folder of our own that nobody else may look into, best in memory.
-            name: What the file is called there; nothing may be called so.
-
-        Raises:
-            VerificationError: If it is not what was put in.
-            UnavailableError: If its key cannot be had, or was destroyed; or the folder
-                cannot be used.
-            UsageError: If something has the name, or nothing can have it.
-        """
-        names = names_of(sealed.id)
-        if name in {"", ".", ".."} or "/" in name or not name.isprintable():
-            raise not_a_name()
-        with opened(folder) as target, opened(self._directory) as own:
-            record = record_of(own, names, sealed)
-            with content_of(own, names) as file, hidden(target, name) as out:
-                key = self._keys.unwrap(record.wrapped, record.context)
-                hashing = hashlib.sha256()
-                for piece in decrypted(hashed(file, hashing.update), key, names):
-                    out.write(piece)
-                if hashing.hexdigest() != sealed.digest:
-                    raise broken(names.id, "its bytes are others")
-                out.flush()
-        return folder / name
 
     def find(self, identifier: str) -> Sealed | None:
         """Return what lies here under an id; None if nothing does, or it was shredded.

@@ -21,7 +21,6 @@ from modicum.core.errors import (
     InputError,
     ModicumError,
     UnavailableError,
-    UsageError,
     VerificationError,
 )
 from modicum.shell.vault import (
@@ -170,14 +169,6 @@ def test_any_change_is_found(
     # A key id that is another one is unknown, and that is told before all else.
     with pytest.raises((VerificationError, UnavailableError)):
         vault.open(sealed)
-    with pytest.raises((VerificationError, UnavailableError)):
-        vault.open_into(sealed, private(folder / "out"), "a.csv")
-    assert list((folder / "out").iterdir()) == []
-
-
-def private(path: Path) -> Path:
-    path.mkdir(mode=0o700, exist_ok=True)
-    return path
 
 
 def test_bytes_are_compared_before_a_key_is_asked_for(
@@ -206,9 +197,6 @@ def test_whoever_had_the_data_key_forges_nothing(
     with BROKEN:
         vault.open(sealed)
     with BROKEN:
-        vault.open_into(sealed, private(tmp_path / "out"), "a")
-    assert list((tmp_path / "out").iterdir()) == []
-    with BROKEN:
         vault.find("a")
 
 
@@ -222,79 +210,6 @@ def test_a_record_of_something_else_is_not_unwrapped(
     monkeypatch.setattr(FileKeys, "unwrap", None)
     with BROKEN:
         vault.open(sealed)
-    with BROKEN:
-        vault.open_into(sealed, private(tmp_path / "out"), "a")
-
-
-# --- files of any size ---------------------------------------------------------------
-
-
-def test_files_go_in_and_out(vault: EncryptedVault, tmp_path: Path) -> None:
-    (tmp_path / "in.csv").write_bytes(CONTENT)
-    sealed = vault.seal_file("a", tmp_path / "in.csv")
-    assert vault.open(sealed) == CONTENT
-    found = vault.open_into(sealed, private(tmp_path / "out"), "out.csv")
-    assert found == tmp_path / "out" / "out.csv"
-    assert found.read_bytes() == CONTENT
-    assert stat.S_IMODE(found.stat().st_mode) == 0o600
-    assert [path.name for path in found.parent.iterdir()] == ["out.csv"]
-
-
-def test_files_take_no_room_in_memory(vault: EncryptedVault, tmp_path: Path) -> None:
-    import tracemalloc
-
-    with (tmp_path / "in").open("wb") as file:
-        file.truncate(24 * 2**20)
-    tracemalloc.start()
-    try:
-        sealed = vault.seal_file("a", tmp_path / "in")
-        found = vault.open_into(sealed, private(tmp_path / "out"), "a")
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert found.stat().st_size == 24 * 2**20
-    assert peak < 4 * 2**20
-
-
-def test_no_name_is_given_before_all_is_right(
-    vault: EncryptedVault, tmp_path: Path
-) -> None:
-    sealed = vault.seal("a", CONTENT)
-    file = tmp_path / "vault" / f"{stem('a')}.sealed"
-    file.write_bytes(file.read_bytes()[:-1])
-    out = private(tmp_path / "out")
-    with BROKEN:
-        vault.open_into(sealed, out, "a")
-    assert list(out.iterdir()) == []
-
-
-def test_opened_files_replace_nothing(vault: EncryptedVault, tmp_path: Path) -> None:
-    sealed, out = vault.seal("a", b"one"), private(tmp_path / "out")
-    (out / "a").write_text("mine")
-    with refusal(Code.ALREADY_EXISTS, UsageError):
-        vault.open_into(sealed, out, "a")
-    assert (out / "a").read_text() == "mine"
-    for name in ("", ".", "..", "../b", "x/y", "a\0b"):
-        with refusal(Code.BAD_NAME, UsageError):
-            vault.open_into(sealed, out, name)
-
-
-def test_plain_files_are_for_our_eyes_only(
-    vault: EncryptedVault, tmp_path: Path
-) -> None:
-    sealed, out = vault.seal("a", b"one"), private(tmp_path / "out")
-    out.chmod(0o750)
-    with UNUSABLE:
-        vault.open_into(sealed, out, "a")
-    assert list(out.iterdir()) == []
-
-
-def test_what_is_no_file_is_not_sealed(vault: EncryptedVault, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", tmp_path, tmp_path / "nowhere"):
-        with refusal(Code.FILE_UNREADABLE, InputError):
-            vault.seal_file("a", path)
-    assert vault.find("a") is None
 
 
 # --- who may look into it ------------------------------------------------------------
@@ -364,8 +279,6 @@ def test_what_is_shredded_stays_shredded(vault: EncryptedVault, tmp_path: Path) 
         vault.shred("a")
         with GONE:
             vault.open(sealed)
-        with GONE:
-            vault.open_into(sealed, private(tmp_path / "out"), "a")
         with USED:
             vault.seal("a", b"again")
         assert vault.find("a") is None
@@ -441,7 +354,6 @@ def test_what_others_write_is_not_swept(
     vault: EncryptedVault, keys: FileKeys, tmp_path: Path
 ) -> None:
     """A folder is opened, and swept, while somebody is in the middle of sealing."""
-    (tmp_path / "in").write_bytes(CONTENT)
     wrap = keys.wrap
 
     def during(*args: object) -> object:
@@ -464,7 +376,7 @@ def test_what_others_write_is_not_swept(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "encrypted", encrypted)
         patch.setattr(keys, "wrap", during)
-        sealed = vault.seal_file("a", tmp_path / "in")
+        sealed = vault.seal("a", CONTENT)
     assert swept == [True]
     assert vault.open(sealed) == CONTENT
 
