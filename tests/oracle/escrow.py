@@ -30,7 +30,12 @@ def permits(log: list[Plain], new: Plain) -> bool:
             found = contract_of(log, body["contract"])
             return (
                 found is not None
-                and by in (found["analyst"], _proposer(log, body["contract"]))
+                and _person(by)
+                in {
+                    _person(found["analyst"]),
+                    _person(_proposer(log, body["contract"])),
+                    *map(_person, found["recipients"]),
+                }
                 and not _bodies(log, "contract-withdrawn", body["contract"])
             )
         case "approval-given":

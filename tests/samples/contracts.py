@@ -281,7 +281,7 @@ class Drawer:
         if self._luck(0.6):
             return self._say()
         flow = self._any()
-        by = self._of([flow.by, flow.contract.analyst] if flow else [])
+        by = self._of(_whose(flow) if flow else [])
         return by, ContractWithdrawn(flow.contract.digest if flow else SHA, "no need")
 
     # --- agreeing ---
@@ -389,3 +389,10 @@ class Drawer:
 
     def _luck(self, chance: float) -> bool:
         return self.random.random() < chance
+
+
+def _whose(flow: Flow) -> list[str]:
+    """Return who may take a contract back."""
+    one = flow.contract
+    found = [flow.by, one.analyst, *one.recipients]
+    return [*found, *(f" {who.upper()}" for who in found)]

@@ -169,7 +169,10 @@ def withdraw(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Take back a contract that you asked for; nothing flows under it any more."""
+    """Take back a contract that you asked for, or do without what one gives you.
+
+    Nothing flows under it any more, to nobody.
+    """
     from modicum.workspace.documents.contracts import flow_to_dict
 
     with reporting(as_json=as_json):

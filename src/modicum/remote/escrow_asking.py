@@ -173,7 +173,7 @@ class RemoteAsking:
         return self._ask("raw-signal", heading, own)
 
     def withdraw(self, name: str, *, reason: str) -> Flow:
-        """Take back a contract that one asked for.
+        """Take back a contract that one asked for, or that gives one something.
 
         Args:
             name: What it is called.
@@ -181,7 +181,7 @@ class RemoteAsking:
 
         Raises:
             AccessError: If whoever asks takes no part in it.
-            ConflictError: If they did not ask for it, or it was withdrawn.
+            ConflictError: If it is not theirs to withdraw, or was withdrawn.
             InputError: If there is no such contract, or no reason.
             UnavailableError: If the server gives no answer.
         """

@@ -576,6 +576,21 @@ def test_who_proposes_asks_for_themselves_or_owns_the_data() -> None:
     log.refuses("amir", ContractWithdrawn(SHA, "no"), "no contract has the digest")
 
 
+@pytest.mark.spec("ESC-8")
+def test_who_would_be_given_something_may_do_without_it() -> None:
+    """It counts among what they may be told, whoever named them."""
+    log = Log()
+    task, left = log.until_scores()
+    terms = RawSignalTerms(left["exact"], 9)
+    given = {"parent": task, "uses": 9, "recipients": ("bea",)}
+    one = log.propose(log.asked(id="raw-1", terms=terms, **given))
+    for nobody in ("olga", "quin"):
+        log.refuses(nobody, ContractWithdrawn(one, "no"), "is not given it")
+    log.does("Bea ", ContractWithdrawn(one, "no need"))
+    log.refuses("olga", word(log.state, one), "withdrawn")
+    assert not log.state.escrow.flow(one).counts_bits(log.state.at)
+
+
 # --- who does what -----------------------------------------------------------------
 
 

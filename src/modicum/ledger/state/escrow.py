@@ -35,6 +35,7 @@ from modicum.ledger.state.flow import (
 )
 from modicum.ledger.state.ill_proposed import ill_proposed
 from modicum.ledger.state.life import Standing
+from modicum.policy.declarations.people import meant_by
 
 #: The role in which people speak to contracts.
 OWNER: Final = "owner"
@@ -225,8 +226,13 @@ class Escrow:
 
     def _withdraw(self, body: ContractWithdrawn, around: Around) -> None:
         flow = self.flow(body.contract)
-        if around.by not in (flow.by, flow.contract.analyst):
-            raise not_permitted(flow, f"`{around.by}` did not ask for it")
+        one = flow.contract
+        # What it may tell counts for its recipients, too, whoever named them.
+        theirs = {meant_by(who) for who in (flow.by, one.analyst, *one.recipients)}
+        if meant_by(around.by) not in theirs:
+            raise not_permitted(
+                flow, f"`{around.by}` did not ask for it, and is not given it"
+            )
         if flow.withdrawn:
             raise not_permitted(flow, "it was withdrawn before")
         flow.withdrawn = True

@@ -170,7 +170,7 @@ async def take_back(
 async def withdraw(
     request: Request, name: ContractId, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
-    """Take back a contract that you asked for; nothing flows under it any more."""
+    """Take back a contract that you asked for, or that gives you something."""
     reason = await reason_of(request)
     once = await keyed.once(_flow)
     found = await verbs.escrow_acts.withdraw(who, name, reason, once)

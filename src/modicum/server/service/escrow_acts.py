@@ -54,7 +54,7 @@ class EscrowActs:
     # --- saying ---
 
     async def withdraw(self, who: Identity, name: str, reason: str, once: Once) -> Flow:
-        """Take back a contract that somebody asked for.
+        """Take back a contract that somebody asked for, or that gives them something.
 
         Args:
             who: Who does.
@@ -64,7 +64,7 @@ class EscrowActs:
 
         Raises:
             AccessError: If they take no part in it.
-            ConflictError: If they did not ask for it, or it was withdrawn.
+            ConflictError: If it is not theirs to withdraw, or was withdrawn.
             InputError: If there is none, as far as they may know.
         """
 

@@ -199,14 +199,14 @@ class AskingOffice:
         )
 
     def withdraw(self, name: str, *, reason: str) -> Flow:
-        """Take back a contract that the actor asked for.
+        """Take back a contract that the actor asked for, or that gives them something.
 
         Args:
             name: What it is called.
             reason: Why, for the record; 1 to 2000 characters.
 
         Raises:
-            ConflictError: If they did not ask for it, or it was withdrawn.
+            ConflictError: If it is not theirs to withdraw, or was withdrawn.
             InputError: If there is no such contract, or no reason.
             UsageError: If there is no ledger.
         """
