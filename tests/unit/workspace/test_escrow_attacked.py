@@ -20,9 +20,10 @@ from modicum.core.errors import (
     Problem,
     UnavailableError,
 )
+from modicum.escrow.blocks import ByBlocks
 from modicum.ledger import event_of
 from modicum.ledger.following.snapshot import Snapshot, write_snapshot
-from modicum.ledger.log.contracts import Version
+from modicum.ledger.log.contracts import QueryTerms, TaskTerms, Version
 from modicum.ledger.log.events import ApprovalGiven, DisclosureRecorded, event_name
 from modicum.ledger.state.agreement import Agreement
 from modicum.policy.compile import compile_text
@@ -352,33 +353,134 @@ def test_a_run_beside_another_ends_when_the_other_did(
     assert (flow.runs, dict(flow.running), flow.ended_by) == (2, {}, 2)
 
 
-@pytest.mark.parametrize("is_stored", [False, True])
-@pytest.mark.parametrize("failing", [1, 4, 5])
-def test_a_ledger_that_is_away_for_a_while_costs_no_results(
-    world: World, monkeypatch: pytest.MonkeyPatch, failing: int, is_stored: bool
-) -> None:
-    """It may be away before an entry is stored, or before anybody knows that it is."""
-    world.queried()
-    world.office("amir").ask_task(Heading("t", "?"), "q", PROGRAM)
-    world.agree("t")
-    turn, box, away = Workspace.turn, world.equipment.box, [failing]
+class Away:
+    """A ledger that is away for a while, from when something is told to it.
 
-    def often(self: Workspace, work: Any, *, deciding: bool = False) -> Any:
-        fails = "scored" in box.turns and away[0] > 0
-        away[0] -= fails
-        found = turn(self, work, deciding=deciding) if is_stored or not fails else None
-        if fails:
-            raise UnavailableError(Problem(Code.LEDGER_BUSY, "it is away"))
+    Args:
+        times: So often it is away.
+        since: What is told to it then: the name of an entry.
+        is_stored: Whether that is stored all the same, and nobody knows.
+    """
+
+    def __init__(self, times: int, since: str, *, is_stored: bool) -> None:
+        self.times, self.since, self.is_stored = times, since, is_stored
+        self.turn, self.has_begun = Workspace.turn, False
+
+    def replace_turns(self, patched: pytest.MonkeyPatch) -> None:
+        def turn(ws: Workspace, work: Any, *, deciding: bool = False) -> Any:
+            return self._turn(ws, work, deciding=deciding)
+
+        patched.setattr(Workspace, "turn", turn)
+
+    def _turn(self, ws: Workspace, work: Any, *, deciding: bool = False) -> Any:
+        self._refuse(self.has_begun)
+        just_now = list[str]()
+
+        def noted(entry: Any) -> Any:
+            found = work(entry)
+            added = entry.read(entry.begun_at[0])
+            just_now.extend(event_name(event_of(one, one.seq).body) for one in added)
+            self.has_begun |= just_now[-1:] == [self.since]
+            self._refuse(self.has_begun and not self.is_stored)
+            return found
+
+        found = self.turn(ws, noted, deciding=deciding)
+        self._refuse(self.has_begun and just_now[-1:] == [self.since])
         return found
 
-    monkeypatch.setattr(Workspace, "turn", often)
-    if failing == 5:
-        with pytest.raises(UnavailableError, match="it is away"):
-            world.office("amir").run("t")
+    def _refuse(self, is_away: bool) -> None:
+        if is_away and self.times:
+            self.times -= 1
+            raise UnavailableError(Problem(Code.LEDGER_BUSY, "it is away"))
+
+
+def asked(world: World, name: str) -> None:
+    """Have a query, a task or a score by blocks asked for and agreed to."""
+    office = world.office("amir")
+    if name == "q":
+        office.ask_query(Heading("q", "?"), [query("r-q")], exact=True)
     else:
-        assert world.office("amir").run("t").denied is None
-    assert world.equipment.paused == [1.0, 4.0, 10.0, 15.0][:failing]
+        world.queried()
+        blocks = ByBlocks(5, Fraction(1, 10)) if name == "blocks" else None
+        office.ask_task(Heading(name, "?"), "q", PROGRAM, blocks=blocks)
+    world.agree(name)
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+@pytest.mark.parametrize("times", [1, 4])
+@pytest.mark.parametrize("since", ["flow-begun", "flow-withheld"])
+@pytest.mark.parametrize("name", ["q", "t", "blocks"])
+def test_a_ledger_that_is_away_for_a_while_costs_no_results(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    since: str,
+    times: int,
+    is_stored: bool,
+) -> None:
+    """It may be away before an entry is stored, or before anybody knows that it is."""
+    asked(world, name)
+    away = Away(times, since, is_stored=is_stored)
+    with monkeypatch.context() as patched:
+        away.replace_turns(patched)
+        assert world.office("amir").run(name).denied is None
+    assert away.times == 0
+    assert world.equipment.paused == [1.0, 4.0, 10.0, 15.0][:times]
+    assert world.equipment.box.turns.count("taken") == (name != "q")
+    flow = world.office("amir").show(name).flow
+    assert isinstance(flow.contract.terms, QueryTerms | TaskTerms)
+    assert (flow.runs, dict(flow.running), flow.ended_by) == (1, {}, 1)
+    assert set(flow.results) == {*flow.contract.terms.results}
+    kinds = [event_name(one) for one in bodies(world)]
+    many = 1 if name == "q" else 2
+    assert (kinds.count("flow-begun"), kinds.count("flow-withheld")) == (many, many)
+    world.workspace("auditor").verify()
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+@pytest.mark.parametrize("since", ["flow-begun", "flow-withheld"])
+def test_a_ledger_that_stays_away_is_waited_for_no_longer(
+    world: World, monkeypatch: pytest.MonkeyPatch, since: str, is_stored: bool
+) -> None:
+    asked(world, "blocks")
+    away = Away(9, since, is_stored=is_stored)
+    with monkeypatch.context() as patched:
+        away.replace_turns(patched)
+        with pytest.raises(UnavailableError, match="it is away"):
+            world.office("amir").run("blocks")
+    assert (away.times, world.equipment.paused) == (4, [1.0, 4.0, 10.0, 15.0])
+    assert bool(world.equipment.box.given) == (since == "flow-withheld")
+    assert world.equipment.box.turns[-1] == "left"
+
+
+def test_who_ends_a_run_by_hand_leaves_none_under_way(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked(world, "t")
+
+    def pressed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(world.equipment.box, "score", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        world.office("amir").run("t")
     flow = world.office("amir").show("t").flow
-    was_told = is_stored or failing < 5
-    assert (flow.runs, len(flow.results)) == (1, 2 if was_told else 0)
-    assert flow.running == ({} if was_told else {1: "amir"})
+    assert (flow.runs, dict(flow.running), dict(flow.results)) == (1, {}, {})
+    assert world.equipment.paused == []
+    assert world.equipment.box.turns == ["taken", "left"]
+
+
+def test_nobody_waits_for_a_sandbox_while_scores_are_put_away(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked(world, "t")
+    seal, box = world.equipment.vault.seal, world.equipment.box
+    before = list[str]()
+
+    def noted(*given: Any) -> Any:
+        before.append(box.turns[-1])
+        return seal(*given)
+
+    monkeypatch.setattr(world.equipment.vault, "seal", noted)
+    world.office("amir").run("t")
+    assert before == ["left", "left"]

@@ -38,6 +38,7 @@ from modicum.workspace.escrowing.results import (
 )
 from modicum.workspace.escrowing.runs import (
     CHANGED,
+    Begun,
     Ran,
     Tools,
     begin,
@@ -46,6 +47,7 @@ from modicum.workspace.escrowing.runs import (
     must_be_permitted,
     reserve,
     rows_of,
+    surely,
 )
 from modicum.workspace.governing.governance import active_policy
 from modicum.workspace.querying.ports import Sampler
@@ -94,7 +96,11 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
     if denied is not None:
         return Ran(denied)
     try:
-        run = ledger.turn(lambda entry: _begin_query(entry, contract, terms, policy))
+        begun = surely(
+            ledger,
+            tools.equipment,
+            lambda entry: _begin_query(entry, contract, terms, policy),
+        )
     except (ConflictError, InputError, StaleError):
         # The policy or people's minds changed since. Nothing was started.
         give_up(ledger, [one.heading.id for one in queries], CHANGED)
@@ -103,7 +109,7 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
     def work() -> dict[str, bytes]:
         by_name: dict[str, Sampler] = {"private": sampler, "exact": NoNoise()}
         with ExitStack() as stack:
-            rows = rows_of(ledger, tools, contract, stack)
+            rows = rows_of(tools, begun, stack)
             return {
                 name: answers_to_bytes(
                     {
@@ -114,7 +120,7 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
                 for name in terms.results
             }
 
-    return carried_out(ledger, tools, contract, run, work)
+    return carried_out(ledger, tools, contract, begun.run, work)
 
 
 def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> Ran:
@@ -136,20 +142,22 @@ def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> R
     ledger.turn(lambda entry: must_be_permitted(entry, contract))
     # What cannot run uses nothing up.
     program, limits = to_run(tools.equipment.vault, terms)
-    with tools.equipment.sandbox(terms.tier).turn() as turn:
-        run = ledger.turn(lambda entry: begin(entry, contract))
+    with ExitStack() as held:
+        turn = held.enter_context(tools.equipment.sandbox(terms.tier).turn())
+        begun = surely(ledger, tools.equipment, lambda entry: begin(entry, contract))
 
         def work() -> dict[str, bytes]:
-            found = {}
-            # Whatever a run leaves in the caches of the machine, the next one may find.
-            # So what is given exact answers runs last; its score tells of them anyway.
-            for name in sorted(terms.results, key=_PRIVATE_FIRST.index):
-                tables, reference = _inputs(tools, query, program, name)
-                score = turn.score(program, tables, reference, limits)
-                found[name] = score_to_bytes(score)
-            return found
+            scores = {}
+            with held.pop_all():  # What comes after keeps nobody waiting.
+                # Whatever a run leaves in the caches of the machine, the next one may
+                # find. So what is given exact answers runs last; its score tells of
+                # them anyway.
+                for name in sorted(terms.results, key=_PRIVATE_FIRST.index):
+                    tables, reference = _inputs(tools, query, program, name)
+                    scores[name] = turn.score(program, tables, reference, limits)
+            return {name: score_to_bytes(score) for name, score in scores.items()}
 
-        return carried_out(ledger, tools, contract, run, work)
+        return carried_out(ledger, tools, contract, begun.run, work)
 
 
 def where_is(flow: Flow, name: str) -> Sealed:
@@ -188,7 +196,7 @@ def _query(charge: Charge, tables: Tables, compiled: CompiledPolicy) -> QueryFil
 
 def _begin_query(
     entry: Entry, contract: Contract, terms: QueryTerms, policy: str
-) -> int:
+) -> Begun:
     """Count a run of queries that mean what they did when people agreed to them."""
     if active_policy(entry.book).policy.digest != policy:
         _queries(entry, contract, terms)  # Another one became active since.

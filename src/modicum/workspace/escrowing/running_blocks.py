@@ -29,6 +29,7 @@ from modicum.workspace.escrowing.placing import to_run
 from modicum.workspace.escrowing.results import score_to_bytes, table_of
 from modicum.workspace.escrowing.runs import (
     CHANGED,
+    Begun,
     Ran,
     Tools,
     begin,
@@ -37,6 +38,7 @@ from modicum.workspace.escrowing.runs import (
     must_be_permitted,
     reserve,
     rows_of,
+    surely,
 )
 from modicum.workspace.escrowing.scoring_blocks import read_again, refuse_unfit
 from modicum.workspace.governing.governance import active_policy
@@ -88,31 +90,34 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
     sampler = tools.engines.sampler()
     blocks = score.blocks
     sampler.check(blocks.noise, blocks.scale, Fraction(SENSITIVITY))
-    with tools.equipment.sandbox(terms.tier).turn() as turn:
+    with ExitStack() as held:
+        turn = held.enter_context(tools.equipment.sandbox(terms.tier).turn())
         denied = reserve(ledger, [(score.scored.release, score.described)])
         if denied is not None:
             return Ran(denied)
-        run = _started(ledger, contract, query, score.scored.release)
+        begun = _begun(ledger, tools, contract, query, score.scored.release)
 
         def work() -> dict[str, bytes]:
-            with ExitStack() as stack:
-                rows = rows_of(ledger, tools, contract, stack)
+            with held.pop_all(), ExitStack() as stack:
+                rows = rows_of(tools, begun, stack)
                 answers = list(_answers(score, rows, tools))
-            scores = [turn.score(program, one, None, limits) for one in answers]
+                scores = [turn.score(program, one, None, limits) for one in answers]
             return {"private": score_to_bytes(_mean(score, scores, sampler))}
 
-        return carried_out(ledger, tools, contract, run, work)
+        return carried_out(ledger, tools, contract, begun.run, work)
 
 
-def _started(ledger: Ledger, contract: Contract, query: Flow, release: str) -> int:
-    """Begin a run that was reserved, or take back what was; return its number."""
+def _begun(
+    ledger: Ledger, tools: Tools, contract: Contract, query: Flow, release: str
+) -> Begun:
+    """Begin a run that was reserved, or take back what was."""
 
-    def start(entry: Entry) -> int:
+    def start(entry: Entry) -> Begun:
         _score(entry, contract, query)
         return begin(entry, contract)
 
     try:
-        return ledger.turn(start)
+        return surely(ledger, tools.equipment, start)
     except (ConflictError, InputError, StaleError):
         # The policy or people's minds changed since. Nothing was started.
         give_up(ledger, [release], CHANGED)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 from modicum.core.document import Node
 from modicum.core.errors import (
@@ -30,6 +31,8 @@ from modicum.workspace.escrowing.ledger import Ledger
 from modicum.workspace.escrowing.ports import Equipment, Sealed
 from modicum.workspace.querying.ports import Engines
 from modicum.workspace.steps import step
+
+T = TypeVar("T")
 
 _DENIED: Final = "another query of its contract was denied"
 #: Why what was reserved is taken back, if its run may not begin any more.
@@ -120,15 +123,25 @@ def give_up(ledger: Ledger, releases: Iterable[str], reason: str) -> None:
             ledger.void(one, reason=reason)
 
 
-def begin(entry: Entry, contract: Contract) -> int:
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A run that was counted.
+
+    Attributes:
+        run: Its number.
+        rows: By data set, where its rows lie, and how they are written.
+    """
+
+    run: int
+    rows: Mapping[str, tuple[Sealed, str]]
+
+
+def begin(entry: Entry, contract: Contract) -> Begun:
     """Count a run, and spend what it costs: rows may be read from here on.
 
     Args:
         entry: The turn.
         contract: The contract.
-
-    Returns:
-        The number of the run.
 
     Raises:
         ConflictError: If the contract does not permit it, or what it charges was
@@ -136,42 +149,67 @@ def begin(entry: Entry, contract: Contract) -> int:
     """
     terms = contract.terms
     assert isinstance(terms, QueryTerms | TaskTerms)
-    for one in terms.charges:
+    for charge in terms.charges:
         # What started before may have told something: then this refuses.
-        step(ReleaseStarted(one.release), entry)
-    run = entry.book.state.escrow.flow(contract.digest).runs + 1
+        step(ReleaseStarted(charge.release), entry)
+    escrow = entry.book.state.escrow
+    run = escrow.flow(contract.digest).runs + 1
     entry.add(FlowBegun(contract.digest, run))
-    return run
+    rows = {}
+    for one in contract.data.values():
+        version = escrow.data[one.id].versions[one.number]
+        rows[one.id] = Sealed(places.of_data(one), version.sealed), version.media
+    return Begun(run, rows)
 
 
-def rows_of(
-    ledger: Ledger, tools: Tools, contract: Contract, stack: ExitStack
-) -> Mapping[str, object]:
-    """Return by data set where its rows are, in memory, while a stack is open.
+def surely(ledger: Ledger, equipment: Equipment, work: Callable[[Entry], T]) -> T:
+    """Do some work in the turn of a ledger once, though it may be away for a while.
+
+    A store that does not know whether it stored something is asked again: what stands
+    is not done twice. So nothing that was paid for is lost to a ledger that is busy.
 
     Args:
         ledger: The ledger.
+        equipment: What waits.
+        work: Adds events.
+
+    Raises:
+        UnavailableError: If it is away for long; nobody knows then.
+    """
+    tried: list[tuple[int, str, T]] = []
+
+    def once(entry: Entry) -> T:
+        for seq, head, found in tried:
+            stored = entry.record(seq)
+            if stored is not None and stored.hash == head:
+                return found
+        found, state = work(entry), entry.book.state
+        if entry.added:
+            tried.append((state.seq, state.head, found))
+        return found
+
+    for seconds in _PAUSES:
+        with suppress(UnavailableError):
+            return ledger.turn(once)
+        equipment.pause(seconds)
+    return ledger.turn(once)
+
+
+def rows_of(tools: Tools, begun: Begun, stack: ExitStack) -> Mapping[str, object]:
+    """Return by data set where its rows are, in memory, while a stack is open.
+
+    Args:
         tools: What runs need.
-        contract: The contract, which names the versions.
+        begun: The run.
         stack: What closes them.
 
     Raises:
         UnavailableError: If a key cannot be had.
         VerificationError: If something is not what was put in.
     """
-
-    def look(entry: Entry) -> dict[str, tuple[Sealed, str]]:
-        data = entry.book.state.escrow.data
-        found = {}
-        for one in contract.data.values():
-            version = data[one.id].versions[one.number]
-            sealed = Sealed(places.of_data(one), version.sealed)
-            found[one.id] = sealed, version.media
-        return found
-
     return {
         name: stack.enter_context(tools.equipment.rows(*where))
-        for name, where in ledger.turn(look).items()
+        for name, where in begun.rows.items()
     }
 
 
@@ -192,7 +230,8 @@ def carried_out(
         work: Returns what is withheld, by the name of the result.
 
     Raises:
-        UnavailableError: If it ended without results; why is not told.
+        UnavailableError: If it ended without results; why is not told. Or if the
+            ledger is away for long: nobody can tell of its results then.
     """
     digest, results = contract.digest, dict[str, str]()
     try:
@@ -201,34 +240,24 @@ def carried_out(
             results[name] = tools.equipment.vault.seal(place, content).digest
     except Exception:  # noqa: BLE001 - it may quote rows; that it failed is told below
         results.clear()
-    _tell(ledger, tools.equipment, FlowWithheld(digest, run, results))
+    except BaseException:  # Whoever ends it does not wait for a ledger that is away.
+        with suppress(ModicumError):
+            ledger.turn(partial(_told, FlowWithheld(digest, run, {})))
+        raise
+    told = FlowWithheld(digest, run, results)
+    surely(ledger, tools.equipment, partial(_told, told))
     if not results:
         raise _ended(contract)
     return Ran()
 
 
-def _tell(ledger: Ledger, equipment: Equipment, told: FlowWithheld) -> None:
-    """Write how a run ended; try for a while, as what it charged is spent.
-
-    Raises:
-        UnavailableError: If the ledger cannot be reached for long: nobody can tell of
-            its results any more.
-    """
-
-    def work(entry: Entry) -> None:
-        flow = entry.book.state.escrow.flow(told.contract)
-        if told.run not in flow.running:
-            return  # The last try told it, and never knew.
-        if told.results and not flow.results:
-            entry.add(told)
-        else:  # Or another run of it left results first.
-            entry.add(FlowFailed(told.contract, told.run))
-
-    for seconds in _PAUSES:
-        with suppress(UnavailableError):
-            return ledger.turn(work)
-        equipment.pause(seconds)
-    return ledger.turn(work)
+def _told(told: FlowWithheld, entry: Entry) -> None:
+    """Write how a run ended."""
+    flow = entry.book.state.escrow.flow(told.contract)
+    if told.results and not flow.results:
+        entry.add(told)
+    else:  # Or another run of it left results first.
+        entry.add(FlowFailed(told.contract, told.run))
 
 
 def _ended(contract: Contract) -> ModicumError:
