@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -61,8 +61,17 @@ def read_tables(node: Node, vocabulary: Vocabulary) -> Tables:
                 _refuse_same(table_name, by_name, key, "tables")
                 by_name[table_name] = _table(table_name, key, value, vocabulary)
     found.raise_any()
-    units = vocabulary.unit_facts.values()
-    ids = frozenset(unit.id for unit in units)
+    return tables_with(by_name, vocabulary)
+
+
+def tables_with(by_name: Mapping[str, Table], vocabulary: Vocabulary) -> Tables:
+    """Return tables under a policy.
+
+    Args:
+        by_name: The tables by name.
+        vocabulary: What the policy declares.
+    """
+    ids = frozenset(unit.id for unit in vocabulary.unit_facts.values())
     return Tables(by_name, ids, clocks_of(vocabulary.unit_facts))
 
 

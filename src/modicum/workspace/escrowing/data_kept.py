@@ -96,8 +96,8 @@ def register(ledger: Ledger, vault: Vault, given: Given, actor: str) -> Version:
     for who in given.owned.owners if given.owned else ():
         text(from_python(who), "the name of an owner", characters_max=200)
     book, _, _ = ledger.look()
-    _refuse_look_alike(given.name, book.state.escrow)
     owns = _owned(book, given, actor)
+    _refuse_look_alike(given.name, book.state.escrow)
     for number in range(owns.next, owns.next + _NUMBERS_TRIED):
         version = Version(given.name, number)
         try:

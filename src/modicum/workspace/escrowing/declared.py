@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 from modicum.core.document import Entries, Node, Scalar, from_python
 from modicum.core.errors import Code, InputError, Problem
@@ -12,8 +14,9 @@ from modicum.ledger.log.contracts import Charge, Version
 from modicum.ledger.state.data_sets import DataSet, version_of
 from modicum.policy import CompiledPolicy
 from modicum.query.document import QueryFile, read_query_file
-from modicum.query.read_tables import FORMAT, read_tables
-from modicum.query.tables import Tables
+from modicum.query.read_tables import FORMAT, read_tables, tables_with
+from modicum.query.tables import Table, Tables
+from modicum.release.vocabulary import Vocabulary
 from modicum.workspace.answers import price_release
 
 
@@ -45,12 +48,13 @@ def tables_of(
     Raises:
         InputError: If there is no such version, or the policy has other words.
     """
-    pairs = [_declaration(version_of(data, one).table, one.id) for one in versions]
-    whole = from_python({"modicum": FORMAT, "tables": {}})
-    assert isinstance(whole, Entries)
-    format_, (key, _) = whole.entries
-    node = Entries((format_, (key, Entries(tuple(pairs), None))), None)
-    return read_tables(node, compiled.policy.vocabulary)
+    found = dict[str, Table]()
+    for one in versions:
+        table = _table_of(data, one, compiled)
+        if isinstance(table, InputError):
+            raise InputError(*table.problems)
+        found[one.id] = table
+    return tables_with(found, compiled.policy.vocabulary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +79,16 @@ class Newest:
             compiled: The policy.
 
         Raises:
-            InputError: With every mistake in it; or why what it reads cannot be read.
+            InputError: With every mistake in it, and why what it names cannot be read.
         """
         try:
             return read_query(text, self.tables, compiled)
-        except InputError:
+        except InputError as error:
+            problems = list(error.problems)
             for name, why in self.stale.items():
-                if name in text:
-                    raise why from None
-            raise
+                if re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
+                    problems += why.problems
+            raise InputError(*problems) from None
 
 
 def newest_of(
@@ -99,44 +104,24 @@ def newest_of(
         data: The data sets.
         compiled: The policy whose words are used.
         among: The data sets that whoever asks knows of; None for all.
-
-    Raises:
-        InputError: If none can be read.
     """
     versions = {
         name: Version(name, one.newest)
         for name, one in data.items()
         if not one.versions[one.newest].shredded and (among is None or name in among)
     }
-    try:
-        return Newest(versions, tables_of(data, versions.values(), compiled), {})
-    except InputError:
-        kept, stale = _sorted_out(data, versions, compiled)
-        if not kept:
-            raise
-    return Newest(versions, tables_of(data, kept, compiled), stale)
-
-
-def _sorted_out(
-    data: Mapping[str, DataSet],
-    versions: Mapping[str, Version],
-    compiled: CompiledPolicy,
-) -> tuple[list[Version], dict[str, InputError]]:
-    """Return what can be read together, oldest first, and why the rest cannot."""
-    kept: list[Version] = []
-    stale: dict[str, InputError] = {}
-    taken: set[str] = set()
+    found, stale = dict[str, Table](), dict[str, InputError]()
+    taken = set[str]()
     for name, one in versions.items():
         if name.lower() in taken:
             continue  # Queries know no capitals: the first has the name.
         taken.add(name.lower())
-        try:
-            tables_of(data, [one], compiled)
-        except InputError as error:
-            stale[name] = error
+        table = _table_of(data, one, compiled)
+        if isinstance(table, InputError):
+            stale[name] = table
         else:
-            kept.append(one)
-    return kept, stale
+            found[name] = table
+    return Newest(versions, tables_with(found, compiled.policy.vocabulary), stale)
 
 
 def read_query(text: str, tables: Tables, compiled: CompiledPolicy) -> QueryFile:
@@ -168,6 +153,36 @@ def charge_of(text: str, query: QueryFile, compiled: CompiledPolicy) -> Charge:
     """
     recorded = price_release(query.described, compiled)
     return Charge(recorded.id, recorded.content, text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words of a policy, which its digest tells from those of others."""
+
+    policy: str
+    vocabulary: Vocabulary = field(compare=False)
+
+
+def _table_of(
+    data: Mapping[str, DataSet], version: Version, compiled: CompiledPolicy
+) -> Table | InputError:
+    """Return what is declared about a version, or why that cannot be read."""
+    words = _Words(compiled.policy.digest, compiled.policy.vocabulary)
+    return _table(version_of(data, version).table, version.id, words)
+
+
+# It is read again for each query, in the turn of the ledger, and never changes.
+@lru_cache(maxsize=4096)
+def _table(text: str, name: str, words: _Words) -> Table | InputError:
+    whole = from_python({"modicum": FORMAT, "tables": {}})
+    assert isinstance(whole, Entries)
+    format_, (key, _) = whole.entries
+    try:
+        declaration = _declaration(text, name)
+        node = Entries((format_, (key, Entries((declaration,), None))), None)
+        return read_tables(node, words.vocabulary).by_name[name]
+    except InputError as error:
+        return error
 
 
 def _read(text: str, name: str) -> Node:

@@ -37,12 +37,13 @@ from modicum.workspace.escrowing.asking import (
     propose,
     refuse_in_vain,
 )
+from modicum.workspace.escrowing.declared import newest_of
 from modicum.workspace.escrowing.ledger import Ledger
 from modicum.workspace.escrowing.looking import named
 from modicum.workspace.escrowing.ports import Limits
 from modicum.workspace.escrowing.programs_kept import keep_code
 from modicum.workspace.escrowing.runs import Tools
-from modicum.workspace.governing.governance import reason_text
+from modicum.workspace.governing.governance import active_policy, reason_text
 from modicum.workspace.ports import Clock
 
 
@@ -88,6 +89,9 @@ class AskingOffice:
             UsageError: If there is no ledger with a policy.
         """
         wanted = Queries(queries, exact, self._among)
+        book, _, _ = self._ledger.look()
+        # What is read for the first time is read before all others wait for the turn.
+        newest_of(book.state.escrow.data, active_policy(book), self._among)
         return self._ask(
             heading, lambda moment, asked: contract_of_query(moment, asked, wanted)
         )
