@@ -22,7 +22,7 @@ from modicum.workspace import Workspace
 from modicum.workspace.escrowing.asking import Heading
 from modicum.workspace.escrowing.data_kept import Declared, Owned
 from modicum.workspace.escrowing.office import EscrowOffice
-from modicum.workspace.escrowing.ports import Limits, Sealed
+from modicum.workspace.escrowing.ports import Limits, Sealed, Still, go_on
 from samples.small import NOON
 
 POLICY = """\
@@ -136,8 +136,9 @@ class OpenSandbox:
             raise UnavailableError(Problem(Code.SANDBOX_MISSING, "no bubblewrap"))
 
     @contextmanager
-    def turn(self) -> Iterator[Self]:
+    def turn(self, still: Still = go_on) -> Iterator[Self]:
         self.check()
+        still()
         self.before_turn()
         self.turns.append("taken")
         try:

@@ -138,10 +138,10 @@ class EscrowActs:
         tools = needed(self._tools)
         await self._threads.compute(lambda: self._must_carry_out(who, name))
 
-        def work(_: Report) -> object:
+        def work(report: Report) -> object:
             office = self._decider.escrow(tools, who.name)
             try:
-                ran = office.run(name)
+                ran = office.run(name, still=lambda: report(0.0))
             except ConflictError as conflict:
                 hidden = not who.may(Action.READ_RELEASES)
                 if conflict.code in OF_ANOTHER and hidden:

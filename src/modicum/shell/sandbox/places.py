@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import queue
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Final
 
-from modicum.core.errors import UnavailableError
-from modicum.shell.sandbox.missing import missing
+from modicum.shell.sandbox.patience import Patience
 from modicum.shell.sandbox.turns import Turns
-
-#: Whoever waits longer is told; the longest of usual runs are over then.
-WAIT_SECONDS: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +48,38 @@ class Places:
         for number in range(at_a_time):
             self._free.put(number)
 
-    def take(self) -> Place:
+    def take(self, patience: Patience | None = None) -> Place:
         """Return a place that nothing else has, once there is one.
+
+        Args:
+            patience: How long to wait for it; None for as long as is usual.
 
         Raises:
             UnavailableError: If none was free for long, or this cannot be known.
         """
-        until = time.monotonic() + WAIT_SECONDS
-        try:
-            number = self._free.get(timeout=WAIT_SECONDS)
-        except queue.Empty:
-            raise too_long() from None
+        patience = patience or Patience()
+        number = self._number(patience)
         turns = Turns()
         try:
-            is_free = turns.take("all", until, is_shared=self.at_a_time > 1)
-            if is_free and self.at_a_time > 1:
-                is_free = turns.take(f"place-{number}", until)
-            if not is_free:
-                raise too_long()
+            turns.take("all", patience, is_shared=self.at_a_time > 1)
+            if self.at_a_time > 1:
+                turns.take(f"place-{number}", patience)
         except BaseException:
             turns.give_back()
             self._free.put(number)
             raise
         return Place(None if self.uid is None else self.uid + number, number, turns)
+
+    def _number(self, patience: Patience) -> int:
+        found: list[int] = []
+
+        def happens(seconds: float) -> bool:
+            with suppress(queue.Empty):
+                found.append(self._free.get(timeout=seconds))
+            return bool(found)
+
+        patience.wait(happens)
+        return found[0]
 
     def free(self, place: Place) -> None:
         """Give a place back: nothing of its run is there any more.
@@ -88,26 +91,18 @@ class Places:
         self._free.put(place.number)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self, patience: Patience | None = None) -> Iterator[None]:
         """Hold all runs of this machine back for as long as the block takes.
+
+        Args:
+            patience: How long to wait for that; None for as long as is usual.
 
         Raises:
             UnavailableError: If others went on for long, or this cannot be known.
         """
         turns = Turns()
         try:
-            if not turns.take("all", time.monotonic() + WAIT_SECONDS):
-                raise too_long()
+            turns.take("all", patience or Patience())
             yield
         finally:
             turns.give_back()
-
-
-def too_long() -> UnavailableError:
-    """Return that a place was not free for long."""
-    return UnavailableError(
-        missing(
-            f"this program waited for others for {WAIT_SECONDS / 60:g} minutes",
-            "run it again later, or see which other modicum runs programs here",
-        )
-    )

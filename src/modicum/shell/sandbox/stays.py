@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from modicum.core.errors import check
-from modicum.shell.sandbox import places
+from modicum.shell.sandbox.patience import Patience
 from modicum.shell.sandbox.places import Place, Places
 
 
@@ -18,16 +18,17 @@ class Stay:
 
     Args:
         taken_from: Where the place is from; one is waited for.
+        patience: How long; None for as long as is usual.
 
     Raises:
         UnavailableError: If none was free for long, or this cannot be known.
     """
 
-    def __init__(self, taken_from: Places) -> None:
+    def __init__(self, taken_from: Places, patience: Patience | None = None) -> None:
         self._from = taken_from
         self._changed = threading.Condition()
         self._is_held, self._is_running = True, False
-        self.place: Place = taken_from.take()
+        self.place: Place = taken_from.take(patience)
 
     def begin(self) -> None:
         """Say that a run begins, once nothing of the last one is there any more.
@@ -36,12 +37,10 @@ class Stay:
             UnavailableError: If the last one did not end for long.
         """
         with self._changed:
-            is_free = self._changed.wait_for(
-                lambda: not self._is_running, places.WAIT_SECONDS
+            Patience().wait(
+                lambda seconds: self._changed.wait_for(self._is_idle, seconds)
             )
             check(self._is_held, "nothing runs in a place that was left")
-            if not is_free:
-                raise places.too_long()
             self._is_running = True
 
     def end(self) -> None:
@@ -57,22 +56,26 @@ class Stay:
             self._is_held = False
             self._free_if_empty()
 
+    def _is_idle(self) -> bool:
+        return not self._is_running
+
     def _free_if_empty(self) -> None:
         if not self._is_held and not self._is_running:
             self._from.free(self.place)
 
 
 @contextmanager
-def staying(taken_from: Places) -> Iterator[Stay]:
+def staying(taken_from: Places, patience: Patience | None = None) -> Iterator[Stay]:
     """Have a place for as long as the block takes, and what was begun in it.
 
     Args:
         taken_from: Where the place is from; one is waited for.
+        patience: How long; None for as long as is usual.
 
     Raises:
         UnavailableError: If none was free for long, or this cannot be known.
     """
-    stay = Stay(taken_from)
+    stay = Stay(taken_from, patience)
     try:
         yield stay
     finally:

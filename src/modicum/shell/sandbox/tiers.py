@@ -14,11 +14,12 @@ from modicum.core.errors import Code, InputError, Problem, UnavailableError
 from modicum.escrow.programs import Program, Table
 from modicum.shell.sandbox.jobs import job_bytes
 from modicum.shell.sandbox.needs import must_be_idle
+from modicum.shell.sandbox.patience import Patience
 from modicum.shell.sandbox.places import Places
 from modicum.shell.sandbox.scores import told
 from modicum.shell.sandbox.stays import Stay, staying
 from modicum.shell.sandbox.timing import told_at_the_end
-from modicum.workspace.escrowing.ports import Limits
+from modicum.workspace.escrowing.ports import Limits, Still, go_on
 
 
 class Tier(ABC):
@@ -57,20 +58,23 @@ class Tier(ABC):
 
         Raises:
             UnavailableError: If anything is missing, with one remedy each; if the test
-                got out; or if others had their turns for long.
+                got out; or if it was kept from its test for long.
         """
-        with self.turn():
-            pass
+        self._must_hold(Patience())
 
     @contextmanager
-    def turn(self) -> Iterator[Turn]:
+    def turn(self, still: Still = go_on) -> Iterator[Turn]:
         """Have it for as long as the block takes: others wait.
 
+        Args:
+            still: Raises if who waits for it does so no longer.
+
         Raises:
-            UnavailableError: As for `check`; nothing ran then.
+            UnavailableError: As for `check`, or if others had it for long; nothing ran.
         """
-        self._must_hold()
-        with staying(self._places) as stay:
+        patience = Patience(still)
+        self._must_hold(patience)
+        with staying(self._places, patience) as stay:
             yield Turn(self, stay)
 
     def score(
@@ -150,17 +154,20 @@ class Tier(ABC):
             UnavailableError: If anything got out.
         """
 
-    def _must_hold(self) -> None:
+    def _must_hold(self, patience: Patience) -> None:
         """Return if it passed its own test in this process, now or before."""
-        with self._lock:
+        patience.wait(lambda seconds: self._lock.acquire(timeout=seconds))
+        try:
             if self._checked_in == os.getpid():
                 return
             if problems := self._needs():
                 raise UnavailableError(*problems)
-            with self._places.alone():
+            with self._places.alone(patience):
                 must_be_idle(self._places.uid, self._places.at_a_time)
                 self._test()
             self._checked_in = os.getpid()
+        finally:
+            self._lock.release()
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,8 @@ def told_at_the_end(stay: Stay, limits: Limits, run: Run) -> float | None:
     try:
         watching.start()
     except BaseException:
-        stay.end()  # Nobody else will.
+        if watching.ident is None:  # Else it has begun, and will end.
+            stay.end()
         raise
     sleep_until(tell_at)
     return said.result() if said.done() else None

@@ -6,19 +6,19 @@ import errno
 import fcntl
 import os
 import stat
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from modicum.core.errors import UnavailableError
+from modicum.shell.kernel_locks import let_go, take
 from modicum.shell.sandbox.missing import missing
+from modicum.shell.sandbox.patience import Patience
 
 #: Root's turns: nobody else can make or remove anything there.
 FOLDER_OF_ROOT: Final = Path("/run/modicum-sandbox")
 #: Other users' turns; what somebody else put there first is not taken.
 FOLDER_OF_OTHERS: Final = Path("/tmp")  # noqa: S108 - it is looked at after it is made
-_POLL_SECONDS: Final = 0.02
 
 
 class Turns:
@@ -26,35 +26,49 @@ class Turns:
 
     def __init__(self) -> None:
         self._handles: list[int] = []
+        self._process = os.getpid()
 
-    def take(self, name: str, until: float, *, is_shared: bool = False) -> bool:
-        """Return whether a turn was had before a moment of the monotonic clock.
+    def take(self, name: str, patience: Patience, *, is_shared: bool = False) -> None:
+        """Take a turn after whoever waits for it already.
+
+        Who waits for the turn holds a queue, in which all others wait: so whoever ends
+        a turn and wants another overtakes nobody.
 
         Args:
             name: Whose turn it is.
-            until: How long to wait for it.
+            patience: How long to wait for it.
             is_shared: Whether others that share it may have it meanwhile.
 
         Raises:
-            UnavailableError: If there is no place for locks that is safe.
+            UnavailableError: If it was not free for long, or there is no place for
+                locks that is safe.
         """
-        handle = _opened(folder(), name)
-        self._handles.append(handle)
-        how = fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX
-        while True:
-            try:
-                fcntl.flock(handle, how | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= until:
-                    return False
-                time.sleep(_POLL_SECONDS)
-            else:
-                return True
+        queue = _locked(f"{name}.queue", fcntl.LOCK_EX, patience)
+        try:
+            how = fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX
+            self._handles.append(_locked(name, how, patience))
+        finally:
+            let_go(queue, self._process)
 
     def give_back(self) -> None:
         """Let others have what was taken."""
         while self._handles:
-            os.close(self._handles.pop())
+            let_go(self._handles.pop(), self._process)
+
+
+def _locked(name: str, how: int, patience: Patience) -> int:
+    """Return a handle of a file that is locked, and is the one that has its name."""
+    place = folder()
+    while True:
+        handle = _opened(place, name)
+        try:
+            take(handle, how, lambda taken: patience.wait(taken.wait))
+            if _is_there(handle, place / name):
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # Somebody tidied it away: others would find a new one.
 
 
 def folder() -> Path:
@@ -91,3 +105,13 @@ def _opened(place: Path, name: str) -> int:
                 "let it be a folder of the user that modicum runs as, and theirs alone",
             )
         ) from error
+
+
+def _is_there(handle: int, path: Path) -> bool:
+    """Return whether a file has its name still; it is marked as used, then."""
+    os.utime(handle)
+    try:
+        found = path.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(found, os.fstat(handle))

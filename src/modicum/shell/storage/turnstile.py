@@ -22,6 +22,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
+from modicum.shell.kernel_locks import let_go, take
 from modicum.shell.storage.meanwhile import Meanwhile
 
 _MAKE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -66,11 +67,11 @@ class Turnstile:
                 turn = os.open(self._turn, _MAKE, 0o666)
                 _take(turn, fcntl.LOCK_EX, deadline, self.meanwhile)
             finally:
-                _let_go(queue, process)
+                let_go(queue, process)
             yield
         finally:
             if turn is not None:
-                _let_go(turn, process)
+                let_go(turn, process)
 
     @contextmanager
     def reading(self) -> Iterator[bool]:
@@ -121,7 +122,7 @@ class Turnstile:
             pass  # Whoever looks whether the ledger is live stands in the queue.
         descriptor = os.open(self._live, _MAKE, 0o666)
         fcntl.flock(descriptor, fcntl.LOCK_SH)  # Waits for a look, which is brief.
-        return partial(_let_go, descriptor, os.getpid())
+        return partial(let_go, descriptor, os.getpid())
 
     def _is_live(self) -> bool:
         with _opened(self._live, make=False) as descriptor:
@@ -151,57 +152,17 @@ def _opened(path: Path, *, make: bool) -> Iterator[int]:
     try:
         yield descriptor
     finally:
-        _let_go(descriptor, process)
-
-
-def _let_go(descriptor: int, process: int) -> None:
-    """Let go of a lock that a process took, and close its file.
-
-    Closing alone would not do: a child that was forked meanwhile has the file open
-    too, and would keep the lock for as long as it lives. Such a child closes only.
-    """
-    if os.getpid() == process:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-    os.close(descriptor)
+        let_go(descriptor, process)
 
 
 def _take(
     descriptor: int, kind: int, deadline: float, meanwhile: Meanwhile | None = None
 ) -> None:
-    """Take a lock in the order of arrival, or give up at the deadline.
+    """Take a lock in the order of arrival, or give up at the deadline."""
 
-    The kernel keeps the order, but only among those who wait in it, and it knows no
-    deadline. So a thread waits in the kernel, and this one waits for the thread. The
-    lock belongs to the opened file, not to the descriptor: if this one gives up, it or
-    the thread lets go of it, whichever comes last.
-    """
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        taken, given_up = threading.Event(), threading.Event()
-        waiting = threading.Thread(
-            target=_wait,
-            args=(os.dup(descriptor), kind, taken, given_up),
-            name="modicum-turn",
-            daemon=True,
-        )
+    def wait(taken: threading.Event) -> None:
         left = max(0.0, deadline - time.monotonic())
-        try:
-            waiting.start()  # An interruption may come as soon as it runs.
-            if not (meanwhile or Meanwhile()).wait(taken, left):
-                raise TurnTimeoutError from None
-        except BaseException:
-            given_up.set()  # Before the lock is let go of.
-            raise
+        if not (meanwhile or Meanwhile()).wait(taken, left):
+            raise TurnTimeoutError
 
-
-def _wait(
-    descriptor: int, kind: int, taken: threading.Event, given_up: threading.Event
-) -> None:
-    try:
-        fcntl.flock(descriptor, kind)
-        taken.set()
-        if given_up.is_set():
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-    finally:
-        os.close(descriptor)
+    take(descriptor, kind, wait)

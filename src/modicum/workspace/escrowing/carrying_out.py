@@ -30,7 +30,7 @@ from modicum.workspace.escrowing import places
 from modicum.workspace.escrowing.declared import charge_of, read_query, tables_of
 from modicum.workspace.escrowing.ledger import Ledger
 from modicum.workspace.escrowing.placing import to_run
-from modicum.workspace.escrowing.ports import Sealed
+from modicum.workspace.escrowing.ports import Sealed, Still, go_on
 from modicum.workspace.escrowing.results import (
     answers_from_bytes,
     answers_to_bytes,
@@ -123,7 +123,13 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
     return carried_out(ledger, tools, contract, begun.run, work)
 
 
-def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> Ran:
+def run_task(
+    ledger: Ledger,
+    tools: Tools,
+    contract: Contract,
+    query: Flow,
+    still: Still = go_on,
+) -> Ran:
     """Run the program of a contract, on private and exact answers apart.
 
     Args:
@@ -131,6 +137,7 @@ def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> R
         tools: What it needs.
         contract: The contract.
         query: The contract whose answers it runs on.
+        still: Raises if nobody wants it any more; it is not counted then.
 
     Raises:
         ConflictError: If the contract does not permit it now.
@@ -143,7 +150,8 @@ def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> R
     # What cannot run uses nothing up.
     program, limits = to_run(tools.equipment.vault, terms)
     with ExitStack() as held:
-        turn = held.enter_context(tools.equipment.sandbox(terms.tier).turn())
+        turn = held.enter_context(tools.equipment.sandbox(terms.tier).turn(still))
+        still()
         begun = surely(ledger, tools.equipment, lambda entry: begin(entry, contract))
 
         def work() -> dict[str, bytes]:

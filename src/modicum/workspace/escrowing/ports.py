@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.escrow.programs import Program, Table
 
+#: Raises if whoever waits for something does so no longer.
+Still: TypeAlias = Callable[[], None]
 #: A sandbox has at least so long to begin, whatever it holds.
 SECONDS_MIN: Final = 1.0
 _MIB: Final = 2**20
@@ -72,6 +74,10 @@ class Sealed:
     digest: str
 
 
+def go_on() -> None:
+    """Return: whoever waits still does."""
+
+
 class Turn(Protocol):
     """A sandbox, for as long as somebody has it: nobody else is waited for."""
 
@@ -115,11 +121,15 @@ class Sandbox(Protocol):
         """
         ...
 
-    def turn(self) -> AbstractContextManager[Turn]:
+    def turn(self, still: Still = go_on) -> AbstractContextManager[Turn]:
         """Have it for as long as the block takes, once others have had their turns.
 
         Whoever is charged for what runs takes it before: then nothing that others do
         can cost what is charged.
+
+        Args:
+            still: Is called time and again while others have their turns; it raises if
+                nobody waits any more.
 
         Raises:
             UnavailableError: As for `check`, or if others had it for long; nothing ran.

@@ -26,6 +26,7 @@ from modicum.workspace.book import Entry
 from modicum.workspace.escrowing.carrying_out import NoNoise
 from modicum.workspace.escrowing.ledger import Ledger
 from modicum.workspace.escrowing.placing import to_run
+from modicum.workspace.escrowing.ports import Still, go_on
 from modicum.workspace.escrowing.results import score_to_bytes, table_of
 from modicum.workspace.escrowing.runs import (
     CHANGED,
@@ -64,7 +65,13 @@ class OneDivision:
         return Secrets(new.order_key, new.sample_seed, self._block_key)
 
 
-def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> Ran:
+def run_blocks(
+    ledger: Ledger,
+    tools: Tools,
+    contract: Contract,
+    query: Flow,
+    still: Still = go_on,
+) -> Ran:
     """Run the program of a contract on each block, and withhold the mean, with noise.
 
     Args:
@@ -72,6 +79,7 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
         tools: What it needs.
         contract: The contract.
         query: The contract whose queries are asked of each block.
+        still: Raises if nobody wants it any more; it is not charged then.
 
     Raises:
         ApprovalError: If people must agree to its release first.
@@ -91,7 +99,8 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
     blocks = score.blocks
     sampler.check(blocks.noise, blocks.scale, Fraction(SENSITIVITY))
     with ExitStack() as held:
-        turn = held.enter_context(tools.equipment.sandbox(terms.tier).turn())
+        turn = held.enter_context(tools.equipment.sandbox(terms.tier).turn(still))
+        still()
         denied = reserve(ledger, [(score.scored.release, score.described)])
         if denied is not None:
             return Ran(denied)

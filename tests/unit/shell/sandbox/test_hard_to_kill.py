@@ -13,7 +13,7 @@ from samples.sandboxed import python, sandbox, told_in
 
 from modicum.core.errors import UnavailableError
 from modicum.escrow.programs import Table
-from modicum.shell.sandbox import places, turns
+from modicum.shell.sandbox import patience, turns
 from modicum.shell.sandbox.places import Places
 from modicum.workspace.escrowing.ports import Limits
 
@@ -42,7 +42,7 @@ class Lingering:
 def test_a_run_that_does_not_end_is_told_in_time_and_keeps_its_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(places, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(patience, "WAIT_SECONDS", 0.1)
     one, lingering = Places(None, 1), Lingering()
     begun = time.monotonic()
     assert told_in(one, SHORT, lingering.run) == 0.5
@@ -51,14 +51,14 @@ def test_a_run_that_does_not_end_is_told_in_time_and_keeps_its_place(
         with pytest.raises(UnavailableError, match="waited for others"):
             taken.take()
     lingering.may_end.set()
-    monkeypatch.setattr(places, "WAIT_SECONDS", 30.0)
+    monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
     one.free(one.take())
 
 
 def test_a_run_whose_end_fails_keeps_its_place_for_good(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(places, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(patience, "WAIT_SECONDS", 0.1)
 
     @contextmanager
     def failing(_: float, __: int | None) -> Iterator[float]:
@@ -106,7 +106,8 @@ def score(tables, arguments, reference):
 def test_a_run_takes_as_long_whatever_it_was_given() -> None:
     box, limits = sandbox(), Limits(4.0, 2**29)
     for exact, expected in ((50, 0.5), (150, None), (150, None)):
-        box.check()  # It waits until nothing of the last run is there any more.
+        with box.turn():  # It waits until nothing of the last run is there any more.
+            pass
         begun = time.monotonic()
         table = Table(("people",), ((exact,),))
         assert box.score(python(CODE), {"q": table}, None, limits) == expected

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from modicum.core.errors import InvariantError, UnavailableError
-from modicum.shell.sandbox import places, timing, turns
+from modicum.shell.sandbox import patience, timing, turns
 from modicum.shell.sandbox.places import Places
 from modicum.shell.sandbox.stays import Stay, staying
 from modicum.shell.sandbox.timing import Run, told_at_the_end
@@ -24,7 +24,7 @@ SHORT = Limits(seconds=1.0, memory_bytes=2**20, processes=4)
 @pytest.fixture(autouse=True)
 def _own_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "folder", lambda: tmp_path / "turns")
-    monkeypatch.setattr(places, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(patience, "WAIT_SECONDS", 0.1)
 
 
 def is_taken() -> bool:
@@ -73,7 +73,7 @@ def test_a_run_begins_when_nothing_is_left_of_the_last_one(
         with pytest.raises(UnavailableError, match="waited for others"):
             told_at_the_end(stay, SHORT, second)
         assert spans == []
-        monkeypatch.setattr(places, "WAIT_SECONDS", 30.0)
+        monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
         with ThreadPoolExecutor(1) as threads:
             score = threads.submit(told_at_the_end, stay, SHORT, second)
             time.sleep(0.2)
@@ -131,5 +131,5 @@ def test_whoever_stops_waiting_leaves_it_to_what_runs(
             told_at_the_end(stay, SHORT, telling(may_end.wait))
     assert is_taken()
     may_end.set()
-    monkeypatch.setattr(places, "WAIT_SECONDS", 30.0)
+    monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
     assert not is_taken()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import struct
 import subprocess
 import sys
 import textwrap
@@ -11,14 +12,18 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from samples.sandboxed import told_in
 
-from modicum.core.errors import Code, UnavailableError
-from modicum.shell.sandbox import places, turns
+from modicum.core.errors import Code, Problem, UnavailableError
+from modicum.escrow.programs import Program, Range
+from modicum.shell.sandbox import patience, turns
+from modicum.shell.sandbox.patience import Patience
 from modicum.shell.sandbox.places import Places
+from modicum.shell.sandbox.tiers import Tier
 from modicum.workspace.escrowing.ports import Limits
 
 SHORT = Limits(seconds=1.0, memory_bytes=2**20, processes=4)
@@ -29,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Turns that nobody else takes, and little patience."""
     monkeypatch.setattr(turns, "FOLDER_OF_ROOT", tmp_path / "turns")
     monkeypatch.setattr(turns, "folder", lambda: tmp_path / "turns")
-    monkeypatch.setattr(places, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(patience, "WAIT_SECONDS", 0.2)
     return tmp_path / "turns"
 
 
@@ -102,16 +107,16 @@ def test_nothing_runs_while_a_sandbox_is_tested(folder: Path) -> None:
 def test_runs_of_two_tiers_follow_each_other(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "WAIT_SECONDS", 30.0)
-    spans: list[tuple[float, float]] = []
+    monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
+    spans: list[tuple[float, float, float]] = []
 
     def run() -> None:
         @contextmanager
-        def noted(_: float, __: int | None) -> Iterator[float]:
+        def noted(end_at: float, _: int | None) -> Iterator[float]:
             begun = time.monotonic()
             yield 0.5
             time.sleep(0.2)
-            spans.append((begun, time.monotonic()))
+            spans.append((begun, end_at + SHORT.grace_seconds, time.monotonic()))
 
         assert told_in(Places(None, 1), SHORT, noted) == 0.5
 
@@ -122,8 +127,9 @@ def test_runs_of_two_tiers_follow_each_other(
         each.join()
     spans.sort()
     assert len(spans) == 3
-    # Each takes all of its time, and the next begins when that is over.
-    assert all(b[0] - a[0] >= SHORT.seconds for a, b in itertools.pairwise(spans))
+    # Each takes all of its time, and the next begins when that and itself are over.
+    for (_, told_at, ended), (begun, _, _) in itertools.pairwise(spans):
+        assert begun >= max(told_at, ended)
 
 
 @pytest.mark.parametrize("what", ["link", "open", "file", "file in it", "stranger's"])
@@ -157,3 +163,193 @@ def test_turns_are_root_s_where_root_runs_and_a_user_s_elsewhere(
     assert turns.folder() == turns.FOLDER_OF_ROOT
     monkeypatch.setattr(os, "getresuid", lambda: (7, 7, 7))
     assert turns.folder() == turns.FOLDER_OF_OTHERS / "modicum-sandbox-7"
+
+
+# --- how one waits --------------------------------------------------------------------
+
+
+def test_turns_are_had_in_the_order_of_arrival(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever comes again and again overtakes nobody."""
+    monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
+    first, had = Places(None, 1), list[str]()
+    kept = first.take()
+
+    def wait(name: str) -> None:
+        own = Places(None, 1)
+        place = own.take()
+        had.append(name)
+        own.free(place)
+
+    waiting = threading.Thread(target=wait, args=("waited",))
+    waiting.start()
+    while not blocked(folder / "all"):
+        time.sleep(0.01)
+    for _ in range(3):
+        first.free(kept)
+        kept = first.take()
+        had.append("again")
+    first.free(kept)
+    waiting.join()
+    assert had[0] == "waited"
+
+
+def blocked(file: Path) -> bool:
+    """Return whether somebody waits for the lock of a file."""
+    inode = str(file.stat().st_ino)
+    lines = Path("/proc/locks").read_text().splitlines()
+    return any("->" in line and f":{inode} " in line for line in lines)
+
+
+class NoLongerError(Exception):
+    """Nobody waits any more."""
+
+
+def test_who_waits_no_longer_is_let_go_and_takes_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
+    asked = list[float]()
+
+    def still() -> None:
+        asked.append(time.monotonic())
+        if len(asked) == 3:
+            raise NoLongerError
+
+    one, other = Places(None, 1), Places(None, 1)
+    for holder in (one, other):  # In this process, and by what all share.
+        asked.clear()
+        kept = holder.take()
+        with pytest.raises(NoLongerError):
+            one.take(Patience(still))
+        holder.free(kept)
+    other.free(other.take())
+    one.free(one.take())
+
+
+def test_a_child_that_was_forked_meanwhile_keeps_nothing(folder: Path) -> None:
+    one = Places(None, 1)
+    kept = one.take()
+    heard, told = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(told)
+        os.read(heard, 1)  # It has all that was open.
+        os._exit(0)
+    try:
+        one.free(kept)
+        another = Places(None, 1)
+        another.free(another.take())
+    finally:
+        os.close(told)
+        os.close(heard)
+        os.waitpid(child, 0)
+
+
+def test_a_file_that_was_tidied_away_is_no_turn(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits for it would have it beside who makes a new one."""
+    monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
+    one, had = Places(None, 1), list[tuple[str, float]]()
+    kept = one.take()
+
+    def wait() -> None:
+        own = Places(None, 1)
+        place = own.take()
+        had.append(("waited", time.monotonic()))
+        own.free(place)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    while not blocked(folder / "all"):
+        time.sleep(0.01)
+    for file in folder.iterdir():
+        file.unlink()
+    newer = Places(None, 1)
+    newly = newer.take()
+    one.free(kept)
+    time.sleep(0.2)
+    assert had == []
+    newer.free(newly)
+    waiting.join()
+    assert len(had) == 1
+
+
+def test_a_file_in_use_looks_used(folder: Path) -> None:
+    one = Places(None, 1)
+    one.free(one.take())
+    os.utime(folder / "all", (0, 0))
+    one.free(one.take())
+    assert (folder / "all").stat().st_mtime > 10**9
+
+
+# --- a tier ---------------------------------------------------------------------------
+
+
+class Paper(Tier):
+    """A tier that holds nothing: what a program scores is its code."""
+
+    name = "paper"
+    language = "python"
+    other_tier = "wasm"
+
+    @contextmanager
+    def running(
+        self,
+        program: Program,
+        job: bytes,
+        limits: Limits,
+        end_at: float,
+        uid: int | None,
+    ) -> Iterator[bytes]:
+        yield b"S" + struct.pack(">d", float(program.code))
+
+    def _needs(self) -> list[Problem]:
+        return []
+
+    def _test(self) -> None:
+        time.sleep(self.test_seconds)
+
+    test_seconds = 0.0
+
+
+def scoring(score: float) -> Program:
+    return Program("python", str(score).encode(), {}, Range(Fraction(0), Fraction(1)))
+
+
+def test_a_turn_is_for_several_programs_and_others_wait(folder: Path) -> None:
+    one, others = Paper(), Places(None, 1)
+    with one.turn() as turn:
+        assert turn.score(scoring(0.25), {}, None, SHORT) == 0.25
+        refused(others)
+        assert turn.score(scoring(0.5), {}, None, SHORT) == 0.5
+        refused(others)
+        one.check()  # Its test is passed: nothing is waited for.
+    others.free(others.take())
+    assert one.score(scoring(0.75), {}, None, SHORT) == 0.75
+    others.free(others.take())
+
+
+def test_many_who_wait_for_the_first_test_wait_no_longer_than_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "WAIT_SECONDS", 1.0)
+    one, waited = Paper(), list[float]()
+
+    def ask() -> None:
+        begun = time.monotonic()
+        with pytest.raises(UnavailableError, match="waited for others"):
+            one.check()
+        waited.append(time.monotonic() - begun)
+
+    with Places(None, 1).alone():
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    assert len(waited) == 4
+    assert max(waited) < 2.0
+    one.check()

@@ -1,0 +1,66 @@
+"""Locks on files that the kernel keeps: in the order of arrival, up to a deadline."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable
+
+
+def take(descriptor: int, kind: int, wait: Callable[[threading.Event], None]) -> None:
+    """Take a lock in the order of arrival, or give up.
+
+    The kernel keeps the order, but only among those who wait in it, and it knows no
+    deadline. So a thread waits in the kernel, and this one waits for the thread. The
+    lock belongs to the opened file, not to the descriptor: if this one gives up, it or
+    the thread lets go of it, whichever comes last.
+
+    Args:
+        descriptor: The file, opened.
+        kind: `fcntl.LOCK_EX` or `fcntl.LOCK_SH`.
+        wait: Returns when an event is set; it raises to give up.
+    """
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        taken, given_up = threading.Event(), threading.Event()
+        waiting = threading.Thread(
+            target=_wait,
+            args=(os.dup(descriptor), kind, taken, given_up),
+            name="modicum-turn",
+            daemon=True,
+        )
+        try:
+            waiting.start()  # An interruption may come as soon as it runs.
+            wait(taken)
+        except BaseException:
+            given_up.set()  # Before the lock is let go of.
+            raise
+
+
+def let_go(descriptor: int, process: int) -> None:
+    """Let go of a lock, and close its file.
+
+    Closing alone would not do: a child that was forked meanwhile has the file open
+    too, and would keep the lock for as long as it lives. Such a child closes only.
+
+    Args:
+        descriptor: The file.
+        process: The process that took the lock.
+    """
+    if os.getpid() == process:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
+
+
+def _wait(
+    descriptor: int, kind: int, taken: threading.Event, given_up: threading.Event
+) -> None:
+    try:
+        fcntl.flock(descriptor, kind)
+        taken.set()
+        if given_up.is_set():
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+    finally:
+        os.close(descriptor)
