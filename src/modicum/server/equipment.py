@@ -83,7 +83,7 @@ def _escrow(given: EscrowSettings | None) -> Tools | None:
         )
     found = EscrowEquipment(EscrowPlace(given.vault, given.keys, given.sandbox_uid))
     found.vault  # noqa: B018 - whatever is wrong with it is told before anybody asks
-    return Tools(found, Adapters())
+    return Tools(found, Adapters(), given.task_s)
 
 
 def _key(path: Path | None) -> SigningKey | None:

@@ -139,11 +139,13 @@ class EscrowSettings:
             which has them.
         sandbox_uid: Where the server runs as root, the user that programs run as, and
             that nobody else is.
+        task_s: So many seconds a task may have its sandbox in all: others wait.
     """
 
     vault: Path
     keys: Path
     sandbox_uid: int | None = None
+    task_s: int = 3600
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from modicum.server.settings_grants import read_grants
 from modicum.server.settings_tables import read_tables
 from modicum.server.settings_urls import host_of, network, origin, service_url
 from modicum.shell.files import read_bytes
+from modicum.workspace.escrowing.runs import TASK_SECONDS
 
 #: The version of the format that this module reads.
 FORMAT: Final = "server/v1"
@@ -249,12 +250,15 @@ class _Reader:
     def _escrow(self, fields: Fields, got: Settings) -> Settings:
         vault = self._path(fields.take("vault"), "`vault`")
         keys = self._path(fields.take("keys"), "`keys`")
-        uid = fields.take_optional("sandbox_uid")
-        fields.finish()
-        user = None
-        if uid is not None:
+        escrow = EscrowSettings(vault, keys)
+        if (uid := fields.take_optional("sandbox_uid")) is not None:
             user = count(uid, "`sandbox_uid`", at_least=1, at_most=UID_MAX)
-        return replace(got, escrow=EscrowSettings(vault, keys, user))
+            escrow = replace(escrow, sandbox_uid=user)
+        if (most := fields.take_optional("task_s")) is not None:
+            seconds = count(most, "`task_s`", at_least=1, at_most=TASK_SECONDS)
+            escrow = replace(escrow, task_s=seconds)
+        fields.finish()
+        return replace(got, escrow=escrow)
 
     @staticmethod
     def _telemetry(fields: Fields, got: Settings) -> Settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -410,6 +411,37 @@ def test_a_task_runs_and_owners_read_its_program(desk: Desk) -> None:
     assert (shown["range"], shown["arguments"]) == (["0", "1/3"], {"a": [1]})
     desk.agree("t")
     assert desk.run("t")["state"] == "done"
+
+
+def test_a_job_that_waits_for_the_sandbox_holds_nobody_up_and_can_be_given_up(
+    desk: Desk,
+) -> None:
+    desk.ran(asked("q", exact=True))
+    program = {"code": SCORE.decode(), "range": [0, 1]}
+    form = {"flow": "task", "contract": "t", **WHY, "query": "q", "program": program}
+    desk.done("amir", CONTRACTS, form)
+    desk.agree("t")
+    others_have_it, is_waiting = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        is_waiting.set()
+        assert others_have_it.wait(30)
+
+    desk.equipment.box.before_turn = wait
+    jobs = [desk.server.post("amir", f"{CONTRACTS}/t:run") for _ in range(3)]
+    assert is_waiting.wait(30)
+    desk.ran(asked("other"))  # What needs no sandbox waits for none.
+    for begun in jobs:
+        place, own = begun.headers["location"], {HEADER: "amir"}
+        given_up = desk.server.client.delete(place, headers=own)
+        assert given_up.status_code == 200, given_up.text
+    others_have_it.set()
+    assert {finished(desk.server, "amir", one)["state"] for one in jobs} == {
+        "cancelled"
+    }
+    left = desk.server.get("amir", f"{CONTRACTS}/t").json()
+    assert (left["uses_left"], left["results"]) == (3, [])
+    assert desk.equipment.box.given == []
 
 
 # --- limits ---------------------------------------------------------------------------

@@ -218,6 +218,19 @@ def test_what_is_under_way_ends_with_the_process() -> None:
         begun(jobs, gate)
 
 
+def test_jobs_that_mostly_wait_keep_no_others_waiting() -> None:
+    jobs, gates = Jobs(JobLimits(running=1)), [Gate(), Gate()]
+    single = [jobs.begin(OLGA, ACTION, "waits", gate, is_single=True) for gate in gates]
+    assert gates[0].begun.wait(PATIENCE)
+    over(jobs, begun(jobs, lambda _: {}))
+    assert not gates[1].begun.is_set()  # They wait for each other.
+    gates[0].open.set()
+    assert gates[1].begun.wait(PATIENCE)
+    jobs.close()
+    states = [jobs.one(OLGA, one.id).state for one in single]
+    assert states == [JobState.DONE, JobState.CANCELLED]
+
+
 def test_a_job_about_a_data_set_is_seen_with_the_right_to_it(jobs: Jobs) -> None:
     visits = Identity("vera", {Role.DATA_STEWARD: frozenset({"visits"})})
     action = Action.ANALYZE_RISK

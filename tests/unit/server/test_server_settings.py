@@ -83,7 +83,7 @@ limits: {body_bytes: 2048, data_bytes: 4096, requests_per_minute: 5,
          unrecognized_per_minute: 7, leave_s: 3, shutdown_s: 0, analysis_s: 9}
 signing_key_file: key.pem
 tables: {7: visits.parquet}
-escrow: {vault: vault, keys: /run/keys.json, sandbox_uid: 65000}
+escrow: {vault: vault, keys: /run/keys.json, sandbox_uid: 65000, task_s: 60}
 telemetry: {log_level: warning, otlp_endpoint: "http://collector:4318"}
 """
     )
@@ -96,7 +96,7 @@ telemetry: {log_level: warning, otlp_endpoint: "http://collector:4318"}
     assert got.signing_key_file == Path("/etc/m/key.pem")
     assert got.limits == Limits(2048, 4096, 5, 7, 3, 0, analysis_s=9)
     vault, keys = Path("/etc/m/vault"), Path("/run/keys.json")
-    assert got.escrow == EscrowSettings(vault, keys, 65000)
+    assert got.escrow == EscrowSettings(vault, keys, 65000, 60)
     assert got.oidc is not None
     assert got.oidc.claims == ClaimNames("sub", "roles", fold_case=True)
     assert got.oidc.programs == Programs("api", "azp", ("idtyp", "app"))
@@ -134,6 +134,8 @@ telemetry: {log_level: warning, otlp_endpoint: "http://collector:4318"}
         (ESCROW % "sandbox_uid: -1", Code.OUT_OF_RANGE, "from 1"),
         (ESCROW % "sandbox_uid: 4294967295", Code.OUT_OF_RANGE, "4294967294"),
         (ESCROW % "sandbox_uid: nobody", Code.NOT_A_NUMBER, "`sandbox_uid`"),
+        (ESCROW % "task_s: 0", Code.OUT_OF_RANGE, "from 1"),
+        (ESCROW % "task_s: 86401", Code.OUT_OF_RANGE, "86400"),
         (ESCROW % "uid: 65000", Code.UNKNOWN_KEY, "key `uid`"),
         ("listen: {port: 70000}\n", Code.OUT_OF_RANGE, "65535"),
         ("grants: {g: {analist: all}}\n", Code.UNKNOWN_CHOICE, 'mean "analyst"'),

@@ -19,6 +19,7 @@ from modicum.core.errors import (
     UnavailableError,
     UsageError,
 )
+from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.programs import Program, Range
 from modicum.ledger.log.contracts import Version
 from modicum.shell.clock import FixedClock
@@ -220,6 +221,55 @@ def test_a_task_has_its_sandbox_from_before_it_begins_to_its_end(world: World) -
     box.before_turn = lambda: runs.append(world.office("amir").show("t").flow.runs)
     world.office("amir").run("t")
     assert (runs, box.turns) == ([0], ["taken", "scored", "scored", "left"])
+
+
+class NoLongerError(Exception):
+    """Nobody wants it any more."""
+
+
+@pytest.mark.parametrize("name", ["q", "t", "blocks"])
+def test_what_nobody_wants_any_more_is_not_begun(world: World, name: str) -> None:
+    """As a job that was given up while it waited for the sandbox."""
+    if name == "q":
+        asked = [query("r-q")]
+        world.office("amir").ask_query(Heading("q", "to know"), asked, exact=True)
+    else:
+        world.queried()
+        blocks = ByBlocks(5, Fraction(1, 10)) if name == "blocks" else None
+        heading = Heading(name, "to know")
+        world.office("amir").ask_task(heading, "q", PROGRAM, blocks=blocks)
+    world.agree(name)
+    before = kinds(world)
+    waited = list[str]()
+
+    def given_up() -> None:
+        waited.append("asked")
+        if len(waited) == (1 if name == "q" else 2):  # While it waits, and after.
+            raise NoLongerError
+
+    with pytest.raises(NoLongerError):
+        world.office("amir").run(name, still=given_up)
+    assert kinds(world) == before
+    assert world.office("amir").show(name).flow.runs == 0
+    assert world.office("amir").run(name).denied is None
+
+
+def test_a_task_has_its_sandbox_for_no_longer_than_it_may(world: World) -> None:
+    world.queried()
+    ask = world.office("amir").ask_task
+    twenty = ByBlocks(20, Fraction(1, 10))
+    for limits, blocks in ((Limits(86_401.0), None), (Limits(4321.0), twenty)):
+        with pytest.raises(InputError, match="it has 86400 seconds here"):
+            ask(Heading("t", "to know"), "q", PROGRAM, limits=limits, blocks=blocks)
+    ask(Heading("t", "?"), "q", PROGRAM, limits=Limits(4320.0), blocks=twenty)
+    world.agree("t")
+    office = world.office("amir")
+    assert office._given is not None
+    office._given = replace(office._given, task_seconds=86_399)  # It was longer before.
+    with pytest.raises(InputError, match="it has 86399 seconds here"):
+        office.run("t")
+    assert world.office("amir").show("t").flow.runs == 0
+    assert world.office("amir").run("t").denied is None
 
 
 def test_a_run_that_fails_says_nothing_of_why(world: World) -> None:

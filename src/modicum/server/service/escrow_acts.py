@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from modicum.core.errors import AccessError, Code, ConflictError, Problem
+from modicum.ledger.log.contracts import TaskTerms, Terms
 from modicum.ledger.state.flow import Flow
 from modicum.server.service.data_sets import may
 from modicum.server.service.escrow_data import needed
@@ -136,7 +137,7 @@ class EscrowActs:
             UsageError: If the server has no escrow.
         """
         tools = needed(self._tools)
-        await self._threads.compute(lambda: self._must_carry_out(who, name))
+        terms = await self._threads.compute(lambda: self._must_carry_out(who, name))
 
         def work(report: Report) -> object:
             office = self._decider.escrow(tools, who.name)
@@ -152,7 +153,11 @@ class EscrowActs:
                 denied = decision_to_dict(ran.denied, words=True)
             return {"denied": denied, "contract": looked_to_dict(self._looked(name))}
 
-        return self._jobs.begin(who, Action.TAKE_PART, "run-contract", work)
+        # A program waits for others on this machine: nobody else waits for it here.
+        is_single = isinstance(terms, TaskTerms)
+        return self._jobs.begin(
+            who, Action.TAKE_PART, "run-contract", work, is_single=is_single
+        )
 
     async def receive(self, who: Identity, name: str) -> LetGo:
         """Return what a contract lets go, to one of its recipients.
@@ -194,20 +199,23 @@ class EscrowActs:
             who.must(Action.TAKE_PART)
             raise _no_part(who, name)
 
-    def _must_carry_out(self, who: Identity, name: str) -> None:
+    def _must_carry_out(self, who: Identity, name: str) -> Terms:
         """Refuse who neither takes part nor carries out for others."""
 
-        def look(view: LedgerView) -> bool:
+        def look(view: LedgerView) -> Terms | None:
             escrow = view.state().escrow
             flow = seen_contract(escrow, who, name)
             sets = frozenset[str | None](flow.contract.data_sets)
             part = takes_part(who, flow, escrow.data)
-            return part or may(who, Action.CARRY_OUT_ANY, sets)
+            may_run = part or may(who, Action.CARRY_OUT_ANY, sets)
+            return flow.contract.terms if may_run else None
 
-        if not self._decider.glance(look):
+        terms = self._decider.glance(look)
+        if terms is None:
             who.must(Action.TAKE_PART)
             raise _no_part(who, name)
         self._decider.glance(lambda view: must_be_usable(view, name))
+        return terms
 
 
 def _no_part(who: Identity, name: str) -> AccessError:

@@ -74,6 +74,7 @@ class Jobs:
         self._kept: dict[str, _Kept] = {}
         self._is_closed = False
         self._threads = ThreadPoolExecutor(self._limits.running, "job")
+        self._single = ThreadPoolExecutor(1, "job-single")
 
     def begin(
         self,
@@ -83,6 +84,7 @@ class Jobs:
         work: Work,
         *,
         data_set: str | None = None,
+        is_single: bool = False,
     ) -> Job:
         """Begin a job.
 
@@ -92,6 +94,8 @@ class Jobs:
             kind: What it does, in a word.
             work: Does it.
             data_set: The data set that it is about; None for all of them.
+            is_single: Whether it mostly waits: one such job runs at a time, and takes
+                none of the places of others.
 
         Raises:
             UnavailableError: If too many are under way.
@@ -116,7 +120,8 @@ class Jobs:
                 version=1,
             )
             kept = self._kept[job.id] = _Kept(job, who.name, action, data_set)
-            self._threads.submit(self._run, kept, work)
+            threads = self._single if is_single else self._threads
+            threads.submit(self._run, kept, work)
             return job
 
     def one(self, who: Identity, identifier: str) -> Job:
@@ -171,7 +176,8 @@ class Jobs:
     def close(self) -> None:
         """Give up what is under way, and wait until it has ended."""
         self.leave()
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        for threads in (self._threads, self._single):
+            threads.shutdown(wait=True, cancel_futures=True)
 
     # --- running ---
 

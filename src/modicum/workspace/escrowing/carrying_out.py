@@ -148,7 +148,7 @@ def run_task(
     assert isinstance(terms, TaskTerms)
     ledger.turn(lambda entry: must_be_permitted(entry, contract))
     # What cannot run uses nothing up.
-    program, limits = to_run(tools.equipment.vault, terms)
+    program, limits = to_run(tools, terms)
     with ExitStack() as held:
         turn = held.enter_context(tools.equipment.sandbox(terms.tier).turn(still))
         still()

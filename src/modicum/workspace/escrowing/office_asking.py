@@ -40,6 +40,7 @@ from modicum.workspace.escrowing.asking import (
 from modicum.workspace.escrowing.declared import newest_of
 from modicum.workspace.escrowing.ledger import Ledger
 from modicum.workspace.escrowing.looking import named
+from modicum.workspace.escrowing.placing import refuse_long
 from modicum.workspace.escrowing.ports import Limits
 from modicum.workspace.escrowing.programs_kept import keep_code
 from modicum.workspace.escrowing.runs import Tools
@@ -120,15 +121,16 @@ class AskingOffice:
 
         Raises:
             ConflictError: If it cannot be proposed.
-            InputError: If there is no such contract, or no reason; or the program
-                calls itself a text of the catalogue and is none; or the queries cannot
-                be divided into blocks.
+            InputError: If there is no such contract, or no reason; the program calls
+                itself a text of the catalogue and is none; it would have the sandbox
+                for too long; or the queries cannot be divided into blocks.
             UnavailableError: If its code cannot be stored.
             UsageError: If there is no ledger, or no vault.
         """
         _must_be_what_it_says(program)
-        vault = self._tools.equipment.vault
-        wanted = Wanted(program, tier, limits or Limits(), blocks)
+        tools, wanted = self._tools, Wanted(program, tier, limits or Limits(), blocks)
+        number = blocks.number if blocks else 0
+        refuse_long(wanted.limits, number, tools.task_seconds)
 
         def draw_up(moment: Moment, asked: Asked) -> Contract:
             return contract_of_task(moment, asked, _flow(moment, query), wanted)
@@ -136,7 +138,7 @@ class AskingOffice:
         book, _, now = self._ledger.look()
         draft = draw_up(_Now(book, self._actor), self._asked(heading))
         refuse_in_vain(book, draft, heading.reason, self._actor, now)
-        keep_code(vault, program)  # Before anybody can agree to it.
+        keep_code(tools.equipment.vault, program)  # Before anybody can agree to it.
         return self._ask(heading, draw_up)
 
     def ask_output(self, heading: Heading, query: str) -> Flow:

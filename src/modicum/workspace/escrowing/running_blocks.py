@@ -93,7 +93,7 @@ def run_blocks(
     assert isinstance(terms, TaskTerms)
     score = ledger.turn(lambda entry: _score(entry, contract, query), deciding=True)
     # What cannot run is not charged.
-    program, limits = to_run(tools.equipment.vault, terms)
+    program, limits = to_run(tools, terms)
     refuse_unfit(program)
     sampler = tools.engines.sampler()
     blocks = score.blocks

@@ -37,6 +37,8 @@ T = TypeVar("T")
 _DENIED: Final = "another query of its contract was denied"
 #: Why what was reserved is taken back, if its run may not begin any more.
 CHANGED: Final = "its contract did not permit it any more"
+#: A task has its sandbox for a day at most.
+TASK_SECONDS: Final = 24 * 60 * 60
 #: How long a ledger that cannot be reached is waited for, in seconds: time and again.
 _PAUSES: Final = (1.0, 4.0, 10.0, 15.0)
 
@@ -59,10 +61,12 @@ class Tools:
     Attributes:
         equipment: The vault, and sandboxes.
         engines: Where engines for queries come from.
+        task_seconds: So long a task may have its sandbox in all: others wait.
     """
 
     equipment: Equipment
     engines: Engines
+    task_seconds: int = TASK_SECONDS
 
 
 def must_be_permitted(entry: Entry, contract: Contract) -> None:
