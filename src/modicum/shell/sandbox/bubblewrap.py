@@ -44,8 +44,8 @@ class Bubblewrap(Tier):
     """Programs in Python, each in a sandbox that bubblewrap makes for one run.
 
     Args:
-        uid: As for all tiers.
-        at_a_time: As for all tiers.
+        uid: As for `Tier`.
+        at_a_time: As for `Tier`.
     """
 
     name = "bubblewrap"

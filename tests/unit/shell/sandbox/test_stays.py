@@ -133,3 +133,23 @@ def test_whoever_stops_waiting_leaves_it_to_what_runs(
     may_end.set()
     monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
     assert not is_taken()
+
+
+def test_who_is_stopped_while_a_run_begins_leaves_it_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may have begun, and then it says itself that nothing is left of it."""
+    may_end, start = threading.Event(), threading.Thread.start
+
+    def pressed(thread: threading.Thread) -> None:
+        start(thread)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", pressed)
+        with pytest.raises(KeyboardInterrupt), staying(Places(None, 1)) as stay:
+            told_at_the_end(stay, SHORT, telling(may_end.wait))
+    assert is_taken()
+    may_end.set()
+    monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
+    assert not is_taken()
