@@ -23,8 +23,19 @@ from modicum.shell.storage.sqlite_store import SqliteStore
 from modicum.workspace import Workspace
 
 RUN = (sys.executable, "-m", "modicum", "release", "run", "r-1", "--")
-#: Says that it runs, and waits to be told or killed.
-WAITING = "import sys; print('runs', flush=True); sys.stdin.readline()"
+#: Says that it runs, and waits to be told or killed. Python heeds no signal between its
+#: last look at them and a read that then waits: what a signal writes ends this wait.
+WAITS = """
+import os, select, signal
+heard, hears = os.pipe()
+os.set_blocking(hears, False)
+signal.set_wakeup_fd(hears)
+
+def waits():
+    print("runs", flush=True)
+    select.select([0, heard], [], [])
+"""
+WAITING = f"{WAITS}\nwaits()"
 
 
 @pytest.fixture
@@ -177,7 +188,6 @@ def test_killed_itself_it_leaves_it_spent(folder: Path) -> None:
 # --- libraries in a script ----------------------------------------------------------
 
 OPENDP = """
-import sys
 import modicum as mo
 import opendp.prelude as dp
 from modicum.shell.adapters.adapting import Adapters
@@ -190,8 +200,7 @@ use = Use(mo.open("ledger.db"), "r-1", Adapters())
 query = use.opendp("m").check(counts, 1)
 with use:
     query([1, 2, 3])
-    print("runs", flush=True)
-    sys.stdin.readline()
+    waits()
 """
 
 JOINED = """
@@ -207,7 +216,7 @@ with reservation() as use:
 """
 
 OPACUS = """
-import sys, warnings
+import warnings
 warnings.simplefilter("ignore")
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -228,8 +237,7 @@ with Use(mo.open("ledger.db"), "r-1", Adapters()) as use:
         torch.nn.functional.cross_entropy(found, classes).backward()
         training.optimizer.step()
         if number == 1:
-            print("runs", flush=True)
-            sys.stdin.readline()
+            waits()
 """
 
 HAS_OPENDP = importlib.util.find_spec("opendp") is not None
@@ -254,7 +262,7 @@ LIBRARIES: list[Any] = [
 def test_a_library_killed_midway_leaves_it_spent(
     folder: Path, script: str, end: str
 ) -> None:
-    with running(sys.executable, "-c", script) as process:
+    with running(sys.executable, "-c", WAITS + script) as process:
         assert status(folder) == "started"
         if end == "told":
             process.communicate("go on\n", timeout=60)

@@ -9,6 +9,7 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from modicum.core.errors import Code, Problem, UnavailableError, UsageError
@@ -22,14 +23,17 @@ RESERVED = "MODICUM_RESERVED"
 #: A folder with a file for each mechanism that runs, of whichever process.
 CLAIMS = "MODICUM_CLAIMS"
 
+# The last one is put back last: it may raise from then on.
 _FORWARDED = (
     signal.SIGHUP,
-    signal.SIGINT,
     signal.SIGQUIT,
     signal.SIGTERM,
     signal.SIGUSR1,
     signal.SIGUSR2,
+    signal.SIGINT,
 )
+# Seconds. A signal that another thread takes wakes nobody up.
+_LOOK_AGAIN = 0.1
 # Python ignores these, and what it starts would, too.
 _AS_USUAL = (signal.SIGPIPE, signal.SIGXFSZ)
 # A signal that a terminal sends goes to the command as well.
@@ -127,54 +131,91 @@ class Command:
         Raises:
             UnavailableError: If the system cannot run the program; it is started then.
         """
-        with _held_back() as mask:
+        with _held_back() as held:
             start()
-            try:
-                pid = os.posix_spawn(
-                    self._program,
-                    self._words,
-                    self._variables,
-                    setsigmask=mask,
-                    setsigdef=_AS_USUAL,
-                )
-            except OSError as error:
-                raise UnavailableError(
-                    Problem(
-                        Code.ENGINE_FAILED,
-                        f"`{self._words[0][:200]}` could not be run"
-                        f" ({error.strerror or 'the system refused'})",
-                        notes=("the release is started, and its loss spent",),
-                        help="look whether it is a program of this machine, or a"
-                        " script whose first line names one",
-                    )
-                ) from None
-            code = _ended(pid)
+            pid = self._begun(held.mask)
+            _hand_over(pid, held)
+            code = _ended(pid, held)
         return code if code >= 0 else _SIGNALED - code
+
+    def _begun(self, mask: set[signal.Signals]) -> int:
+        try:
+            return os.posix_spawn(
+                self._program,
+                self._words,
+                self._variables,
+                setsigmask=mask,
+                setsigdef=_AS_USUAL,
+            )
+        except OSError as error:
+            raise UnavailableError(
+                Problem(
+                    Code.ENGINE_FAILED,
+                    f"`{self._words[0][:200]}` could not be run"
+                    f" ({error.strerror or 'the system refused'})",
+                    notes=("the release is started, and its loss spent",),
+                    help="look whether it is a program of this machine, or a"
+                    " script whose first line names one",
+                )
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Signals that are held back.
+
+    Attributes:
+        mask: What was held back before.
+        forwarded: What goes to the command.
+        taken: What came of it to other threads; they hold nothing back.
+    """
+
+    mask: set[signal.Signals]
+    forwarded: tuple[signal.Signals, ...]
+    taken: list[int]
 
 
 @contextmanager
-def _held_back() -> Iterator[set[signal.Signals]]:
-    """Hold signals back, to be fetched one by one; yield the mask from before."""
-    forwarded = {
-        one for one in _FORWARDED if signal.getsignal(one) is not signal.SIG_IGN
-    }
-    before = signal.signal(signal.SIGCHLD, lambda *_: None)  # Else it may be dropped.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, forwarded | {signal.SIGCHLD})
+def _held_back() -> Iterator[_Held]:
+    """Hold signals back, to be fetched one by one; what is left at the end comes then.
+
+    Only this thread can hold them back. Numeric libraries have threads of their own,
+    to which the system gives what this thread does not wait for: there, a signal must
+    neither end the process nor be dropped, so each has a handler that keeps it.
+    """
+    mask = {signal.Signals(one) for one in signal.pthread_sigmask(signal.SIG_BLOCK, ())}
+    left = (signal.SIG_IGN, None)  # Ignored, or not Python's to handle.
+    forwarded = tuple(one for one in _FORWARDED if signal.getsignal(one) not in left)
+    taken: list[int] = []
+    before = {}
     try:
-        yield {signal.Signals(one) for one in mask}
+        before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
+        for one in forwarded:
+            before[one] = signal.signal(one, lambda number, _: taken.append(number))
+        signal.pthread_sigmask(signal.SIG_BLOCK, {*forwarded, signal.SIGCHLD})
+        yield _Held(mask, forwarded, taken)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGCHLD, before)
+        for one, handler in before.items():
+            signal.signal(one, handler)
+        for number in taken:
+            signal.raise_signal(number)
 
 
-def _ended(pid: int) -> int:
+def _hand_over(pid: int, held: _Held) -> None:
+    """Send a child what came before it was there, also from a terminal."""
+    while came := signal.sigtimedwait(held.forwarded, 0):
+        os.kill(pid, came.si_signo)
+
+
+def _ended(pid: int, held: _Held) -> int:
     """Return the exit code of a child, or minus its signal; forward what comes."""
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     while True:
-        came = signal.sigwaitinfo(held)
-        if came.si_signo == signal.SIGCHLD:
-            found, status = os.waitpid(pid, os.WNOHANG)
-            if found:
-                return os.waitstatus_to_exitcode(status)
-        elif came.si_code != _BY_KERNEL:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        while held.taken:  # Who sent it is not known: rather twice than never.
+            os.kill(pid, held.taken.pop(0))
+        came = signal.sigtimedwait((*held.forwarded, signal.SIGCHLD), _LOOK_AGAIN)
+        if came and came.si_signo != signal.SIGCHLD and came.si_code != _BY_KERNEL:
             os.kill(pid, came.si_signo)
