@@ -220,6 +220,9 @@ def test_a_task_has_its_sandbox_from_before_it_begins_to_its_end(world: World) -
     box.before_turn = lambda: runs.append(world.office("amir").show("t").flow.runs)
     world.office("amir").run("t")
     assert (runs, box.turns) == ([0], ["taken", "scored", "scored", "left"])
+    with pytest.raises(ConflictError, match="results are withheld"):
+        world.office("amir").run("t")
+    assert len(box.turns) == 4  # Who may not run it keeps nobody waiting.
 
 
 def test_a_run_that_fails_says_nothing_of_why(world: World) -> None:

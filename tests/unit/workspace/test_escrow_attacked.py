@@ -237,6 +237,7 @@ def test_data_that_was_refused_lies_nowhere(tmp_path: Path) -> None:
     odd = replace(OWNED, owners={"olga": (), "pa\udc80vel": ()})
     with pytest.raises(InputError):
         olga.register("people", ROWS, declared, odd)
+    assert not world.equipment.vault.gone  # They were not put in to begin with.
     with pytest.raises(ModicumError):
         olga.register("people", ROWS, declared, replace(OWNED, bits_max=-1))
     assert not world.equipment.vault.things
@@ -292,6 +293,61 @@ def test_shredding_reaches_what_was_put_in_and_never_registered(world: World) ->
     assert olga.register("people", ROWS, Declared(TABLES)).number == 3
     assert "data/people/2" not in vault.things
     vault.seal("data/people/4", ROWS)  # … and here.
+    vault.seal("data/people/5", ROWS)  # They tried again, and crashed again.
+    for number in (1, 3):
+        olga.shred(Version("people", number), reason="a person asked for it")
+    assert not vault.things
+
+
+def test_what_was_put_in_before_there_was_a_version_is_shredded(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.equipment.vault.seal("data/people/1", ROWS)
+    world.register()
+    assert set(world.equipment.vault.things) == {"data/people/2"}
+
+
+def test_a_registration_that_finds_no_number_says_so(world: World) -> None:
+    for number in range(2, 102):
+        world.equipment.vault.seal(f"data/people/{number}", ROWS)
+    with pytest.raises(ConflictError, match="no number is left"):
+        world.office("olga").register("people", ROWS, Declared(TABLES))
+    assert world.office("olga").data()["people"].newest == 1
+
+
+def test_what_was_computed_of_other_versions_stays(world: World) -> None:
+    world.queried()
+    before = set(world.equipment.vault.things)
+    version = world.office("olga").register("people", ROWS, Declared(TABLES))
+    world.office("olga").shred(version, reason="it was a mistake")
+    assert set(world.equipment.vault.things) == before
+
+
+def test_who_shredded_may_register_again(world: World) -> None:
+    """Shredding what may have been put in uses up no numbers."""
+    olga = world.office("olga")
+    olga.shred(Version("people", 1), reason="a person asked for it")
+    assert olga.register("people", ROWS, Declared(TABLES)) == Version("people", 2)
+    assert set(world.equipment.vault.things) == {"data/people/2"}
+
+
+def test_rows_stay_while_nobody_knows_whether_they_were_registered(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If they were, they are whole; and whoever shreds reaches all that is left."""
+    vault, olga = world.equipment.vault, world.office("olga")
+    vault.seal("data/people/2", ROWS)  # Somebody crashed here.
+    turn = Workspace.turn
+
+    def lost(self: Workspace, work: Any, *, deciding: bool = False) -> Any:
+        turn(self, work, deciding=deciding)
+        raise UnavailableError(Problem(Code.LEDGER_BUSY, "it is away"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Workspace, "turn", lost)
+        with pytest.raises(UnavailableError, match="it is away"):
+            olga.register("people", ROWS, Declared(TABLES))
+    assert olga.data()["people"].newest == 3
+    assert "data/people/3" in vault.things
     for number in (1, 3):
         olga.shred(Version("people", number), reason="a person asked for it")
     assert not vault.things
@@ -330,7 +386,9 @@ def test_a_query_that_cannot_be_reserved_takes_nothing_with_it(world: World) -> 
     assert world.workspace("bea").submit(other).allowed
     with pytest.raises(ConflictError):
         world.office("amir").run("q")
-    assert world.workspace("auditor").standing("r-1").status.value == "voided"
+    standing = world.workspace("auditor").standing
+    assert standing("r-1").status.value == "voided"
+    assert standing("r-2").status.value == "reserved"  # It is not theirs to take back.
 
 
 def test_a_run_beside_another_ends_when_the_other_did(
