@@ -172,4 +172,6 @@ def test_how_much_others_were_told_is_theirs_to_know(world: World) -> None:
     assert "`amir` may be told 12 bits of `people`" in told
     assert "this would tell too much" in told
     assert "10" not in told
+    with pytest.raises(ConflictError, match="`amir` may be told 12 bits"):
+        ask_raw(world, "cora", "raw-4", "AMIR ")  # It is the same person.
     ask_raw(world, "cora", "raw-5")
