@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from modicum.policy.compile import compile_text
 from modicum.server.app import build
 from modicum.server.equipment import Equipment
 from modicum.shell.adapters.adapting import Adapters
+from modicum.workspace.escrowing.ports import Sealed
 from modicum.workspace.escrowing.runs import Tools
 from modicum.workspace.permissions.actions import Role
 from modicum.workspace.permissions.identity import ALL, Grants
@@ -488,14 +490,15 @@ def test_no_digest_of_rows_lies_beside_the_ledger(desk: Desk, tmp_path: Path) ->
     answered = desk.server.post("olga", path, sent(), key=key)
     assert answered.json()["version"] == 2
     request = answered.request
-    digest = hashlib.sha256()
     url, kind = request.url, request.headers["content-type"]
-    for part in (request.method, url.path, url.query.decode(), kind):
-        digest.update(part.encode() + b"\0")
-    digest.update(request.content)
+    parts = (request.method, url.path, url.query.decode(), kind)
+    sent_so = b"".join(part.encode() + b"\0" for part in parts) + request.content
+    secret = desk.equipment.vault.things["server/digests"]
     kept = b"".join(one.read_bytes() for one in tmp_path.glob("ledger.db*"))
     assert b"one-key" in kept
-    assert digest.hexdigest().encode() not in kept
+    assert hashlib.sha256(sent_so).hexdigest().encode() not in kept
+    assert hmac.new(secret, sent_so, "sha256").hexdigest().encode() in kept
+    assert (len(secret), len(set(secret)) > 16) == (32, True)  # Nobody guesses it.
     again = desk.server.post("olga", path, sent(), key=key)
     assert again.headers["Idempotency-Replayed"] == "true"
     assert again.json() == answered.json()
@@ -507,6 +510,36 @@ def test_no_digest_of_rows_lies_beside_the_ledger(desk: Desk, tmp_path: Path) ->
         "data/people/2",
         "server/digests",
     ]
+
+
+def test_two_processes_that_make_a_secret_use_one(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault = desk.equipment.vault
+    vault.gone.clear()
+    first = vault.things.pop("server/digests")
+    seal = vault.seal
+
+    def later(identifier: str, content: bytes) -> Sealed:
+        if identifier == "server/digests":
+            vault.things[identifier] = first  # Another process was faster.
+        return seal(identifier, content)
+
+    monkeypatch.setattr(vault, "seal", later)
+    assert desk.done("olga", f"{DATA}/people/versions", sent())["version"] == 2
+    assert vault.things["server/digests"] == first
+
+
+def test_without_its_secret_the_server_takes_no_rows(desk: Desk) -> None:
+    desk.equipment.vault.shred("server/digests")
+    before = desk.entries()
+    refused = desk.server.post("olga", f"{DATA}/people/versions", sent())
+    assert (refused.status_code, refused.json()["code"]) == (503, "MOD852")
+    assert desk.entries() == before
+    # Whoever may send none does not hear of it.
+    assert (
+        desk.server.post("amir", f"{DATA}/people/versions", sent()).status_code == 403
+    )
 
 
 def test_a_contract_tells_nothing_of_a_release_of_others(desk: Desk) -> None:

@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 from samples.audited import key
-from samples.escrows import OWNED, PROGRAM, ROWS, TABLES, DictVault, World, query
+from samples.escrows import (
+    OWNED,
+    POLICY,
+    PROGRAM,
+    ROWS,
+    TABLES,
+    DictVault,
+    World,
+    query,
+)
 
 from modicum.core.errors import (
     ApprovalError,
@@ -22,6 +31,7 @@ from modicum.core.errors import (
 from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.programs import Program, Range
 from modicum.ledger.log.contracts import Version
+from modicum.policy.compile import compile_text
 from modicum.shell.clock import FixedClock
 from modicum.workspace.escrowing.asking import Heading
 from modicum.workspace.escrowing.data_kept import Declared, Owned
@@ -187,19 +197,25 @@ def test_a_denied_query_uses_nothing_up(world: World) -> None:
     assert world.office("amir").show("q").flow.runs == 0
 
 
-def test_a_policy_that_means_something_else_stops_a_query(world: World) -> None:
-    from samples.escrows import POLICY
-
-    from modicum.policy.compile import compile_text
-
+@pytest.mark.parametrize(
+    ("unit", "mistake"),
+    [
+        ("{id: town}", InputError),
+        ("{id: person, neighbors: substitute}", StaleError),  # It takes more noise.
+    ],
+)
+def test_a_policy_that_means_something_else_stops_a_query(
+    world: World, unit: str, mistake: type[ModicumError]
+) -> None:
     world.office("amir").ask_query(Heading("q", "to know"), [query("r-1")])
     world.agree("q")
-    text = POLICY.replace("units: {user: {id: person}}", "units: {user: {id: town}}")
+    text = POLICY.replace("{id: person}", unit)
     successor = compile_text(text.encode(), "policy.yaml")
     world.workspace("olga").governance.activate(successor, reason="another unit")
-    with pytest.raises((StaleError, InputError)):
+    with pytest.raises(mistake):
         world.office("amir").run("q")
     assert world.equipment.vault.opened == []
+    assert "release-reserved" not in kinds(world)
 
 
 def test_a_task_without_its_sandbox_never_begins(world: World) -> None:
@@ -221,6 +237,9 @@ def test_a_task_has_its_sandbox_from_before_it_begins_to_its_end(world: World) -
     box.before_turn = lambda: runs.append(world.office("amir").show("t").flow.runs)
     world.office("amir").run("t")
     assert (runs, box.turns) == ([0], ["taken", "scored", "scored", "left"])
+    with pytest.raises(ConflictError, match="results are withheld"):
+        world.office("amir").run("t")
+    assert len(box.turns) == 4  # Who may not run it keeps nobody waiting.
 
 
 class NoLongerError(Exception):

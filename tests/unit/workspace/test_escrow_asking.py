@@ -169,8 +169,8 @@ def test_how_much_others_were_told_is_theirs_to_know(world: World) -> None:
         office.ask_task(Heading(f"t-{analyst}", "?"), query_name, PROGRAM)
         world.agree(f"t-{analyst}")
         office.run(f"t-{analyst}")
-    ask_raw(world, "amir", "raw-1")
-    ask_raw(world, "amir", "raw-2")
+    ask_raw(world, "amir", "raw-1", "zoe")
+    ask_raw(world, "amir", "raw-2", "zoe")
     with pytest.raises(ConflictError) as own:
         ask_raw(world, "amir", "raw-3")
     assert "10 are told or asked for, and this would tell 5" in str(own.value)
@@ -180,4 +180,8 @@ def test_how_much_others_were_told_is_theirs_to_know(world: World) -> None:
     assert "`amir` may be told 12 bits of `people`" in told
     assert "this would tell too much" in told
     assert "10" not in told
+    with pytest.raises(ConflictError, match="`amir` may be told 12 bits"):
+        ask_raw(world, "cora", "raw-4", "AMIR ")  # It is the same person.
+    with pytest.raises(ConflictError, match="`zoe` may be told 12 bits"):
+        ask_raw(world, "cora", "raw-4", "zoe")
     ask_raw(world, "cora", "raw-5")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -18,12 +19,14 @@ from modicum.core.errors import (
     InputError,
     ModicumError,
     Problem,
+    StaleError,
     UnavailableError,
 )
 from modicum.escrow.blocks import ByBlocks
 from modicum.ledger import event_of
 from modicum.ledger.following.snapshot import Snapshot, write_snapshot
 from modicum.ledger.log.contracts import QueryTerms, TaskTerms, Version
+from modicum.ledger.log.escrow_events import ContractProposed
 from modicum.ledger.log.events import ApprovalGiven, DisclosureRecorded, event_name
 from modicum.ledger.state.agreement import Agreement
 from modicum.policy.compile import compile_text
@@ -36,11 +39,13 @@ from modicum.workspace import Workspace
 from modicum.workspace.escrowing import carrying_out, data_kept, runs
 from modicum.workspace.escrowing.asking import Heading
 from modicum.workspace.escrowing.data_kept import Declared, Owned
-from modicum.workspace.escrowing.ports import Limits
+from modicum.workspace.escrowing.ports import Limits, Sealed
 from modicum.workspace.escrowing.runs import Tools
 
 #: A policy by which the same query means something else.
 OTHER = POLICY.replace("units: {user: {id: person}}", "units: {user: {id: town}}")
+#: A policy by which it can be asked still, and takes more noise.
+DEARER = POLICY.replace("{id: person}", "{id: person, neighbors: substitute}")
 
 
 @pytest.fixture
@@ -143,23 +148,40 @@ def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(
     assert world.equipment.vault.opened == []
 
 
-def test_a_reservation_under_another_policy_is_taken_back(
-    world: World, monkeypatch: pytest.MonkeyPatch
+def activated(world: World, text: str) -> None:
+    successor = compile_text(text.encode(), "policy.yaml")
+    world.workspace("olga").governance.activate(successor, reason="another unit")
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "mistake"),
+    [
+        (lambda world: activated(world, OTHER), InputError),
+        (lambda world: activated(world, DEARER), StaleError),
+        (lambda world: world.office("olga").reject("q", reason="no"), ConflictError),
+    ],
+)
+def test_what_is_reserved_for_a_run_that_does_not_begin_is_taken_back(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    meanwhile: Callable[[World], object],
+    mistake: type[ModicumError],
 ) -> None:
     reserve = runs.reserve
 
     def reserved(*given: Any) -> Any:
         found = reserve(*given)
-        other = compile_text(OTHER.encode(), "policy.yaml")
-        world.workspace("olga").governance.activate(other, reason="another unit")
+        meanwhile(world)
         return found
 
-    world.office("amir").ask_query(Heading("q", "?"), [query("r-1")])
+    two = [query("r-1", "0.1"), query("r-2", "0.1")]
+    world.office("amir").ask_query(Heading("q", "?"), two)
     world.agree("q")
     monkeypatch.setattr(carrying_out, "reserve", reserved)
-    with pytest.raises(ModicumError):
+    with pytest.raises(mistake):
         world.office("amir").run("q")
-    assert world.workspace("auditor").standing("r-1").status.value == "voided"
+    standing = world.workspace("auditor").standing
+    assert [standing(one).status.value for one in ("r-1", "r-2")] == ["voided"] * 2
     assert world.office("amir").show("q").flow.runs == 0
 
 
@@ -238,6 +260,7 @@ def test_data_that_was_refused_lies_nowhere(tmp_path: Path) -> None:
     odd = replace(OWNED, owners={"olga": (), "pa\udc80vel": ()})
     with pytest.raises(InputError):
         olga.register("people", ROWS, declared, odd)
+    assert not world.equipment.vault.gone  # They were not put in to begin with.
     with pytest.raises(ModicumError):
         olga.register("people", ROWS, declared, replace(OWNED, bits_max=-1))
     assert not world.equipment.vault.things
@@ -293,6 +316,66 @@ def test_shredding_reaches_what_was_put_in_and_never_registered(world: World) ->
     assert olga.register("people", ROWS, Declared(TABLES)).number == 3
     assert "data/people/2" not in vault.things
     vault.seal("data/people/4", ROWS)  # … and here.
+    vault.seal("data/people/5", ROWS)  # They tried again, and crashed again.
+    for number in (1, 3):
+        olga.shred(Version("people", number), reason="a person asked for it")
+    assert not vault.things
+
+
+def test_what_was_put_in_before_there_was_a_version_is_shredded(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.equipment.vault.seal("data/people/1", ROWS)
+    world.register()
+    assert set(world.equipment.vault.things) == {"data/people/2"}
+
+
+def test_a_registration_that_finds_no_number_says_so(world: World) -> None:
+    for number in range(2, 102):
+        world.equipment.vault.seal(f"data/people/{number}", ROWS)
+    with pytest.raises(ConflictError, match="no number is left"):
+        world.office("olga").register("people", ROWS, Declared(TABLES))
+    assert world.office("olga").data()["people"].newest == 1
+
+
+def test_what_was_computed_of_other_versions_stays(world: World) -> None:
+    world.queried()
+    before = set(world.equipment.vault.things)
+    version = world.office("olga").register("people", ROWS, Declared(TABLES))
+    world.office("olga").shred(version, reason="it was a mistake")
+    assert set(world.equipment.vault.things) == before
+    with pytest.raises(InputError, match="reason"):
+        world.office("olga").shred(Version("people", 1), reason=" ")
+    assert set(world.equipment.vault.things) == before
+
+
+def test_who_shredded_may_register_again(world: World) -> None:
+    """Shredding what may have been put in uses up no numbers."""
+    olga = world.office("olga")
+    olga.shred(Version("people", 1), reason="a person asked for it")
+    declared = Declared(TABLES, "parquet")
+    assert olga.register("people", ROWS, declared) == Version("people", 2)
+    assert olga.data()["people"].versions[2].media == "parquet"
+    assert set(world.equipment.vault.things) == {"data/people/2"}
+
+
+def test_rows_stay_while_nobody_knows_whether_they_were_registered(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If they were, they are whole; and whoever shreds reaches all that is left."""
+    vault, olga = world.equipment.vault, world.office("olga")
+    vault.seal("data/people/2", ROWS)  # Somebody crashed here.
+    turn = Workspace.turn
+
+    def lost(self: Workspace, work: Any, *, deciding: bool = False) -> Any:
+        turn(self, work, deciding=deciding)
+        raise UnavailableError(Problem(Code.LEDGER_BUSY, "it is away"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Workspace, "turn", lost)
+        with pytest.raises(UnavailableError, match="it is away"):
+            olga.register("people", ROWS, Declared(TABLES))
+    assert olga.data()["people"].newest == 3
+    assert "data/people/3" in vault.things
     for number in (1, 3):
         olga.shred(Version("people", number), reason="a person asked for it")
     assert not vault.things
@@ -309,6 +392,24 @@ def test_what_cannot_run_is_not_asked_for(world: World) -> None:
         with pytest.raises(InputError, match=why):
             amir.ask_task(Heading("t", "?"), "q", PROGRAM, tier=tier, limits=limits)
     assert not world.equipment.box.given
+
+
+@pytest.mark.parametrize("odd", [{"tier": "wasm"}, {"seconds": 1}])
+def test_a_contract_of_somebody_s_own_for_what_cannot_run_uses_nothing_up(
+    world: World, odd: dict[str, Any]
+) -> None:
+    world.queried()
+    world.office("amir").ask_task(Heading("t", "?"), "q", PROGRAM)
+    honest = world.office("amir").show("t").flow.contract
+    assert isinstance(honest.terms, TaskTerms)
+    forged = replace(honest, id="f", terms=replace(honest.terms, **odd))
+    proposed = ContractProposed(forged, "why not")
+    world.workspace("amir").turn(lambda entry: entry.add(proposed))
+    world.agree("f")
+    with pytest.raises(InputError, match=r"holds no programs|too short"):
+        world.office("amir").run("f")
+    assert world.office("amir").show("f").flow.runs == 0
+    assert world.equipment.box.turns == []
 
 
 def test_a_query_that_cannot_be_reserved_takes_nothing_with_it(world: World) -> None:
@@ -331,7 +432,62 @@ def test_a_query_that_cannot_be_reserved_takes_nothing_with_it(world: World) -> 
     assert world.workspace("bea").submit(other).allowed
     with pytest.raises(ConflictError):
         world.office("amir").run("q")
-    assert world.workspace("auditor").standing("r-1").status.value == "voided"
+    standing = world.workspace("auditor").standing
+    assert standing("r-1").status.value == "voided"
+    assert standing("r-2").status.value == "reserved"  # It is not theirs to take back.
+
+
+def test_what_ended_by_itself_keeps_nothing_else_reserved() -> None:
+    """Why a run does not begin is told, and not what became of its reservations."""
+    taken_back = list[str]()
+
+    class Ending:
+        def void(self, release: str, *, reason: str) -> None:
+            if release == "r-1":
+                raise ConflictError(Problem(Code.RELEASE_STATE, "it ended"))
+            taken_back.append(f"{release}: {reason}")
+
+    runs.give_up(Ending(), ["r-1", "r-2", "r-3"], "why")  # type: ignore[arg-type]
+    assert taken_back == ["r-2: why", "r-3: why"]
+
+
+def test_a_run_of_which_one_result_is_lost_ends_without_any(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.queried()
+    world.office("amir").ask_task(Heading("t", "?"), "q", PROGRAM)
+    world.agree("t")
+    vault = world.equipment.vault
+    seal = vault.seal
+
+    def first_only(identifier: str, content: bytes) -> Sealed:
+        vault.broken = identifier.endswith("exact")
+        return seal(identifier, content)
+
+    monkeypatch.setattr(vault, "seal", first_only)
+    with pytest.raises(UnavailableError, match="ended without a result"):
+        world.office("amir").run("t")
+    assert event_name(bodies(world)[-1]) == "flow-failed"
+    assert not world.office("amir").show("t").flow.running
+
+
+def test_a_ledger_that_refuses_the_end_of_a_run_is_not_asked_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.queried()
+    world.office("amir").ask_task(Heading("t", "?"), "q", PROGRAM)
+    world.agree("t")
+    turn, box = Workspace.turn, world.equipment.box
+
+    def refusing(self: Workspace, work: Any, *, deciding: bool = False) -> Any:
+        if "scored" in box.turns:
+            raise ConflictError(Problem(Code.NOT_PERMITTED, "no"))
+        return turn(self, work, deciding=deciding)
+
+    monkeypatch.setattr(Workspace, "turn", refusing)
+    with pytest.raises(ConflictError, match="no"):
+        world.office("amir").run("t")
+    assert world.equipment.paused == []
 
 
 def test_a_run_beside_another_ends_when_the_other_did(

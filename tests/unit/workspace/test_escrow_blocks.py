@@ -693,6 +693,41 @@ def test_a_policy_that_means_something_else_stops_it(
     assert world.workspace("amir").standing("t").status.value == "voided"
 
 
+def test_what_is_reserved_is_taken_back_if_an_owner_refuses_meanwhile(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked(world)
+    reserve = runs.reserve
+
+    def reserved(*given: Any) -> Any:
+        found = reserve(*given)
+        world.office("olga").reject("t", reason="no")
+        return found
+
+    monkeypatch.setattr(running_blocks, "reserve", reserved)
+    with pytest.raises(ConflictError, match="`olga` refused"):
+        world.office("amir").run("t")
+    assert world.workspace("amir").standing("t").status.value == "voided"
+    assert world.office("amir").show("t").flow.runs == 0
+
+
+@pytest.mark.parametrize("odd", [{"tier": "wasm"}, {"seconds": 1}])
+def test_a_contract_of_somebody_s_own_for_what_cannot_run_costs_nothing(
+    world: World, odd: dict[str, Any]
+) -> None:
+    world.office("amir").ask_task(HEADING, "q", PROGRAM, blocks=TWENTY)
+    honest = world.office("amir").show("t").flow.contract
+    assert isinstance(honest.terms, TaskTerms)
+    forged = replace(honest, id="f", terms=replace(honest.terms, **odd))
+    workspace = world.workspace("amir")
+    workspace.turn(lambda entry: entry.add(ContractProposed(forged, "why not")))
+    world.agree("f")
+    with pytest.raises(InputError, match=r"holds no programs|too short"):
+        world.office("amir").run("f")
+    assert kinds(world).count("release-reserved") == 1
+    assert world.equipment.box.turns == []
+
+
 @pytest.mark.spec("ESC-11")
 @pytest.mark.parametrize(
     ("old", "new"),

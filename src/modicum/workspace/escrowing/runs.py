@@ -35,6 +35,7 @@ from modicum.workspace.steps import step
 T = TypeVar("T")
 
 _DENIED: Final = "another query of its contract was denied"
+_FAILED: Final = "another query of its contract could not be reserved"
 #: Why what was reserved is taken back, if its run may not begin any more.
 CHANGED: Final = "its contract did not permit it any more"
 #: A task has its sandbox for a day at most.
@@ -105,7 +106,7 @@ def reserve(ledger: Ledger, releases: Sequence[tuple[str, Node]]) -> Decision | 
         try:
             decision = ledger.submit(described)
         except ModicumError:
-            give_up(ledger, reserved, _DENIED)
+            give_up(ledger, reserved, _FAILED)
             raise
         if not decision.allowed:
             give_up(ledger, reserved, _DENIED)

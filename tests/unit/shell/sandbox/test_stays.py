@@ -77,8 +77,11 @@ def test_a_run_begins_when_nothing_is_left_of_the_last_one(
         with ThreadPoolExecutor(1) as threads:
             score = threads.submit(told_at_the_end, stay, SHORT, second)
             time.sleep(0.2)
+            ended = time.monotonic()
             may_end.set()
             assert score.result() == 1.0
+        # What the last one left takes nothing from the time of the next.
+        assert time.monotonic() - ended >= SHORT.seconds
         assert spans == sorted(spans)
         assert len(spans) == 2
 
