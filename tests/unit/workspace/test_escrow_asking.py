@@ -72,6 +72,21 @@ def test_who_asks_for_what_is_stale_is_told_why(stale: World) -> None:
         assert "the table of pay" in why.render()
 
 
+def test_what_was_read_under_another_policy_is_not_remembered(world: World) -> None:
+    asked = query("r-1").replace("FROM people", "FROM pay")
+    activate(world, WITH_PAY)
+    world.office("olga").register("pay", PAY_ROWS, Declared(PAY_TABLES), OWNED)
+    world.office("amir").ask_query(HEADING, [asked])
+    world.agree("q")
+    activate(world, WITHOUT_PAY)
+    with pytest.raises(InputError, match="pay"):
+        world.office("amir").ask_query(Heading("q-2", "?"), [asked])
+    with pytest.raises(InputError, match="pay"):
+        world.office("amir").run("q")
+    activate(world, WITH_PAY.replace("name: census", "name: later"))
+    world.office("amir").ask_query(Heading("q-3", "?"), [asked])
+
+
 def test_a_mistake_is_not_laid_to_what_is_stale(stale: World) -> None:
     asked = query("r-1").replace("SELECT town", "SELECT payer")
     with pytest.raises(InputError, match="payer") as caught:

@@ -171,7 +171,7 @@ def test_turns_are_root_s_where_root_runs_and_a_user_s_elsewhere(
 def test_turns_are_had_in_the_order_of_arrival(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever comes again and again overtakes nobody."""
+    """Whoever comes again and again overtakes nobody: they stand in a queue."""
     monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
     first, had = Places(None, 1), list[str]()
     kept = first.take()
@@ -182,17 +182,18 @@ def test_turns_are_had_in_the_order_of_arrival(
         had.append(name)
         own.free(place)
 
-    waiting = threading.Thread(target=wait, args=("waited",))
-    waiting.start()
-    while not blocked(folder / "all"):
-        time.sleep(0.01)
-    for _ in range(3):
-        first.free(kept)
-        kept = first.take()
-        had.append("again")
+    threads = []
+    for name, file in (("one", "all"), ("another", "all.queue")):
+        threads.append(threading.Thread(target=wait, args=(name,)))
+        threads[-1].start()
+        until = time.monotonic() + 20
+        while not blocked(folder / file):
+            assert time.monotonic() < until
+            time.sleep(0.01)
     first.free(kept)
-    waiting.join()
-    assert had[0] == "waited"
+    for each in threads:
+        each.join()
+    assert had == ["one", "another"]
 
 
 def blocked(file: Path) -> bool:
@@ -352,4 +353,27 @@ def test_many_who_wait_for_the_first_test_wait_no_longer_than_one(
             each.join()
     assert len(waited) == 4
     assert max(waited) < 2.0
+    one.check()
+
+
+def test_who_waits_for_the_first_test_no_longer_is_let_go(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
+    one, asked = Paper(), list[float]()
+
+    def still() -> None:
+        asked.append(time.monotonic())
+        if len(asked) == 4:
+            raise NoLongerError
+
+    def turn() -> None:
+        asked.clear()
+        with pytest.raises(NoLongerError), one.turn(still):
+            raise AssertionError
+
+    with Places(None, 1).alone():
+        turn()
+    with one._lock:  # Another thread is at its test.
+        turn()
     one.check()
