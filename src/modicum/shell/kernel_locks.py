@@ -25,9 +25,11 @@ def take(descriptor: int, kind: int, wait: Callable[[threading.Event], None]) ->
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         taken, given_up = threading.Event(), threading.Event()
+        closes = threading.Lock()  # Whoever has it closes what the thread waits with.
+        own = os.dup(descriptor)
         waiting = threading.Thread(
             target=_wait,
-            args=(os.dup(descriptor), kind, taken, given_up),
+            args=(own, kind, taken, given_up, closes),
             name="modicum-turn",
             daemon=True,
         )
@@ -36,6 +38,8 @@ def take(descriptor: int, kind: int, wait: Callable[[threading.Event], None]) ->
             wait(taken)
         except BaseException:
             given_up.set()  # Before the lock is let go of.
+            if closes.acquire(blocking=False):
+                os.close(own)
             raise
 
 
@@ -55,8 +59,14 @@ def let_go(descriptor: int, process: int) -> None:
 
 
 def _wait(
-    descriptor: int, kind: int, taken: threading.Event, given_up: threading.Event
+    descriptor: int,
+    kind: int,
+    taken: threading.Event,
+    given_up: threading.Event,
+    closes: threading.Lock,
 ) -> None:
+    if not closes.acquire(blocking=False):
+        return  # Whoever asked is gone.
     try:
         fcntl.flock(descriptor, kind)
         taken.set()

@@ -191,6 +191,17 @@ def test_a_recipient_sees_a_contract_whose_data_is_not_theirs(desk: Desk) -> Non
     assert desk.server.get("rita", f"{DATA}/people").status_code == 404
 
 
+def test_who_is_named_in_other_capitals_can_do_without_it(desk: Desk) -> None:
+    """What it may tell counts for them, however they are written there."""
+    desk.goes_out("out", to=["RITA"])
+    assert desk.server.get("rita", f"{CONTRACTS}/out").status_code == 200
+    refused = desk.server.post("rita", f"{CONTRACTS}/out:receive")
+    assert (refused.status_code, refused.json()["code"]) == (409, "MOD865")
+    desk.done("rita", f"{CONTRACTS}/out:withdraw", WHY)
+    found = desk.server.get("amir", f"{CONTRACTS}/out").json()
+    assert found["stage"] == "withdrawn"
+
+
 def test_who_manages_accounts_has_no_part_in_it(desk: Desk) -> None:
     for path in (CONTRACTS, DATA):
         assert desk.server.get("root", path).status_code == 403

@@ -231,6 +231,24 @@ def test_jobs_that_mostly_wait_keep_no_others_waiting() -> None:
     assert states == [JobState.DONE, JobState.CANCELLED]
 
 
+def test_jobs_that_mostly_wait_are_counted_by_themselves() -> None:
+    jobs, gate = Jobs(JobLimits(unfinished=3, each=1, each_single=2)), Gate()
+
+    def begin(who: Identity) -> None:
+        jobs.begin(who, ACTION, "waits", gate, is_single=True)
+
+    begin(OLGA)
+    begin(OLGA)
+    with pytest.raises(UnavailableError, match="2 of your jobs"):
+        begin(OLGA)
+    begin(PAVEL)
+    with pytest.raises(UnavailableError, match="too many jobs"):
+        begin(PAVEL)
+    over(jobs, begun(jobs, lambda _: {}))
+    gate.open.set()
+    jobs.close()
+
+
 def test_a_job_about_a_data_set_is_seen_with_the_right_to_it(jobs: Jobs) -> None:
     visits = Identity("vera", {Role.DATA_STEWARD: frozenset({"visits"})})
     action = Action.ANALYZE_RISK

@@ -274,21 +274,27 @@ def test_what_nobody_wants_any_more_is_not_begun(world: World, name: str) -> Non
 
 
 def test_a_task_has_its_sandbox_for_no_longer_than_it_may(world: World) -> None:
+    """All of its programs together: on two kinds of answers, or on each block."""
     world.queried()
-    ask = world.office("amir").ask_task
+    ask, kept = world.office("amir").ask_task, set(world.equipment.vault.things)
     twenty = ByBlocks(20, Fraction(1, 10))
-    for limits, blocks in ((Limits(86_401.0), None), (Limits(4321.0), twenty)):
-        with pytest.raises(InputError, match="it has 86400 seconds here"):
+    for limits, blocks in ((Limits(43_201.0), None), (Limits(4321.0), twenty)):
+        with pytest.raises(InputError, match="a task has 86400 seconds here"):
             ask(Heading("t", "to know"), "q", PROGRAM, limits=limits, blocks=blocks)
-    ask(Heading("t", "?"), "q", PROGRAM, limits=Limits(4320.0), blocks=twenty)
-    world.agree("t")
-    office = world.office("amir")
-    assert office._given is not None
-    office._given = replace(office._given, task_seconds=86_399)  # It was longer before.
-    with pytest.raises(InputError, match="it has 86399 seconds here"):
-        office.run("t")
-    assert world.office("amir").show("t").flow.runs == 0
-    assert world.office("amir").run("t").denied is None
+    assert set(world.equipment.vault.things) == kept
+    for limits, blocks in ((Limits(43_200.0), None), (Limits(4320.0), twenty)):
+        name = "t" if blocks is None else "blocks"
+        ask(Heading(name, "?"), "q", PROGRAM, limits=limits, blocks=blocks)
+        world.agree(name)
+        office = world.office("amir")
+        assert office._given is not None
+        office._given = replace(office._given, task_seconds=86_399)  # It was more.
+        with pytest.raises(InputError, match="a task has 86399 seconds here"):
+            office.run(name)
+        assert world.office("amir").show(name).flow.runs == 0
+        assert world.office("amir").run(name).denied is None
+    compares = replace(PROGRAM, compares=True)  # It has one score.
+    ask(Heading("c", "?"), "q", compares, limits=Limits(86_400.0))
 
 
 def test_a_run_that_fails_says_nothing_of_why(world: World) -> None:

@@ -640,3 +640,66 @@ def test_nobody_waits_for_a_sandbox_while_scores_are_put_away(
     monkeypatch.setattr(world.equipment.vault, "seal", noted)
     world.office("amir").run("t")
     assert before == ["left", "left"]
+
+
+@pytest.mark.parametrize("times", [1, 4, 5])
+def test_a_ledger_that_is_away_while_queries_are_reserved_ends_no_contract(
+    world: World, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """What was reserved for it stands, and the next run goes on with it."""
+    office = world.office("amir")
+    office.ask_query(Heading("q", "?"), [query("r-1", "0.1"), query("r-2", "0.1")])
+    world.agree("q")
+    submit, left = Workspace.submit, [times]
+
+    def away(ws: Workspace, described: Any, **more: Any) -> Any:
+        if left[0] and "r-2" in str(described):
+            left[0] -= 1
+            raise UnavailableError(Problem(Code.LEDGER_BUSY, "it is away"))
+        return submit(ws, described, **more)
+
+    monkeypatch.setattr(Workspace, "submit", away)
+    if times == 5:
+        with pytest.raises(UnavailableError, match="it is away"):
+            office.run("q")
+        assert world.workspace("amir").standing("r-1").status.value == "reserved"
+        assert office.show("q").flow.runs == 0
+    assert office.run("q").denied is None
+    assert world.equipment.paused == [1.0, 4.0, 10.0, 15.0][:times]
+    assert world.workspace("amir").standing("r-1").status.value == "started"
+
+
+def test_what_nobody_wants_is_not_begun_by_a_ledger_that_comes_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked(world, "t")
+
+    def still() -> None:
+        if world.equipment.paused:
+            raise TimeoutError
+
+    def refused(*_: object, **__: object) -> None:
+        raise UnavailableError(Problem(Code.LEDGER_BUSY, "it is away"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(carrying_out, "begin", refused)
+        with pytest.raises(TimeoutError):
+            world.office("amir").run("t", still=still)
+    assert world.office("amir").show("t").flow.runs == 0
+    assert world.equipment.box.turns == ["taken", "left"]
+
+
+def test_what_may_stand_goes_on_whoever_wants_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be counted: to give it up then would lose it."""
+    asked(world, "t")
+    away = Away(1, "flow-begun", is_stored=True)
+
+    def still() -> None:
+        if world.equipment.paused:
+            raise TimeoutError
+
+    with monkeypatch.context() as patched:
+        away.replace_turns(patched)
+        assert world.office("amir").run("t", still=still).denied is None

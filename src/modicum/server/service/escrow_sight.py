@@ -13,6 +13,7 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger.state.data_sets import DataSet
 from modicum.ledger.state.escrow import Escrow
 from modicum.ledger.state.flow import Flow
+from modicum.policy.declarations.people import meant_by
 from modicum.server.service.data_sets import may, must
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
@@ -27,10 +28,10 @@ def takes_part(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> bool:
         data: The data sets.
     """
     contract = flow.contract
-    named = {flow.by, contract.analyst, *contract.recipients}
-    return who.may(Action.TAKE_PART) and (
-        who.name in named or bool(owned_by(who, flow, data))
-    )
+    people = {flow.by, contract.analyst, *contract.recipients}
+    # However they are written there: what it may tell counts for them.
+    named = meant_by(who.name) in map(meant_by, people)
+    return who.may(Action.TAKE_PART) and (named or bool(owned_by(who, flow, data)))
 
 
 def owned_by(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> frozenset[str]:

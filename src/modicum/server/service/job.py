@@ -46,6 +46,8 @@ class JobLimits:
         running: So many jobs run at once.
         unfinished: So many are queued or running.
         each: So many of them are of one identity.
+        each_single: So many of those that wait for each other are of one identity; they
+            are counted by themselves.
         kept: So many that are over are kept, the latest.
         kept_bytes: So large are their results together.
         kept_seconds: So long they are kept.
@@ -54,6 +56,7 @@ class JobLimits:
     running: int = 2
     unfinished: int = 32
     each: int = 4
+    each_single: int = 2
     kept: int = 100
     kept_bytes: int = 2**28
     kept_seconds: float = 3600.0

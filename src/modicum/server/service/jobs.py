@@ -47,6 +47,7 @@ class _Kept:
     owner: str
     action: Action
     data_set: str | None = None
+    is_single: bool = False
     over_at: float = 0.0
     is_unwanted: bool = False
 
@@ -102,11 +103,16 @@ class Jobs:
         """
         with self._guard:
             self._forget()
-            unfinished = [one for one in self._kept.values() if not one.job.is_over]
+            unfinished = [
+                one
+                for one in self._kept.values()
+                if not one.job.is_over and one.is_single == is_single
+            ]
             own = sum(one.owner == who.name for one in unfinished)
+            most = self._limits.each_single if is_single else self._limits.each
             if self._is_closed or len(unfinished) >= self._limits.unfinished:
                 raise too_many("too many jobs are under way")
-            if own >= self._limits.each:
+            if own >= most:
                 raise too_many(f"{own} of your jobs are under way")
             job = Job(
                 id=f"{self._process}-{secrets.token_hex(12)}",
@@ -119,7 +125,8 @@ class Jobs:
                 error=None,
                 version=1,
             )
-            kept = self._kept[job.id] = _Kept(job, who.name, action, data_set)
+            kept = _Kept(job, who.name, action, data_set, is_single)
+            self._kept[job.id] = kept
             threads = self._single if is_single else self._threads
             threads.submit(self._run, kept, work)
             return job

@@ -36,24 +36,33 @@ def told_at_the_end(stay: Stay, limits: Limits, run: Run) -> float | None:
     stay.begin()
     tell_at = time.monotonic() + limits.seconds
     said: Future[float | None] = Future()
+    begins = threading.Lock()  # Whoever has it says when nothing is left of the run.
     watching = threading.Thread(
         target=_watch,
-        args=(run, tell_at - limits.grace_seconds, stay, said),
+        args=(run, tell_at - limits.grace_seconds, stay, said, begins),
         name="sandbox",
         daemon=True,  # Whoever ends does not wait: the kernel ends the run then.
     )
     try:
         watching.start()
     except BaseException:
-        if watching.ident is None:  # Else it has begun, and will end.
+        if begins.acquire(blocking=False):
             stay.end()
         raise
     sleep_until(tell_at)
     return said.result() if said.done() else None
 
 
-def _watch(run: Run, end_at: float, stay: Stay, said: Future[float | None]) -> None:
+def _watch(
+    run: Run,
+    end_at: float,
+    stay: Stay,
+    said: Future[float | None],
+    begins: threading.Lock,
+) -> None:
     """Run, and tell; the thread that begins a run must outlive it."""
+    if not begins.acquire(blocking=False):
+        return  # Whoever asked is gone.
     try:
         with run(end_at, stay.place.uid) as found:
             said.set_result(found)

@@ -66,7 +66,7 @@ def _locked(name: str, how: int, patience: Patience) -> int:
             if _is_there(handle, place / name):
                 return handle
         except BaseException:
-            os.close(handle)
+            let_go(handle, os.getpid())
             raise
         os.close(handle)  # Somebody tidied it away: others would find a new one.
 

@@ -92,7 +92,9 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
     queries = ledger.turn(lambda entry: _queries(entry, contract, terms), deciding=True)
     policy = queries[0].policy
     sampler = tools.engines.sampler()
-    denied = reserve(ledger, [(one.heading.id, one.described) for one in queries])
+    denied = reserve(
+        ledger, tools.equipment, [(one.heading.id, one.described) for one in queries]
+    )
     if denied is not None:
         return Ran(denied)
     try:
@@ -151,8 +153,9 @@ def run_task(
     program, limits = to_run(tools, terms)
     with ExitStack() as held:
         turn = held.enter_context(tools.equipment.sandbox(terms.tier).turn(still))
-        still()
-        begun = surely(ledger, tools.equipment, lambda entry: begin(entry, contract))
+        begun = surely(
+            ledger, tools.equipment, lambda entry: begin(entry, contract), still
+        )
 
         def work() -> dict[str, bytes]:
             scores = {}

@@ -182,7 +182,7 @@ def _table(text: str, name: str, words: _Words) -> Table | InputError:
         node = Entries((format_, (key, Entries((declaration,), None))), None)
         return read_tables(node, words.vocabulary).by_name[name]
     except InputError as error:
-        return error
+        return InputError(*error.problems)  # It is kept: without what it was read of.
 
 
 def _read(text: str, name: str) -> Node:

@@ -16,7 +16,7 @@ from modicum.core.errors import (
 from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.catalogue import vetted
 from modicum.escrow.programs import Program
-from modicum.ledger.log.contracts import Contract
+from modicum.ledger.log.contracts import Contract, TaskTerms
 from modicum.ledger.log.escrow_events import (
     ContractWithdrawn,
 )
@@ -129,14 +129,14 @@ class AskingOffice:
         """
         _must_be_what_it_says(program)
         tools, wanted = self._tools, Wanted(program, tier, limits or Limits(), blocks)
-        number = blocks.number if blocks else 0
-        refuse_long(wanted.limits, number, tools.task_seconds)
 
         def draw_up(moment: Moment, asked: Asked) -> Contract:
             return contract_of_task(moment, asked, _flow(moment, query), wanted)
 
         book, _, now = self._ledger.look()
         draft = draw_up(_Now(book, self._actor), self._asked(heading))
+        assert isinstance(draft.terms, TaskTerms)
+        refuse_long(draft.terms, tools.task_seconds)
         refuse_in_vain(book, draft, heading.reason, self._actor, now)
         keep_code(tools.equipment.vault, program)  # Before anybody can agree to it.
         return self._ask(heading, draw_up)

@@ -47,27 +47,28 @@ def refuse_misplaced(program: Program, tier: str) -> None:
         )
 
 
-def refuse_long(limits: Limits, blocks: int, most: int) -> None:
-    """Refuse a task that others would wait too long for.
+def refuse_long(terms: TaskTerms, most: int) -> None:
+    """Refuse a task whose programs others would wait too long for.
 
     Args:
-        limits: What each of its programs may use up.
-        blocks: How many blocks of people it scores; 0 for none.
-        most: How many seconds it may have in all.
+        terms: What its contract says.
+        most: How many seconds its programs may have in all.
 
     Raises:
-        InputError: If it is to have more.
+        InputError: If they are to have more.
     """
-    takes = limits.seconds * max(1, blocks)
-    if takes > most:
-        times = f"{blocks} times {limits.seconds:g}" if blocks else f"{takes:g}"
+    runs = terms.blocks or len(terms.results)
+    if terms.seconds * runs > most:
+        what = "blocks of people" if terms.blocks else "kinds of answers"
+        times = f", once for each of {runs} {what}," if runs > 1 else ""
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"a task that takes {times} seconds is too long: it has {most} seconds"
-                " here",
+                f"a program that runs for {terms.seconds} seconds{times} is too long: a"
+                f" task has {most} seconds here",
                 notes=("one task has the sandboxes of a machine at a time",),
-                help="give it less time" + (", or fewer blocks" if blocks else ""),
+                help="give it less time"
+                + (", or fewer blocks" if terms.blocks else ""),
             )
         )
 
@@ -89,5 +90,5 @@ def to_run(tools: Tools, terms: TaskTerms) -> tuple[Program, Limits]:
     refuse_misplaced(program, terms.tier)
     limits = Limits(float(terms.seconds), terms.memory_mib * 2**20)
     limits.refuse_short()
-    refuse_long(limits, terms.blocks, tools.task_seconds)
+    refuse_long(terms, tools.task_seconds)
     return program, limits

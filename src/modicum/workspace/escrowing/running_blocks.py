@@ -101,7 +101,9 @@ def run_blocks(
     with ExitStack() as held:
         turn = held.enter_context(tools.equipment.sandbox(terms.tier).turn(still))
         still()
-        denied = reserve(ledger, [(score.scored.release, score.described)])
+        denied = reserve(
+            ledger, tools.equipment, [(score.scored.release, score.described)]
+        )
         if denied is not None:
             return Ran(denied)
         begun = _begun(ledger, tools, contract, query, score.scored.release)

@@ -28,7 +28,7 @@ from modicum.workspace.book import Entry
 from modicum.workspace.decision import Decision
 from modicum.workspace.escrowing import places
 from modicum.workspace.escrowing.ledger import Ledger
-from modicum.workspace.escrowing.ports import Equipment, Sealed
+from modicum.workspace.escrowing.ports import Equipment, Sealed, Still, go_on
 from modicum.workspace.querying.ports import Engines
 from modicum.workspace.steps import step
 
@@ -90,21 +90,28 @@ def must_be_permitted(entry: Entry, contract: Contract) -> None:
         raise not_permitted(flow, why)
 
 
-def reserve(ledger: Ledger, releases: Sequence[tuple[str, Node]]) -> Decision | None:
+def reserve(
+    ledger: Ledger, equipment: Equipment, releases: Sequence[tuple[str, Node]]
+) -> Decision | None:
     """Reserve what releases cost; return the denial if one is denied.
 
     Args:
         ledger: The ledger.
+        equipment: What waits for a ledger that is away for a while.
         releases: By id, what each is described by.
 
     Raises:
         ApprovalError: If people must agree to one of them first.
         ConflictError: If an id stands with other contents.
+        UnavailableError: If the ledger is away for long. What was reserved stands, and
+            the next run may go on with it.
     """
     reserved: list[str] = []
     for release, described in releases:
         try:
-            decision = ledger.submit(described)
+            decision = _patiently(equipment, partial(ledger.submit, described))
+        except UnavailableError:
+            raise
         except ModicumError:
             give_up(ledger, reserved, _FAILED)
             raise
@@ -167,7 +174,12 @@ def begin(entry: Entry, contract: Contract) -> Begun:
     return Begun(run, rows)
 
 
-def surely(ledger: Ledger, equipment: Equipment, work: Callable[[Entry], T]) -> T:
+def surely(
+    ledger: Ledger,
+    equipment: Equipment,
+    work: Callable[[Entry], T],
+    still: Still = go_on,
+) -> T:
     """Do some work in the turn of a ledger once, though it may be away for a while.
 
     A store that does not know whether it stored something is asked again: what stands
@@ -177,6 +189,7 @@ def surely(ledger: Ledger, equipment: Equipment, work: Callable[[Entry], T]) -> 
         ledger: The ledger.
         equipment: What waits.
         work: Adds events.
+        still: Raises if nobody wants it any more, before anything may be stored.
 
     Raises:
         UnavailableError: If it is away for long; nobody knows then.
@@ -193,11 +206,21 @@ def surely(ledger: Ledger, equipment: Equipment, work: Callable[[Entry], T]) -> 
             tried.append((state.seq, state.head, found))
         return found
 
+    def ask() -> T:
+        if not tried:
+            still()
+        return ledger.turn(once)
+
+    return _patiently(equipment, ask)
+
+
+def _patiently(equipment: Equipment, ask: Callable[[], T]) -> T:
+    """Ask a ledger that may be away for a while."""
     for seconds in _PAUSES:
         with suppress(UnavailableError):
-            return ledger.turn(once)
+            return ask()
         equipment.pause(seconds)
-    return ledger.turn(once)
+    return ask()
 
 
 def rows_of(tools: Tools, begun: Begun, stack: ExitStack) -> Mapping[str, object]:

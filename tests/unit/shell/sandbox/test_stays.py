@@ -156,3 +156,28 @@ def test_who_is_stopped_while_a_run_begins_leaves_it_its_place(
     may_end.set()
     monkeypatch.setattr(patience, "WAIT_SECONDS", 30.0)
     assert not is_taken()
+
+
+def test_a_run_whose_thread_comes_late_does_not_begin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever asked was stopped before it began, and has left the place for both."""
+    late, ran = list[threading.Thread](), list[str]()
+
+    def pressed(thread: threading.Thread) -> None:
+        late.append(thread)
+        raise KeyboardInterrupt
+
+    start = threading.Thread.start
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", pressed)
+        with pytest.raises(KeyboardInterrupt), staying(Places(None, 1)) as stay:
+            told_at_the_end(stay, SHORT, telling(lambda: ran.append("ran")))
+    others = Places(None, 1)
+    kept = others.take()
+    start(late[0])
+    late[0].join()
+    assert ran == []
+    assert is_taken()
+    others.free(kept)
+    assert not is_taken()

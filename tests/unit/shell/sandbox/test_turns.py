@@ -377,3 +377,21 @@ def test_who_waits_for_the_first_test_no_longer_is_let_go(
     with one._lock:  # Another thread is at its test.
         turn()
     one.check()
+
+
+def test_no_handle_is_left_where_no_thread_can_be_begun(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_thread(_: threading.Thread) -> None:
+        raise RuntimeError
+
+    one, other = Places(None, 1), Places(None, 1)
+    kept = one.take()
+    before = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", no_thread)
+        for _ in range(3):
+            with pytest.raises(RuntimeError):
+                other.take()
+    assert len(os.listdir("/proc/self/fd")) == before
+    one.free(kept)
