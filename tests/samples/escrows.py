@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
@@ -223,9 +223,12 @@ class World:
         ws.adapters, ws.equipment = Adapters(), self.equipment
         return ws
 
-    def office(self, actor: str) -> EscrowOffice:
-        """Return the escrow for somebody."""
-        return self.workspace(actor).escrow
+    def office(self, actor: str, still: Still = go_on) -> EscrowOffice:
+        """Return the escrow for somebody, who may not want a run any more."""
+        found = self.workspace(actor).escrow
+        assert found._given is not None
+        found._given = replace(found._given, still=still)
+        return found
 
     def register(self) -> None:
         """Register the people, whom olga and pavel own together."""

@@ -267,7 +267,7 @@ def test_what_nobody_wants_any_more_is_not_begun(world: World, name: str) -> Non
             raise NoLongerError
 
     with pytest.raises(NoLongerError):
-        world.office("amir").run(name, still=given_up)
+        world.office("amir", given_up).run(name)
     assert kinds(world) == before
     assert world.office("amir").show(name).flow.runs == 0
     assert world.office("amir").run(name).denied is None

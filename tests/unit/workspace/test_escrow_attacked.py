@@ -684,7 +684,7 @@ def test_what_nobody_wants_is_not_begun_by_a_ledger_that_comes_back(
     with monkeypatch.context() as patched:
         patched.setattr(carrying_out, "begin", refused)
         with pytest.raises(TimeoutError):
-            world.office("amir").run("t", still=still)
+            world.office("amir", still).run("t")
     assert world.office("amir").show("t").flow.runs == 0
     assert world.equipment.box.turns == ["taken", "left"]
 
@@ -702,4 +702,4 @@ def test_what_may_stand_goes_on_whoever_wants_it(
 
     with monkeypatch.context() as patched:
         away.replace_turns(patched)
-        assert world.office("amir").run("t", still=still).denied is None
+        assert world.office("amir", still).run("t").denied is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from modicum.core.errors import AccessError, Code, ConflictError, Problem
 from modicum.ledger.log.contracts import TaskTerms, Terms
 from modicum.ledger.state.flow import Flow
@@ -140,9 +142,10 @@ class EscrowActs:
         terms = await self._threads.compute(lambda: self._must_carry_out(who, name))
 
         def work(report: Report) -> object:
-            office = self._decider.escrow(tools, who.name)
+            wanted = replace(tools, still=lambda: report(0.0))
+            office = self._decider.escrow(wanted, who.name)
             try:
-                ran = office.run(name, still=lambda: report(0.0))
+                ran = office.run(name)
             except ConflictError as conflict:
                 hidden = not who.may(Action.READ_RELEASES)
                 if conflict.code in OF_ANOTHER and hidden:

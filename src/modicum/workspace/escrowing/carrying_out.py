@@ -30,7 +30,7 @@ from modicum.workspace.escrowing import places
 from modicum.workspace.escrowing.declared import charge_of, read_query, tables_of
 from modicum.workspace.escrowing.ledger import Ledger
 from modicum.workspace.escrowing.placing import to_run
-from modicum.workspace.escrowing.ports import Sealed, Still, go_on
+from modicum.workspace.escrowing.ports import Sealed
 from modicum.workspace.escrowing.results import (
     answers_from_bytes,
     answers_to_bytes,
@@ -47,8 +47,8 @@ from modicum.workspace.escrowing.runs import (
     must_be_permitted,
     reserve,
     rows_of,
-    surely,
 )
+from modicum.workspace.escrowing.surely import surely
 from modicum.workspace.governing.governance import active_policy
 from modicum.workspace.querying.ports import Sampler
 from modicum.workspace.querying.running import answered, must_fit
@@ -92,6 +92,7 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
     queries = ledger.turn(lambda entry: _queries(entry, contract, terms), deciding=True)
     policy = queries[0].policy
     sampler = tools.engines.sampler()
+    tools.still()
     denied = reserve(
         ledger, tools.equipment, [(one.heading.id, one.described) for one in queries]
     )
@@ -125,13 +126,7 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
     return carried_out(ledger, tools, contract, begun.run, work)
 
 
-def run_task(
-    ledger: Ledger,
-    tools: Tools,
-    contract: Contract,
-    query: Flow,
-    still: Still = go_on,
-) -> Ran:
+def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> Ran:
     """Run the program of a contract, on private and exact answers apart.
 
     Args:
@@ -139,7 +134,6 @@ def run_task(
         tools: What it needs.
         contract: The contract.
         query: The contract whose answers it runs on.
-        still: Raises if nobody wants it any more; it is not counted then.
 
     Raises:
         ConflictError: If the contract does not permit it now.
@@ -152,9 +146,10 @@ def run_task(
     # What cannot run uses nothing up.
     program, limits = to_run(tools, terms)
     with ExitStack() as held:
-        turn = held.enter_context(tools.equipment.sandbox(terms.tier).turn(still))
+        sandbox = tools.equipment.sandbox(terms.tier)
+        turn = held.enter_context(sandbox.turn(tools.still))
         begun = surely(
-            ledger, tools.equipment, lambda entry: begin(entry, contract), still
+            ledger, tools.equipment, lambda entry: begin(entry, contract), tools.still
         )
 
         def work() -> dict[str, bytes]:

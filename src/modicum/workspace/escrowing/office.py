@@ -36,7 +36,7 @@ from modicum.workspace.escrowing.letting_go import LetGo, let_go, look_for, told
 from modicum.workspace.escrowing.looking import named
 from modicum.workspace.escrowing.office_asking import AskingOffice
 from modicum.workspace.escrowing.own_rows import own_rows
-from modicum.workspace.escrowing.ports import Sealed, Still, go_on
+from modicum.workspace.escrowing.ports import Sealed
 from modicum.workspace.escrowing.programs_kept import program_of
 from modicum.workspace.escrowing.running_blocks import run_blocks
 from modicum.workspace.escrowing.runs import Ran
@@ -219,13 +219,11 @@ class EscrowOffice(AskingOffice):
 
     # --- flowing ---
 
-    def run(self, name: str, *, still: Still = go_on) -> Ran:
+    def run(self, name: str) -> Ran:
         """Run what a contract permits; what it computes is withheld.
 
         Args:
             name: What the contract is called.
-            still: Raises if nobody wants it any more. It is called while others have
-                the sandbox, and before the run is counted, and not afterwards.
 
         Raises:
             ApprovalError: If people must agree to a release first.
@@ -238,12 +236,11 @@ class EscrowOffice(AskingOffice):
         """
         contract, query = self._ledger.turn(lambda entry: _to_run(entry, name))
         if isinstance(contract.terms, QueryTerms):
-            still()
             return run_query(self._ledger, self._tools, contract)
         if isinstance(contract.terms, TaskTerms) and query is not None:
             if contract.terms.blocks:
-                return run_blocks(self._ledger, self._tools, contract, query, still)
-            return run_task(self._ledger, self._tools, contract, query, still)
+                return run_blocks(self._ledger, self._tools, contract, query)
+            return run_task(self._ledger, self._tools, contract, query)
         raise InputError(
             Problem(
                 Code.CONTRACT_REFUSED,

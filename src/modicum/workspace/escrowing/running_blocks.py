@@ -26,7 +26,6 @@ from modicum.workspace.book import Entry
 from modicum.workspace.escrowing.carrying_out import NoNoise
 from modicum.workspace.escrowing.ledger import Ledger
 from modicum.workspace.escrowing.placing import to_run
-from modicum.workspace.escrowing.ports import Still, go_on
 from modicum.workspace.escrowing.results import score_to_bytes, table_of
 from modicum.workspace.escrowing.runs import (
     CHANGED,
@@ -39,9 +38,9 @@ from modicum.workspace.escrowing.runs import (
     must_be_permitted,
     reserve,
     rows_of,
-    surely,
 )
 from modicum.workspace.escrowing.scoring_blocks import read_again, refuse_unfit
+from modicum.workspace.escrowing.surely import surely
 from modicum.workspace.governing.governance import active_policy
 from modicum.workspace.querying.ports import Engine, Lots, Sampler
 from modicum.workspace.querying.running import answered, must_fit
@@ -65,13 +64,7 @@ class OneDivision:
         return Secrets(new.order_key, new.sample_seed, self._block_key)
 
 
-def run_blocks(
-    ledger: Ledger,
-    tools: Tools,
-    contract: Contract,
-    query: Flow,
-    still: Still = go_on,
-) -> Ran:
+def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> Ran:
     """Run the program of a contract on each block, and withhold the mean, with noise.
 
     Args:
@@ -79,7 +72,6 @@ def run_blocks(
         tools: What it needs.
         contract: The contract.
         query: The contract whose queries are asked of each block.
-        still: Raises if nobody wants it any more; it is not charged then.
 
     Raises:
         ApprovalError: If people must agree to its release first.
@@ -99,8 +91,9 @@ def run_blocks(
     blocks = score.blocks
     sampler.check(blocks.noise, blocks.scale, Fraction(SENSITIVITY))
     with ExitStack() as held:
-        turn = held.enter_context(tools.equipment.sandbox(terms.tier).turn(still))
-        still()
+        sandbox = tools.equipment.sandbox(terms.tier)
+        turn = held.enter_context(sandbox.turn(tools.still))
+        tools.still()
         denied = reserve(
             ledger, tools.equipment, [(score.scored.release, score.described)]
         )

@@ -29,6 +29,7 @@ from modicum.workspace.decision import Decision
 from modicum.workspace.escrowing import places
 from modicum.workspace.escrowing.ledger import Ledger
 from modicum.workspace.escrowing.ports import Equipment, Sealed, Still, go_on
+from modicum.workspace.escrowing.surely import patiently, surely
 from modicum.workspace.querying.ports import Engines
 from modicum.workspace.steps import step
 
@@ -40,8 +41,6 @@ _FAILED: Final = "another query of its contract could not be reserved"
 CHANGED: Final = "its contract did not permit it any more"
 #: A task has its sandbox for a day at most.
 TASK_SECONDS: Final = 24 * 60 * 60
-#: How long a ledger that cannot be reached is waited for, in seconds: time and again.
-_PAUSES: Final = (1.0, 4.0, 10.0, 15.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +61,15 @@ class Tools:
     Attributes:
         equipment: The vault, and sandboxes.
         engines: Where engines for queries come from.
-        task_seconds: So long a task may have its sandbox in all: others wait.
+        task_seconds: So long the programs of a task may take in all: others wait.
+        still: Raises if nobody wants a run any more. It is called while others have the
+            sandbox, and before the run is counted or charged, and not afterwards.
     """
 
     equipment: Equipment
     engines: Engines
     task_seconds: int = TASK_SECONDS
+    still: Still = go_on
 
 
 def must_be_permitted(entry: Entry, contract: Contract) -> None:
@@ -109,7 +111,7 @@ def reserve(
     reserved: list[str] = []
     for release, described in releases:
         try:
-            decision = _patiently(equipment, partial(ledger.submit, described))
+            decision = patiently(equipment, partial(ledger.submit, described))
         except UnavailableError:
             raise
         except ModicumError:
@@ -172,55 +174,6 @@ def begin(entry: Entry, contract: Contract) -> Begun:
         version = escrow.data[one.id].versions[one.number]
         rows[one.id] = Sealed(places.of_data(one), version.sealed), version.media
     return Begun(run, rows)
-
-
-def surely(
-    ledger: Ledger,
-    equipment: Equipment,
-    work: Callable[[Entry], T],
-    still: Still = go_on,
-) -> T:
-    """Do some work in the turn of a ledger once, though it may be away for a while.
-
-    A store that does not know whether it stored something is asked again: what stands
-    is not done twice. So nothing that was paid for is lost to a ledger that is busy.
-
-    Args:
-        ledger: The ledger.
-        equipment: What waits.
-        work: Adds events.
-        still: Raises if nobody wants it any more, before anything may be stored.
-
-    Raises:
-        UnavailableError: If it is away for long; nobody knows then.
-    """
-    tried: list[tuple[int, str, T]] = []
-
-    def once(entry: Entry) -> T:
-        for seq, head, found in tried:
-            stored = entry.record(seq)
-            if stored is not None and stored.hash == head:
-                return found
-        found, state = work(entry), entry.book.state
-        if entry.added:
-            tried.append((state.seq, state.head, found))
-        return found
-
-    def ask() -> T:
-        if not tried:
-            still()
-        return ledger.turn(once)
-
-    return _patiently(equipment, ask)
-
-
-def _patiently(equipment: Equipment, ask: Callable[[], T]) -> T:
-    """Ask a ledger that may be away for a while."""
-    for seconds in _PAUSES:
-        with suppress(UnavailableError):
-            return ask()
-        equipment.pause(seconds)
-    return ask()
 
 
 def rows_of(tools: Tools, begun: Begun, stack: ExitStack) -> Mapping[str, object]:
