@@ -15,12 +15,13 @@ from samples.pages import read
 from typer.testing import CliRunner
 
 from modicum.cli.main import app
-from modicum.core.errors import ModicumError
+from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
 from modicum.ledger.log.contracts import Version
 from modicum.shell.proofs.verification import Trust
 from modicum.shell.report.page import page
 from modicum.shell.report.reading import opened_ledger, report_on
 from modicum.shell.report.statement import Statement
+from modicum.workspace.escrowing import runs
 from modicum.workspace.escrowing.asking import Heading
 from modicum.workspace.escrowing.data_kept import Declared, Owned
 
@@ -30,6 +31,10 @@ class Unplugged(OpenSandbox):
 
     def score(self, *_: object) -> float | None:
         raise KeyboardInterrupt
+
+
+def silent(*_: object) -> None:
+    raise UnavailableError(Problem(Code.LEDGER_BUSY, "it is away"))
 
 
 def stated(world: World) -> Statement:
@@ -198,7 +203,9 @@ def test_what_was_withdrawn_or_ended_may_tell_nothing_more(scored: World) -> Non
 
 
 @pytest.mark.spec("AUD-11")
-def test_a_run_without_an_end_is_told(world: World) -> None:
+def test_a_run_without_an_end_is_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.queried()
     world.office("amir").ask_task(Heading("t", "to know"), "q", PROGRAM)
     world.agree("t")
@@ -207,6 +214,7 @@ def test_a_run_without_an_end_is_told(world: World) -> None:
         world.office("amir").run("t")
     assert told(world)["without_end"] == []
     world.equipment.box = Unplugged()
+    monkeypatch.setattr(runs, "_told", silent)  # It cannot tell of its end either.
     with pytest.raises(KeyboardInterrupt):
         world.office("amir").run("t")
     (found,) = told(world)["without_end"]
@@ -248,7 +256,9 @@ def test_the_command_prints_the_bits(scored: World) -> None:
     assert line in CliRunner().invoke(app, words).stdout.splitlines()
 
 
-def test_every_key_of_it_is_described(tmp_path: Path) -> None:
+def test_every_key_of_it_is_described(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world, own = World(tmp_path), key(1)
     owned = Owned({"olga": (own.public.hex(),), "pavel": ()}, 1, bits_max=20)
     world.office("olga").register("people", ROWS, Declared(TABLES), owned)
@@ -262,8 +272,10 @@ def test_every_key_of_it_is_described(tmp_path: Path) -> None:
     world.office("pavel").approve("t", reason="so it is")
     box = world.equipment.box
     world.equipment.box = Unplugged()
-    with pytest.raises(KeyboardInterrupt):
-        world.office("amir").run("t")
+    with monkeypatch.context() as patched:
+        patched.setattr(runs, "_told", silent)
+        with pytest.raises(KeyboardInterrupt):
+            world.office("amir").run("t")
     world.equipment.box = box
     world.office("amir").run("t")
     for name in ("raw", "waits"):
