@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from typing import Any, Protocol
@@ -244,6 +244,52 @@ def test_in_duckdb_a_price_is_what_is_measured(block: int) -> None:
     count = examples(10)
     met, reached = compare(duckdb, START + block * count, count)
     assert met >= reached > count // 4
+
+
+def without_row_id(table: Table, plan: Plan) -> pa.Table:
+    """Return the rows of a table in the order of their contents, without ids."""
+    rows = [
+        {
+            **{name: row.get(name) for name in FORMS},
+            "world": "None",
+            "user_id": row["user"],
+            "device_id": row["device"],
+            "at": row["day"],
+        }
+        for row in table
+    ]
+    return pa.Table.from_pylist(rows, schema=pa.schema(FORMS.items()))
+
+
+@pytest.mark.spec("QRY-8")
+def test_without_a_row_id_no_change_moves_more_than_its_price() -> None:
+    """Rows are ordered by contents; places in the file would change with every row."""
+    views = replace(DECLARED.by_name["views"], row_id=())
+    declared = replace(DECLARED, by_name={"views": views})
+    cut = moved = 0
+    for number in range(START, START + examples(12)):
+        case = worst_pairs(number)
+        ours = Asked(case.plan)
+        exact = replace(ours.exact(), tables=declared)
+        uncut = replace(exact, caps=())
+        for unit, worst in case.worst.items():
+            price = ours.price(unit)
+            for norm, pair in worst.pairs.items():
+                found: list[Vector] = []
+                for table in (pair.before, pair.after[::-1]):
+                    rows = without_row_id(table, case.plan)
+                    with duckdb(rows) as engine:
+                        told = engine.run(exact, SECRETS)
+                        cut += told != engine.run(uncut, SECRETS)
+                    found.append(ours.vectors(told["asked"]).get("None", {}))
+                if price is None:
+                    continue
+                l1, l2_squared = apart(*found)
+                assert l1 <= price.l1, (number, unit, norm)
+                assert l2_squared <= price.l2_squared, (number, unit, norm)
+                moved += l1 > 0
+    assert cut > examples(12)
+    assert moved > examples(12)
 
 
 @pytest.mark.slow

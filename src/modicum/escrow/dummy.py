@@ -64,7 +64,7 @@ def dummy_rows(tables: declared.Tables, name: str, many: int, dice: Dice) -> Tab
         )
     whole("many", many, 0, ROWS_MAX)
     columns = tuple(table.columns)
-    marks = [[columns.index(one) for one in table.row_id]]
+    marks = [[columns.index(one) for one in table.row_id]] if table.row_id else []
     marks += [] if table.one_per is None else [[columns.index(table.one_per)]]
     rows: list[tuple[Cell, ...]] = []
     seen: set[tuple[int, ...] | tuple[object, ...]] = set()

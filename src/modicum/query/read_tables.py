@@ -49,7 +49,7 @@ def read_tables(node: Node, vocabulary: Vocabulary) -> Tables:
         )
     found = Problems()
     listed = fields.take(
-        "tables", help="write tables: {TABLE: {row_id: …, columns: …}}"
+        "tables", help="write tables: {TABLE: {columns: …}}"
     )
     with found.guard():
         fields.finish()
@@ -98,13 +98,12 @@ def _table(own_name: str, key: Scalar, node: Node, vocabulary: Vocabulary) -> Ta
     what = f"table `{own_name}`"
     fields = Fields(node, what)
     found = Problems()
-    row_id: tuple[tuple[str, Node], ...] = ()
+    row_id: tuple[tuple[str, Node], ...] | None = None
     group: tuple[tuple[str, Node], ...] = ()
     one_per: tuple[tuple[str, Node], ...] = ()
     with found.guard():
-        help_ = "name the columns that tell one row from all others: row_id: …"
-        given = fields.take("row_id", help=help_)
-        row_id = _columns_named(given, f"`row_id` of {what}")
+        given = fields.take_optional("row_id")
+        row_id = () if given is None else _columns_named(given, f"`row_id` of {what}")
     with found.guard():
         group = _optional_column(fields, "group", what)
     with found.guard():
@@ -112,15 +111,16 @@ def _table(own_name: str, key: Scalar, node: Node, vocabulary: Vocabulary) -> Ta
     columns: dict[str, Column] = {}
     with found.guard():
         listed = fields.take("columns", help="write columns: {COLUMN: {type: …}}")
-        named = (*row_id, *group, *one_per)
+        named = (*(row_id or ()), *group, *one_per)
         roles = _roles([one for one, _ in named], vocabulary)
-        if not row_id or not _listed(named, listed):
+        if row_id is None or not _listed(named, listed):
             # Which columns only tell is not known: none is asked for its attribute.
             roles = roles._replace(others=frozenset(_names(listed)))
         columns = _columns(listed, what, roles, vocabulary, found)
         _refuse_unknown_columns(named, listed, what, found)
     with found.guard():
         fields.finish()
+    row_id = row_id or ()
     _refuse_types(row_id, columns, ("text", "integer", "boolean", "date", "timestamp"),
                   "which row it is", found)  # fmt: skip
     _refuse_types(group, columns, ("integer",), "the user group", found)

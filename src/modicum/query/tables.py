@@ -56,7 +56,8 @@ class Table:
     Attributes:
         name: Its name in queries.
         columns: Its columns by name; others cannot be named.
-        row_id: The columns that together tell one row from all others, for good.
+        row_id: The columns that together identify a row, for good. Empty if none do:
+            a cap then orders rows by a keyed hash of what the query reads of them.
         one_per: The id column of which each value has at most one row, as in a table
             of people; where it is joined to another table, more are cut to one. None if
             it may have many.

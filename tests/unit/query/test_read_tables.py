@@ -105,6 +105,15 @@ def test_a_file_is_read() -> None:
     ]
 
 
+def test_a_table_needs_no_row_id() -> None:
+    users = read(FILE.replace("    row_id: user_id\n", "")).by_name["users"]
+    assert users.row_id == ()
+    with pytest.raises(InputError) as caught:
+        read(FILE.replace("    row_id: [day, view_id]\n", ""))
+    # A column that neither identifies a row nor holds an attribute stays out.
+    assert [one.code for one in caught.value.problems] == [Code.UNKNOWN_ATTRIBUTE] * 2
+
+
 def test_everything_knows_where_it_stands() -> None:
     views = read(FILE).by_name["views"]
     assert views.mark is not None
@@ -119,7 +128,6 @@ _MISTAKES = [
     ("tables/v1", "tables/v2", Code.UNKNOWN_VERSION, 1, "tables/v2"),
     ("modicum: tables/v1\n", "", Code.MISSING_KEY, 1, "needs the key `modicum`"),
     ("tables:\n  views:", "table:\n  views:", Code.UNKNOWN_KEY, 2, "`table`"),
-    ("    row_id: user_id\n", "", Code.MISSING_KEY, 21, "needs the key `row_id`"),
     ("row_id: user_id", "row_ids: user_id", Code.UNKNOWN_KEY, 21, "`row_ids`"),
     ("row_id: user_id", "row_id: usr_id", Code.UNKNOWN_CHOICE, 21, "usr_id"),
     ("row_id: user_id", "row_id: []", Code.OUT_OF_RANGE, 21, "no column"),

@@ -136,7 +136,7 @@ class Names:
         return None
 
     def row_id(self, table: Table) -> list[ColumnRef]:
-        """Return the columns that tell the rows of a table apart.
+        """Return the columns that identify the rows of a table, if any do.
 
         Args:
             table: The table.

@@ -127,7 +127,9 @@ class _Kept:
         self._names, self._plan, self._secrets = names, names.plan, secrets
         self._apart = apart
         self._pieces = pieces = Pieces()
-        self._order = self._ordered() if self._plan.caps else exp.null()
+        row_id = names.row_id(names.main) if self._plan.caps else []
+        for one in row_id:  # First: rows that share a hash are ordered by their ids.
+            pieces.called(names.identity(one))
         self._cuts = cuts_of(names, pieces)
         self._keys = [
             pieces.called(key_value(key, names)) for key in self._plan.query.keys
@@ -136,6 +138,7 @@ class _Kept:
             None if one.column is None else pieces.called(self._value(one))
             for one in names.statistics
         ]
+        self._order = self._ordered(row_id) if self._plan.caps else exp.null()
 
     # --- answers ----------------------------------------------------------------------
 
@@ -206,12 +209,18 @@ class _Kept:
 
     # --- caps -------------------------------------------------------------------------
 
-    def _ordered(self) -> exp.Expression:
-        """Return what puts rows in order; where it is alike, their ids go next."""
-        names, texts = self._names, []
-        for one in names.row_id(names.main):
-            identity = self._pieces.called(names.identity(one))
-            texts.append(names.identity_text(one, identity))
+    def _ordered(self, row_id: Sequence[ColumnRef]) -> exp.Expression:
+        """Return the keyed hash that orders rows: of their ids, or of their contents.
+
+        Without ids, rows that are equal in all that the query reads of them share a
+        place. It makes no difference which of them a cap keeps. A place in the file
+        would be no id: it changes with the rows of other people.
+        """
+        names, pieces = self._names, self._pieces
+        texts = [
+            names.identity_text(one, pieces.called(names.identity(one)))
+            for one in row_id
+        ] or [exp.cast(one, "text") for one in pieces.columns()]
         return sql.hashed(self._secrets.order_key, texts, sql.ORDER_DIGITS)
 
     def _capped(self) -> tuple[exp.Expression, tuple[Step, ...]]:
@@ -257,9 +266,10 @@ class _Kept:
     def _one_row_per(self, table: Table, on: str) -> exp.Select:
         """Return the first row of every id that may lie in the part."""
         names = self._names
-        ids = names.row_id(table)
-        texts = [names.identity_text(one) for one in ids]
         needed = names.needed(table)
+        contents = [ColumnRef(table.name, name) for name in needed]
+        ids = names.row_id(table) or contents
+        texts = [names.identity_text(one) for one in ids]
         relation = names.relation(table.name)
         digits = sql.hashed(self._secrets.order_key, texts, sql.ORDER_DIGITS)
         digest = spare_name(needed)

@@ -94,7 +94,7 @@ def tables_schema(vocabulary: Vocabulary | None = None) -> Schema:
     table: dict[str, Schema] = {
         "row_id": {
             "anyOf": [one, listed(one, "several columns", at_least=1)],
-            "description": "what tells one row from all others, for good",
+            "description": "what identifies a row, for good; optional",
         },
         "columns": columns,
         "one_per": name("the id of which each value has at most one row"),
@@ -109,7 +109,7 @@ def tables_schema(vocabulary: Vocabulary | None = None) -> Schema:
         "$schema": DIALECT,
         "title": "modicum tables",
         "$defs": {
-            "table": closed(table, ["row_id", "columns"], "one table"),
+            "table": closed(table, ["columns"], "one table"),
             "column": _column(vocabulary),
         },
     }
