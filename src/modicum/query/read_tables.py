@@ -48,9 +48,7 @@ def read_tables(node: Node, vocabulary: Vocabulary) -> Tables:
             help=f"this version reads {FORMAT}",
         )
     found = Problems()
-    listed = fields.take(
-        "tables", help="write tables: {TABLE: {columns: …}}"
-    )
+    listed = fields.take("tables", help="write tables: {TABLE: {columns: …}}")
     with found.guard():
         fields.finish()
     by_name: dict[str, Table] = {}
@@ -109,17 +107,22 @@ def _table(own_name: str, key: Scalar, node: Node, vocabulary: Vocabulary) -> Ta
     with found.guard():
         one_per = _optional_column(fields, "one_per", what)
     columns: dict[str, Column] = {}
+    listed: Node | None = None
+    is_spelled = False
     with found.guard():
         listed = fields.take("columns", help="write columns: {COLUMN: {type: …}}")
-        named = (*(row_id or ()), *group, *one_per)
-        roles = _roles([one for one, _ in named], vocabulary)
-        if row_id is None or not _listed(named, listed):
-            # Which columns only tell is not known: none is asked for its attribute.
-            roles = roles._replace(others=frozenset(_names(listed)))
-        columns = _columns(listed, what, roles, vocabulary, found)
-        _refuse_unknown_columns(named, listed, what, found)
     with found.guard():
         fields.finish()
+        is_spelled = row_id is not None
+    if listed is not None:
+        named = (*(row_id or ()), *group, *one_per)
+        roles = _roles([one for one, _ in named], vocabulary)
+        if not is_spelled or not _listed(named, listed):
+            # Which columns only tell is not known: none is asked for its attribute.
+            roles = roles._replace(others=frozenset(_names(listed)))
+        with found.guard():
+            columns = _columns(listed, what, roles, vocabulary, found)
+            _refuse_unknown_columns(named, listed, what, found)
     row_id = row_id or ()
     _refuse_types(row_id, columns, ("text", "integer", "boolean", "date", "timestamp"),
                   "which row it is", found)  # fmt: skip
