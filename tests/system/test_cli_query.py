@@ -571,3 +571,43 @@ def test_no_literal_value_or_number_of_rows_is_told(folder: Path) -> None:
             content = file.read_bytes()
             for word in (CANARY, LITERAL, "SELECT", "WHERE"):
                 assert word.encode() not in content, (file, word)
+
+
+# --- drafts of tables files -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_draft_of_a_file_can_be_asked(folder: Path, kind: str) -> None:
+    # The table has a column for each need of the policy; a code keeps its zeros.
+    views = pa.csv.read_csv("views.csv")
+    codes = pa.array([f"0{number:04}" for number in range(len(views))])
+    views = views.append_column("topics", codes)
+    pq.write_table(views, "drafted.parquet")
+    pa.csv.write_csv(views, "drafted.csv")
+    done = run("query", "init", f"views=drafted.{kind}", "--out", "draft.yaml")
+    assert "draft.yaml: review each line marked `guess`" in done
+    written = Path("draft.yaml").read_text()
+    assert "view_id: {type: integer}  # guess: type" in written
+    assert "topics: {type: text, attribute: topic}  # guess: type; attribute" in written
+    assert CANARY not in written
+    run("query", "lint", "draft.yaml")
+
+
+def test_a_draft_overwrites_nothing(folder: Path) -> None:
+    before = Path("tables.yaml").read_text()
+    done = RUNNER.invoke(app, ["query", "init", "views.csv"])
+    assert (done.exit_code, Path("tables.yaml").read_text()) == (2, before)
+    assert "error[MOD708]: tables.yaml already exists" in done.output
+    assert run("query", "init", "views.csv", "--out", "-").startswith("# A draft.")
+    done = RUNNER.invoke(app, ["query", "init", "views.csv", "views.parquet"])
+    assert "two tables would be called `views`" in done.output
+
+
+def test_a_file_that_is_no_table_is_refused_without_its_rows(folder: Path) -> None:
+    Path("odd.csv").write_bytes(f'a,b\n1,2\n"{CANARY}\n'.encode() + b"\xff")
+    Path("wide.csv").write_text(f"page,b\n1,{CANARY},3\n")
+    for name in ("odd.csv", "wide.csv", "missing.csv"):
+        done = RUNNER.invoke(app, ["query", "init", name, "--out", "-"])
+        assert done.exit_code == 4
+        assert "error[MOD817]" in done.output
+        assert CANARY not in done.output

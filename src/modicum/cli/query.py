@@ -12,10 +12,11 @@ from modicum.cli import query_lint
 from modicum.cli.exits import Exit, exit_for
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, Policy
 from modicum.cli.output import note, print_decision, print_json, reporting
-from modicum.core.errors import ModicumError
+from modicum.core.errors import Code, ModicumError, Problem, UsageError
 
 if TYPE_CHECKING:
     from modicum.query.document import QueryFile
+    from modicum.query.draft import TableDraft
     from modicum.workspace.ledger_view import LedgerView
 
 app = typer.Typer(
@@ -36,6 +37,65 @@ Data = Annotated[
         metavar="TABLE=PLACE",
     ),
 ]
+
+
+@app.command()
+def init(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="Data: a CSV or Parquet file, a folder or pattern of Parquet files, or"
+            " FILE.duckdb::TABLE; TABLE=FILE names the table.",
+            metavar="FILE...",
+            show_default=False,
+        ),
+    ],
+    policy: Policy = None,
+    ledger: Ledger = DEFAULT_LEDGER,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Write the draft here; - for stdout.")
+    ] = Path("tables.yaml"),
+    as_json: Json = False,
+) -> None:
+    """Draft the tables file for data: types and ids are guessed, each guess marked.
+
+    Run it where the data is, and review the draft. Types of a CSV file are guessed from
+    its first 10,000 rows; no value of a row is written. Never overwrites a file.
+    """
+    from modicum.cli.opening import open_view
+    from modicum.query.draft import draft_text
+    from modicum.shell.data_columns import drafted_from
+    from modicum.shell.proofs.new_files import write_whole
+
+    with reporting(as_json=as_json):
+        words = open_view(ledger, policy=policy).policy().policy.vocabulary
+        drafts: list[TableDraft] = []
+        for given in files:
+            name, equals, place = given.partition("=")
+            draft = drafted_from(
+                place if equals else given, name if equals else None, words
+            )
+            if any(one.name.casefold() == draft.name.casefold() for one in drafts):
+                twice = f"two tables would be called `{draft.name}`"
+                raise typer.BadParameter(f"{twice}: write NAME=FILE", param_hint="FILE")
+            drafts.append(draft)
+        text = draft_text(drafts, words)
+        if str(out) != "-":
+            if out.exists():
+                remedy = "choose another file with  --out FILE  , or remove it"
+                exists = f"{out} already exists"
+                raise UsageError(Problem(Code.ALREADY_EXISTS, exists, help=remedy))
+            write_whole(out, [text.encode()])
+        if as_json:
+            print_json({"file": str(out), "tables": [one.to_dict() for one in drafts]})
+        elif str(out) == "-":
+            print(text, end="")
+        else:
+            for one in drafts:
+                dropped = f", {len(one.left_out)} left out" if one.left_out else ""
+                print(f"{one.name}: {len(one.columns)} columns{dropped}")
+            print(f"{out}: review each line marked `guess`; add bounds and values")
+            print(f"next:  modicum query lint {out}")
 
 
 @app.command()

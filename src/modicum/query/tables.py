@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 from modicum.core.errors import Mark
 
@@ -14,6 +14,17 @@ ColumnType: TypeAlias = Literal[
     "text", "integer", "number", "boolean", "date", "timestamp"
 ]
 TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
+
+_DAY: Final = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_TIME: Final = "([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?"
+#: How values are written in a file without types. Whatever is not, is NULL.
+WRITTEN: Final[Mapping[ColumnType, str]] = {
+    "boolean": "(?i:true|false)",
+    "integer": "[+-]?[0-9]{1,19}",
+    "number": "[+-]?[0-9]{1,40}([.][0-9]{1,40})?([eE][+-]?[0-9]{1,2})?",
+    "date": _DAY,
+    "timestamp": f"{_DAY}[ T]{_TIME}Z?",  # A zone is that of the whole world.
+}
 
 #: A value of a column, as it stands in a query or in a list of public values. Dates
 #: and timestamps are ISO texts without a zone.

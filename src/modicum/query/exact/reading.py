@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.query.exact import expressions as sql
-from modicum.query.tables import Column, ColumnType, Table
+from modicum.query.tables import WRITTEN, Column, ColumnType, Table
 
 #: What a column of the data is. `decimal` has so few digits that a float holds them,
 #: `long-decimal` more; `zoned` is a timestamp of the whole world, `written` the text of
@@ -38,15 +38,6 @@ _FITTING: Final[dict[ColumnType, frozenset[Form]]] = {
     "timestamp": frozenset({"timestamp", "zoned", "written"}),
 }
 
-_DAY: Final = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
-_TIME: Final = "([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?"
-#: How values are written in a file without types. Whatever is not, is NULL.
-_WRITTEN: Final[dict[ColumnType, str]] = {
-    "integer": "[+-]?[0-9]{1,19}",
-    "number": "[+-]?[0-9]{1,40}([.][0-9]{1,40})?([eE][+-]?[0-9]{1,2})?",
-    "date": _DAY,
-    "timestamp": f"{_DAY}[ T]{_TIME}Z?",  # A zone is that of the whole world.
-}
 _WHOLE_MIN, _WHOLE_MAX = -(2**63), 2**63 - 1
 
 
@@ -154,7 +145,7 @@ def _from_text(value: exp.Expression, column_type: ColumnType) -> exp.Expression
             .when(exp.EQ(this=lower, expression=sql.text("true")), exp.true())
             .when(exp.EQ(this=lower.copy(), expression=sql.text("false")), exp.false())
         )
-    pattern = sql.text(f"^{_WRITTEN[column_type]}\\z")
+    pattern = sql.text(f"^{WRITTEN[column_type]}\\z")
     fits = exp.RegexpLike(this=value, expression=pattern)
     to = "decimal(19, 0)" if column_type == "integer" else sql.sql_type(column_type)
     if column_type == "timestamp":
