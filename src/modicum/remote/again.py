@@ -10,7 +10,7 @@ import msgspec
 
 from modicum.core.yaml_reader import read_document
 from modicum.remote.connection import Connection, Request
-from modicum.remote.decision_forms import ToldDecision
+from modicum.remote.decision_forms import ToldDecision, words_of
 from modicum.remote.rules import Head
 from modicum.remote.told import read_as
 from modicum.remote.written import Sent
@@ -107,7 +107,7 @@ class AskedRemotely:
         """Return what the log tells about the denial; None if it passes now."""
         told = self._ask("/releases:check", {"explain": True, "words": True})
         found = read_as(ToldDecision, told)
-        added = found.words.added if found.words else None
+        added = words_of(told).added
         if told.get("explanation") is None or added is None:
             return None
         own = told["explanation"]

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from modicum.core.errors import ModicumError, UnavailableError
 from modicum.remote.connection import Request
 from modicum.remote.decision import RemoteDecision, decision_of
-from modicum.remote.mistakes import not_understood
 from modicum.remote.submissions import RemoteSubmission
 from modicum.remote.view import RemoteView
 from modicum.remote.written import Sent, sent
 from modicum.workspace.answers import Description
 from modicum.workspace.bringing_in import RESERVATION_SECONDS, Submission
+
+_STEP_TAKEN = (
+    "the release may be reserved: ask where it stands by  ws.standing(ID)  , or submit"
+    " the same again, which is one release"
+)
 
 
 class Deciding(RemoteView):
@@ -171,22 +176,26 @@ class Deciding(RemoteView):
 
     def _decide(self, request: Request, content: Sent) -> RemoteDecision:
         told = self._connection.ask(request)
-        if isinstance(told, dict) and told.get("words") is None:
-            told = self._told_again(told, content)
-        return decision_of(told, self._connection, content)
+        try:
+            if isinstance(told, dict) and told.get("words") is None:
+                told = self._told_again(told, content)
+            return decision_of(told, self._connection, content)
+        except UnavailableError as error:
+            # The step was taken, whatever the answer looks like.
+            raise UnavailableError(
+                replace(error.problems[0], help=_STEP_TAKEN)
+            ) from error
 
     def _told_again(self, told: dict[str, Any], content: Sent) -> Any:
         """Return a decision in words, which the server kept without.
 
-        It keeps a short answer for a step whose first one was lost.
-
-        Raises:
-            UnavailableError: If it would be decided otherwise by now.
+        It keeps a short answer for a step whose first one was lost. That one counts,
+        even if the release would be decided otherwise by now.
         """
         again = Request("POST", "/releases:check", {"words": True}, content)
         now = self._connection.ask(again)
         if not isinstance(now, dict) or now.get("decision") != told.get("decision"):
-            raise not_understood("the ledger moved on since it decided; ask again")
+            return {**told, "losses": told.get("losses") or []}
         # It hears what was answered the first time, not that it stands already.
         first = {key: told.get(key) for key in ("status", "retry", "expires_at")}
         if not now.get("retry"):

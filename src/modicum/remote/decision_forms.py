@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from modicum.remote.hearings import ToldApproval
@@ -54,11 +56,9 @@ class DecidedBy(msgspec.Struct):
 
 
 class ToldWords(msgspec.Struct):
-    """A decision in words, and what was found out about a denial."""
+    """The reasons of a decision in words, and what was found out about a denial."""
 
-    headline: str
-    reasons: tuple[RuleLines, ...]
-    rest: tuple[str, ...]
+    reasons: tuple[RuleLines, ...] = ()
     added: Added | None = None
 
 
@@ -75,5 +75,15 @@ class ToldDecision(msgspec.Struct):
     expires_at: str | None
     approvals: tuple[ToldApproval, ...]
     notices: tuple[str, ...]
-    #: None of a step that let a release in: then there are no reasons to tell.
-    words: ToldWords | None
+
+
+def words_of(told: Mapping[str, object]) -> ToldWords:
+    """Return the prose of a decision; none if it is not there, or not of this form.
+
+    Args:
+        told: The decision, as the server tells it.
+    """
+    try:
+        return msgspec.convert(told.get("words") or {}, ToldWords)
+    except msgspec.ValidationError:
+        return ToldWords()

@@ -60,18 +60,21 @@ def mistake_of(status: int, body: bytes, sent: Sent | None = None) -> ModicumErr
     return _KINDS[told.kind](*(_problem(one, sent) for one in told.problems))
 
 
-def not_understood(why: str) -> UnavailableError:
+def not_understood(
+    why: str, help_: str = "look at the address, and at the versions of both"
+) -> UnavailableError:
     """Return the mistake of an answer that is none of this version's.
 
     Args:
         why: What is wrong with it.
+        help_: What to do.
     """
     return UnavailableError(
         Problem(
             Code.NOT_UNDERSTOOD,
             f"what answers is no server that this version understands: {why}",
             notes=("if it was asked for a step, nobody knows whether it was taken",),
-            help="look at the address, and at the versions of both",
+            help=help_,
         )
     )
 

@@ -102,6 +102,25 @@ def test_each_step_is_taken_once(cut: Cut, first: str) -> None:
     assert len(keys) == len(set(keys)) == 5 * 6
 
 
+def test_what_was_decided_counts_where_the_ledger_moved_on(
+    cut: Cut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = connection.Connection.ask
+
+    def moved_on(self: connection.Connection, request: connection.Request) -> Any:
+        told = ask(self, request)
+        if request.path.endswith(":check"):
+            told.update(decision="deny", blocking=["all"], over_limit=["all"])
+        return told
+
+    monkeypatch.setattr(connection.Connection, "ask", moved_on)
+    cut.cutter.plan = ["after"]
+    found = cut.there.submit(counts("r-1"))
+    assert (found.allowed, found.status, found.retry) == (True, "reserved", False)
+    assert found.headline == "ALLOW r-1"
+    assert cut.written()["release-reserved"] == 1
+
+
 @pytest.mark.parametrize("how", CUTS)
 def test_who_never_hears_is_told_that_nobody_knows(cut: Cut, how: str) -> None:
     cut.cutter.plan = [how] * connection.ATTEMPTS_MAX

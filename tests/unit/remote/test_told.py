@@ -13,7 +13,8 @@ from samples.remote import BEFORE, answering
 from samples.small import POLICY, counts
 
 import modicum as mo
-from modicum.core.errors import Mark
+from modicum.core.errors import Code, Mark
+from modicum.ledger import ReleaseStatus
 from modicum.policy.compile import compile_text
 from modicum.remote.connection import Connection, Request
 from modicum.remote.hearings import hearings_of, spoken_of
@@ -191,3 +192,73 @@ def test_a_proposal_that_is_another_text_is_not_believed(
         olga.governance.proposed(digest)
     with pytest.raises(mo.UnavailableError):
         olga.governance.approve_policy(digest, reason="x")
+
+
+# --- a server that words things otherwise ---------------------------------------------
+
+
+@pytest.fixture
+def dara(tmp_path: Path) -> Iterator[RemoteWorkspace]:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    with (
+        answering(tmp_path / "l.db", policy=tmp_path / "policy.yaml") as url,
+        mo.connect(url, token=f"{BEFORE}dara") as ws,
+    ):
+        yield ws
+
+
+def _newer(told: dict[str, Any]) -> None:
+    """Change all prose of a decision, and add keys everywhere."""
+    told["notices"] = ["worded otherwise", *told["notices"]]
+    for one in (told, told["policy"], told["ledger"], *(told["losses"] or ())):
+        one["key_of_a_later_version"] = {"x": [1, "inf"]}
+    if told["words"] is not None:
+        told["words"]["headline"] = "Allowed. All rules hold."
+        told["words"]["rest"] = ["  remark: worded otherwise"]
+        told["words"]["key_of_a_later_version"] = 1
+
+
+def _wordless(told: dict[str, Any]) -> None:
+    told["words"] = {"lines": ["Prose in a form of a later version"]}
+
+
+@pytest.mark.parametrize("change", [_newer, _wordless])
+def test_prose_of_another_version_changes_no_decision(
+    dara: RemoteWorkspace,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Any], None],
+) -> None:
+    for path in ("/releases", ":check", ":record-past"):
+        lies(monkeypatch, path, change)
+    assert dara.check(counts("r-2")).allowed
+    denied = dara.check(counts("r-9", rho=9))
+    assert not denied.allowed
+    assert denied.blocking
+    assert "DENY r-9" in denied.explain(deep=False)
+    found = dara.submit(counts("r-2"))
+    assert (found.allowed, found.status) == (True, "reserved")
+    assert found.headline.startswith("ALLOW r-2")
+    assert dara.start("r-2").status is ReleaseStatus.STARTED
+    assert dara.record_past(counts("r-3")).status == "recorded"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"decision": "deny"},
+        {"blocking": ["all"]},
+        {"decision": "allow", "over_limit": ["all"], "blocking": ["all"]},
+        {"decision": "perhaps"},
+    ],
+)
+def test_a_decision_that_contradicts_itself_is_not_believed(
+    dara: RemoteWorkspace, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    lies(monkeypatch, "/releases", lambda told: told.update(change))
+    with pytest.raises(mo.UnavailableError) as caught:
+        dara.submit(counts("r-7"))
+    problem = caught.value.problems[0]
+    assert problem.code is Code.NOT_UNDERSTOOD
+    # It was reserved all the same: that can be found out, and nothing is lost.
+    assert "ws.standing(ID)" in problem.help
+    assert dara.standing("r-7").status is ReleaseStatus.RESERVED
