@@ -105,6 +105,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("query", "plan", "asked.yaml", "--policy", "policy.yaml"),
     ("query", "run", "asked.yaml"),
     ("query", "lint", "asked.yaml"),
+    ("query", "init", "p.csv"),
     ("escrow", "list"),
     ("escrow", "list", "--data"),
     ("escrow", "show", "q"),
