@@ -196,7 +196,7 @@ class LiveLedger:
         """
         is_there = self._store.exists()
         if not is_there and (self._read_to[0] or self._resumed().state.seq):
-            raise self._lost("it is gone")
+            raise lost_entries(self._store.name, "it is gone")
         return is_there
 
     def _follow(self, read: Reader, *, deciding: bool) -> None:
@@ -238,12 +238,12 @@ class LiveLedger:
         """Refuse a log without the last entry that was read before, as it was."""
         known, head = self._read_to
         if known and not is_entry(next(iter(read(known - 1)), None), head):
-            raise self._lost(f"entry {known} is not the one that was read before")
+            raise lost_entries(self._store.name, f"entry {known} is not the one that was read before")
 
     def _refuse_shorter(self, read: Reader, seq: int) -> None:
         """Refuse a log that ends before the entry that a snapshot was made at."""
         if next(iter(read(seq - 1)), None) is None:
-            raise self._lost(f"there is a snapshot of entry {seq}, which is missing")
+            raise lost_entries(self._store.name, f"there is a snapshot of entry {seq}, which is missing")
 
     def _refuse_wrong_clock(self, now: str) -> None:
         """Refuse to write a time that would stay, since times never fall."""
@@ -259,21 +259,27 @@ class LiveLedger:
                 )
             )
 
-    def _lost(self, why: str) -> VerificationError:
-        """Return the mistake of a log that lost what it had."""
-        return VerificationError(
-            Problem(
-                Code.LEDGER_BROKEN,
-                f"the ledger {self._store.name} lost entries that were there: {why}",
-                notes=("nothing is decided, so that nothing is spent twice",),
-                help="stop all that use it; then put a copy that verifies in its place,"
-                " and remove its snapshot",
-            )
-        )
-
     def _resumed(self) -> Book:
         """Return a book from the latest snapshot, or an empty one."""
         data = self._snapshots.load_snapshot() if self._snapshots else None
         snapshot = read_snapshot(data) if data else None
         self._snapshot_seq = snapshot.state.seq if snapshot else 0
         return Book(snapshot)
+
+
+def lost_entries(name: str, why: str) -> VerificationError:
+    """Return the mistake of a log that lost what it had.
+
+    Args:
+        name: What people call it.
+        why: What shows it.
+    """
+    return VerificationError(
+        Problem(
+            Code.LEDGER_BROKEN,
+            f"the ledger {name} lost entries that were there: {why}",
+            notes=("nothing is decided, so that nothing is spent twice",),
+            help="stop all that use it; then put a copy that verifies in its place,"
+            " and remove its snapshot",
+        )
+    )

@@ -29,15 +29,16 @@ async def health() -> Response:
 
 @router.get("/readyz")
 async def ready(request: Request) -> Response:
-    """Say whether requests are taken on, and the ledger can be read."""
+    """Say whether requests are taken on, and the ledger can be decided on."""
     parts = parts_of(request)
     if parts.is_leaving:
         raise UnavailableError(
             Problem(Code.LEDGER_BUSY, "this server is about to end", help="ask another")
         )
     try:
-        await parts.service.threads.glance(lambda view: view.state().seq)
+        await parts.service.threads.must_be_sound()
     except ModicumError as error:
+        parts.watch.log.not_ready(error.code.value)
         # What is wrong with the ledger is for those who may look at it.
         raise UnavailableError(
             Problem(Code.LEDGER_BUSY, "the ledger cannot be read now")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,5 +23,7 @@ async def metrics(request: Request, who: Who) -> Response:
     parts = parts_of(request)
     found = await parts.remembered.found()
     age = 0.0 if found is None else parts.remembered.age(found)
+    if found is not None and parts.decider.is_broken:
+        found = replace(found, is_sound=False)  # Seen since the last look.
     page = Page(parts.watch.counts.collect(), found, age, parts.decider.waiting)
     return Response(page.text(), media_type=MEDIA_TYPE)

@@ -150,3 +150,9 @@ class Threads:
         return await anyio.to_thread.run_sync(
             partial(self._decider.glance, looking), limiter=self._glancing
         )
+
+    async def must_be_sound(self) -> None:
+        """Refuse a ledger that cannot be decided on; see `Decider.must_be_sound`."""
+        await anyio.to_thread.run_sync(
+            self._decider.must_be_sound, limiter=self._glancing
+        )

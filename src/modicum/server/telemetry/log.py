@@ -101,6 +101,14 @@ class Log:
         """Say that a process serves no more."""
         self._write(Level.INFO, "server-ended")
 
+    def not_ready(self, code: str) -> None:
+        """Say that `/readyz` says no, since nothing can be decided.
+
+        Args:
+            code: The code of the mistake.
+        """
+        self._write(Level.ERROR, "not-ready", code=code)
+
     # --- requests ---
 
     def served(self, one: Served, level: Level = Level.INFO) -> None:

@@ -98,7 +98,7 @@ class Decider:
         from_beginning: bool = False,
     ) -> None:
         limits = limits or Limits()
-        feed = Feed()
+        self._feed = feed = Feed()
         self._store = store
         self._clock = clock
         actor = printable_actor(actor)
@@ -380,6 +380,21 @@ class Decider:
             looking: As for `look`; it reads a record or two, and is quick.
         """
         return self._checker.look(looking, self._clerk.compiled())
+
+    def must_be_sound(self) -> None:
+        """Look at the log as it is now, and refuse one that cannot be decided on.
+
+        Raises:
+            VerificationError: If it contradicts itself, or what was read before.
+            UnavailableError: If it cannot be read now.
+        """
+        self._feed.forget_look()
+        self.glance(LedgerView.state)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the log was found to contradict itself, or what was read before."""
+        return self._feed.is_broken
 
     def governed(self, looking: Callable[[Governance], T], *, quick: bool = False) -> T:
         """Return what somebody finds who looks at approvals. Writes nothing.

@@ -20,7 +20,10 @@ from collections.abc import (
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 
+from modicum.core.errors import VerificationError
 from modicum.ledger import Record
+from modicum.workspace.book import is_entry
+from modicum.workspace.live_ledger import lost_entries
 from modicum.workspace.ports import EventStore, KeptAnswer, Patient, Turn
 
 #: At least so many of the latest records are kept in memory.
@@ -39,6 +42,10 @@ class Feed:
         bytes_kept: fewer if they are large: twice so many bytes at most. The latest
             one is always kept.
         clock: Tells seconds, from any beginning.
+
+    Attributes:
+        is_broken: Whether the log was found to contradict itself, or what was read
+            before. Nothing is answered from memory then.
     """
 
     def __init__(
@@ -54,6 +61,7 @@ class Feed:
         self._bytes_kept = bytes_kept
         self._clock = clock
         self._looked_at = float("-inf")
+        self.is_broken = False
 
     def add(self, records: Iterable[Record]) -> None:
         """Take in records of the log, in order; those that are known are passed over.
@@ -66,9 +74,29 @@ class Feed:
                 self._add(record)
             self._let_go()
 
-    def is_empty(self) -> bool:
-        """Return whether no record is known."""
-        return not self._records
+    def last(self) -> Record | None:
+        """Return the last record that is known."""
+        with self._guard:
+            return self._records[-1] if self._records else None
+
+    def contradicted(self, records: Iterable[Record]) -> int | None:
+        """Return the number of the first record that was another one; else None."""
+        with self._guard:
+            known = self._records
+            for one in records:
+                if known and known[0].seq <= one.seq <= known[-1].seq:
+                    if known[one.seq - known[0].seq].hash != one.hash:
+                        return one.seq
+        return None
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Note a contradiction that is found in this block, for all readers."""
+        try:
+            yield
+        except VerificationError:
+            self.is_broken = True
+            raise
 
     def note_look(self) -> None:
         """Note that all records were taken in that the log holds now."""
@@ -80,6 +108,8 @@ class Feed:
 
     def is_fresh(self, seconds: float) -> bool:
         """Return whether the log was looked at within so many seconds."""
+        if self.is_broken or not self._records:
+            return False
         return self._clock() - self._looked_at <= seconds
 
     def since(self, after: int) -> Sequence[Record] | None:
@@ -146,11 +176,11 @@ class FeedingStore:
 
     def exists(self) -> bool:
         """Return whether there is a ledger."""
-        return self._store.exists()
+        return _exists(self._store, self._feed)
 
     def read(self, after: int, limit: int | None = None) -> Iterable[Record]:
         """Return the records after a number, and feed them."""
-        return _fed(self._store.read(after, limit), self._feed)
+        return _fed(self._store, self._store.read, self._feed, after, limit)
 
     def record(self, seq: int) -> Record | None:
         """Return the record with a number, or None if there is none."""
@@ -159,8 +189,8 @@ class FeedingStore:
     @contextmanager
     def turn(self) -> Iterator[Turn]:
         """Hold the store's turn, and feed what it brings."""
-        with self._store.turn() as turn:
-            noting = _NotingTurn(turn, self._feed)
+        with self._feed.watching(), self._store.turn() as turn:
+            noting = _NotingTurn(self._store, turn, self._feed)
             yield noting
         self._feed.add(noting.added)
         self._feed.note_look()
@@ -178,13 +208,17 @@ class FeedingStore:
 class _NotingTurn:
     """A turn that feeds what others stored, and keeps what it appends itself."""
 
-    def __init__(self, turn: Turn, feed: Feed) -> None:
+    def __init__(self, store: EventStore, turn: Turn, feed: Feed) -> None:
+        self._store = store
         self._turn = turn
         self._feed = feed
         self.added: list[Record] = []
 
     def read(self, after: int) -> Iterator[Record]:
-        return _fed(self._turn.read(after), self._feed)
+        def read(after: int, _: int | None) -> Iterable[Record]:
+            return self._turn.read(after)
+
+        return _fed(self._store, read, self._feed, after)
 
     def append(self, records: Sequence[Record]) -> None:
         self._turn.append(records)
@@ -220,18 +254,22 @@ class FollowingStore:
 
     def exists(self) -> bool:
         """Return whether there is a ledger."""
-        return self._is_fresh() or self._store.exists()
+        return self._is_fresh() or _exists(self._store, self._feed)
 
     def read(self, after: int, limit: int | None = None) -> Iterable[Record]:
-        """Return the records after a number, from memory if they are fresh there."""
+        """Return the records after a number, from memory if they are fresh there.
+
+        Raises:
+            VerificationError: If the log lost what somebody in this process read.
+        """
+        if self._feed.is_broken:
+            self._look_again()
         if self._is_fresh():
             known = self._feed.since(after)
             if known is not None:
                 return known if limit is None else known[:limit]
-        records = self._store.read(after, limit)
-        if limit is not None:
-            return records
-        return self._noted(records)
+        records = _fed(self._store, self._store.read, self._feed, after, limit)
+        return records if limit is not None else self._noted(records)
 
     def record(self, seq: int) -> Record | None:
         """Return the record with a number, or None if there is none."""
@@ -250,17 +288,63 @@ class FollowingStore:
         self._store.close()
 
     def _is_fresh(self) -> bool:
-        feed = self._feed
-        return not feed.is_empty() and feed.is_fresh(self._fresh_seconds)
+        return self._feed.is_fresh(self._fresh_seconds)
+
+    def _look_again(self) -> None:
+        """Go on with a log that has the last known record again; else refuse it."""
+        last = self._feed.last()
+        with self._feed.watching():
+            if last and not is_entry(self._store.record(last.seq), last.hash):
+                raise lost_entries(self.name, _other(last.seq))
+        self._feed.is_broken = False
 
     def _noted(self, records: Iterable[Record]) -> Iterator[Record]:
-        yield from _fed(records, self._feed)
+        yield from records
         self._feed.note_look()
 
 
-def _fed(records: Iterable[Record], feed: Feed) -> Iterator[Record]:
-    """Yield records that are stored, and feed them."""
-    following = iter(records)
-    while page := list(islice(following, 100)):
-        feed.add(page)
-        yield from page
+def _exists(store: EventStore, feed: Feed) -> bool:
+    """Return whether there is a ledger; refuse one that is gone."""
+    with feed.watching():
+        is_there = store.exists()
+        if not is_there and feed.last() is not None:
+            raise lost_entries(store.name, "it is gone")
+    return is_there
+
+
+def _fed(
+    store: EventStore,
+    read: Callable[[int, int | None], Iterable[Record]],
+    feed: Feed,
+    after: int,
+    limit: int | None = None,
+) -> Iterator[Record]:
+    """Yield records that are stored, and feed them if they are all up to the end.
+
+    Raises:
+        VerificationError: If the log ends before a record that was known when the
+            reading began, or has another one in its place.
+    """
+    last = feed.last()  # Before the reading, which sees all that was fed by then.
+    with feed.watching():
+        following = iter(read(after, limit))
+
+    def pages() -> Iterator[Record]:
+        seq = after
+        with feed.watching():
+            while page := list(islice(following, 100)):
+                other = feed.contradicted(page)
+                if other is not None:
+                    raise lost_entries(store.name, _other(other))
+                if limit is None:
+                    feed.add(page)
+                seq = page[-1].seq
+                yield from page
+            if last and seq < last.seq and (limit is None or seq < after + limit):
+                raise lost_entries(store.name, f"it ends before entry {last.seq}")
+
+    return pages()
+
+
+def _other(seq: int) -> str:
+    return f"entry {seq} is not the one that was read before"
