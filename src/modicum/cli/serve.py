@@ -43,6 +43,15 @@ def serve(
             metavar="FILE|URL",
         ),
     ] = None,
+    known_head: Annotated[
+        str | None,
+        typer.Option(
+            "--known-head",
+            help="An entry that the ledger must have: its number and its hash, or the"
+            " first 12 digits of it. A ledger without it is not served.",
+            metavar="SEQ:HASH",
+        ),
+    ] = None,
     host: Annotated[
         str | None, typer.Option("--host", help="The address to listen on.")
     ] = None,
@@ -82,6 +91,7 @@ def serve(
         settings = overridden(
             _settings(config),
             ledger=ledger,
+            known=known_head,
             public_url=public_url,
             log_level=log_level,
             host=host,

@@ -83,6 +83,8 @@ class Code(Enum):
     NOT_A_LEDGER = "MOD707"
     ALREADY_EXISTS = "MOD708"
     LEDGER_UNWRITABLE = "MOD709"
+    CLOCK_JUMPED = "MOD710"
+    LEDGER_BEHIND = "MOD711"
     # Rounds and plans
     ROUND_MISSING = "MOD801"
     PLAN_STALE = "MOD802"

@@ -54,13 +54,16 @@ def checked(settings: Settings, user: str) -> Checked:
         UsageError: If nobody could be told from others at the address; if others may
             read a secret; or there is no ledger with a policy.
         UnavailableError: If the ledger, or the vault of the escrow, cannot be read now.
-        VerificationError: If its log contradicts itself.
+        VerificationError: If its log contradicts itself, or has not a known head.
     """
     door = Door(bound_address(settings), settings.listen.port, user)
     own = equipment(settings)
     has_escrow = own.escrow is not None
     with open_decider(
-        settings.ledger, actor="unknown", from_beginning=has_escrow
+        settings.ledger,
+        actor="unknown",
+        from_beginning=has_escrow,
+        known_heads=settings.known_heads(),
     ) as decider:
         policy = decider.policy().policy
         entries, data_sets = decider.glance(_counted)

@@ -21,6 +21,7 @@ from modicum.server.telemetry.log import Level, Log
 from modicum.server.telemetry.watch import watching
 from modicum.shell.clock import SystemClock
 from modicum.shell.registry.registry import open_registry
+from modicum.shell.serving.known_head import HeadFile
 from modicum.shell.serving.opening import open_decider
 from modicum.shell.storage.stores import open_store
 
@@ -53,7 +54,7 @@ def open_server(
         UsageError: If the address cannot be had, or nobody could be told from others
             there; if others may read a secret; or there is no ledger with a policy.
         UnavailableError: If the ledger cannot be read now.
-        VerificationError: If its log contradicts itself.
+        VerificationError: If its log contradicts itself, or has not a known head.
     """
     address = bound_address(settings)
     listening = Listening(
@@ -100,12 +101,24 @@ def make_parts(
     own = equipment(settings)
     # A snapshot is signed by nobody, and what it says would let data go.
     decider = open_decider(
-        settings.ledger, actor="unknown", from_beginning=own.escrow is not None
+        settings.ledger,
+        actor="unknown",
+        from_beginning=own.escrow is not None,
+        known_heads=settings.known_heads(),
     )
     store = open_store(settings.ledger, keep_open=True)
+    closing: tuple[Callable[[], object], ...] = (store.close,)
+    telemetry = settings.telemetry
+    watch = watching(Level(telemetry.log_level), telemetry.otlp_endpoint)
     try:
         registry = open_registry(store)
         coming_in = entrance(settings, registry, SystemClock(), door)
+        if settings.head_file is not None:
+            kept = HeadFile(settings.head_file)
+            kept.follow(
+                decider.head, lambda error: watch.log.failed("", error, error.code.value)
+            )
+            closing = (kept.close, *closing)
     except BaseException:
         decider.close()
         store.close()
@@ -117,9 +130,9 @@ def make_parts(
         registry,
         Recognizing([coming_in.authenticator]),
         Rates(settings.limits.requests_per_minute),
-        watching(Level(settings.telemetry.log_level), settings.telemetry.otlp_endpoint),
+        watch,
         own=own,
         entrance=coming_in,
-        closing=(store.close,),
+        closing=closing,
         strangers=Rates(settings.limits.unrecognized_per_minute),
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from modicum.server.settings_tables import TablesOf
+from modicum.shell.serving.known_head import HeadFile, KnownHead
 from modicum.workspace.permissions.identity import Grants
 
 #: Where a server listens if nothing else is said.
@@ -167,6 +168,8 @@ class Settings:
 
     Attributes:
         ledger: The ledger: a file, or a URL.
+        known_head: An entry that the ledger must have.
+        head_file: Where the server keeps the head of the ledger for its next start.
         public_url: How people and programs reach the server, without a path.
         listen: The address that it binds to.
         workers: How many processes serve.
@@ -186,6 +189,8 @@ class Settings:
     """
 
     ledger: str = "ledger.db"
+    known_head: KnownHead | None = None
+    head_file: Path | None = None
     public_url: str | None = None
     listen: Listen = field(default_factory=Listen)
     workers: int = 1
@@ -202,6 +207,19 @@ class Settings:
     tables: Mapping[str, TablesOf] = field(default_factory=dict)
     escrow: EscrowSettings | None = None
     telemetry: Telemetry = field(default_factory=Telemetry)
+
+    def known_heads(self) -> Iterator[KnownHead]:
+        """Yield the entries that the ledger must have.
+
+        Raises:
+            InputError: If the head file cannot be read.
+            VerificationError: If it holds no head.
+        """
+        if self.known_head is not None:
+            yield self.known_head
+        kept = HeadFile(self.head_file).read() if self.head_file else None
+        if kept is not None:
+            yield kept
 
     @property
     def is_local(self) -> bool:

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from modicum.core.document import from_python
+from modicum.core.document import Node, from_python
 from modicum.core.errors import Code, Problem, UsageError
+from modicum.core.reading import fail, line
 from modicum.server.settings import Listen, Settings
 from modicum.server.settings_urls import is_loopback, origin
+from modicum.shell.serving.known_head import KnownHead
 
 #: Returns the addresses that a host stands for.
 Resolve: TypeAlias = Callable[[str], Sequence[str]]
@@ -22,6 +24,7 @@ def overridden(  # noqa: PLR0913 - one for each option
     settings: Settings,
     *,
     ledger: str | None = None,
+    known: str | None = None,
     public_url: str | None = None,
     host: str | None = None,
     port: int | None = None,
@@ -33,6 +36,7 @@ def overridden(  # noqa: PLR0913 - one for each option
     Args:
         settings: What the file says.
         ledger: The ledger.
+        known: An entry that it must have, `SEQ:HASH`, checked as in the file.
         public_url: How the server is reached, checked as in the file.
         host: The address to bind to.
         port: Its port.
@@ -40,8 +44,11 @@ def overridden(  # noqa: PLR0913 - one for each option
         log_level: The least that is logged, one of `LOG_LEVELS`.
 
     Raises:
-        InputError: If `public_url` is none.
+        InputError: If `public_url` or `known` is none.
     """
+    if known is not None:
+        node = from_python(known)
+        settings = replace(settings, known_head=known_head(node, "`--known-head`"))
     if public_url is not None:
         public_url = origin(from_python(public_url), "`--public-url`")
     listen = Listen(
@@ -59,6 +66,29 @@ def overridden(  # noqa: PLR0913 - one for each option
         public_url=settings.public_url if public_url is None else public_url,
         workers=settings.workers if workers is None else workers,
     )
+
+
+def known_head(node: Node, what: str) -> KnownHead:
+    """Return an entry that a ledger must have.
+
+    Args:
+        node: Where it stands.
+        what: What it is, for messages.
+
+    Raises:
+        InputError: If it is none.
+    """
+    given = line(node, what)
+    found = KnownHead.read(given)
+    if found is None:
+        raise fail(
+            Code.BAD_NAME,
+            f'{what} is "{given[:100]}", which is no head',
+            node,
+            help="write the number of an entry, a colon, and at least 12 digits of its"
+            " hash, as `ledger list` prints them",
+        )
+    return found
 
 
 def resolved(host: str) -> list[str]:

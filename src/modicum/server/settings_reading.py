@@ -36,6 +36,7 @@ from modicum.server.settings import (
 )
 from modicum.server.settings_grants import read_grants
 from modicum.server.settings_tables import read_tables
+from modicum.server.settings_binding import known_head
 from modicum.server.settings_urls import host_of, network, origin, service_url
 from modicum.shell.files import read_bytes
 from modicum.workspace.escrowing.runs import TASK_SECONDS
@@ -124,6 +125,12 @@ class _Reader:
         with self.found.guard():
             if (node := take("ledger")) is not None:
                 got = replace(got, ledger=self._ledger(node))
+        with self.found.guard():
+            if (node := take("known_head")) is not None:
+                got = replace(got, known_head=known_head(node, "`known_head`"))
+        with self.found.guard():
+            if (node := take("head_file")) is not None:
+                got = replace(got, head_file=self._path(node, "`head_file`"))
         with self.found.guard():
             if (node := take("public_url")) is not None:
                 got = replace(got, public_url=origin(node, "`public_url`"))
