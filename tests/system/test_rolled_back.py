@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from samples.postgres import Cluster
 from samples.served import HEADER, Served, served
 from samples.small import POLICY, counts
+from typer.testing import CliRunner, Result
+
+import modicum as mo
+from modicum.cli.exits import Exit
+from modicum.cli.main import app
+from modicum.server import opening
+from modicum.server.parts import Parts
 
 
 @dataclass
@@ -32,10 +39,11 @@ class Copied:
     put_back: Callable[[], None]
 
 
-def dumped(cluster: Cluster) -> Copied:
+def dumped(cluster: Cluster, url: str | None = None) -> Copied:
     """Return a ledger in PostgreSQL that is dumped and restored."""
-    url = cluster.new_ledger()
-    schema, dump = f"modicum_{url.rpartition('=')[2]}", cluster.folder / "dump"
+    dump = cluster.folder / ("dump" if url is None else "newer")
+    url = url or cluster.new_ledger()
+    schema = f"modicum_{url.rpartition('=')[2]}"
     restore = ("pg_restore", "-d", cluster.url, "--clean", "--if-exists", dump)
     return Copied(
         url,
@@ -51,9 +59,10 @@ def copied(folder: Path, *, in_place: bool) -> Copied:
     path, older = folder / "ledger.db", folder / "older.db"
 
     def pages(source: Path, target: Path) -> None:
-        with closing(sqlite3.connect(source)) as one, closing(
-            sqlite3.connect(target)
-        ) as other:
+        with (
+            closing(sqlite3.connect(source)) as one,
+            closing(sqlite3.connect(target)) as other,
+        ):
             one.backup(other)
 
     def moved() -> None:
@@ -99,7 +108,6 @@ def test_a_running_server_notices_by_itself(place: Copied, tmp_path: Path) -> No
         assert ready(server) == 200
         assert gauge(server, "modicum_ledger_verify_ok") == 1
         place.put_back()
-        server.parts.decider._checker._store.look_afresh()  # Half a second later.
         assert ready(server) == 503
         assert gauge(server, "modicum_ledger_verify_ok") == 0
         checked = server.post("amir", "/releases:check", counts("three"))
@@ -124,3 +132,97 @@ def test_what_the_writer_sees_everybody_knows_at_once(
         assert gauge(server, "modicum_ledger_verify_ok") == 0
         assert server.post("amir", "/releases:check", counts("3")).status_code == 503
         assert ready(server) == 503
+
+
+@pytest.mark.spec("LED-18")
+def test_a_server_goes_on_when_the_newer_copy_is_back(
+    postgres: Cluster, tmp_path: Path
+) -> None:
+    older, policy = dumped(postgres), tmp_path / "policy.yaml"
+    policy.write_text(POLICY)
+    newer = dumped(postgres, older.ledger)
+    with served(older.ledger, policy=policy) as server:
+        older.copy()
+        server.post("amir", "/releases", counts("one", rho="0.01"))
+        newer.copy()
+        older.put_back()
+        assert ready(server) == 503
+        newer.put_back()
+        assert ready(server) == 200
+        assert gauge(server, "modicum_ledger_verify_ok") == 1
+        answered = server.post("amir", "/releases", counts("two"))
+        assert answered.json()["decision"] == "allow"
+
+
+# --- after a restart ---
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Parts]]:
+    """Make the parts of servers that are begun, and serve nobody."""
+    found: list[Parts] = []
+    monkeypatch.setattr(opening, "serve", lambda make, *_: found.append(make()))
+    yield found
+    for one in found:
+        end(one)
+
+
+def end(parts: Parts) -> None:
+    """End a server as a process does that is told to stop."""
+    parts.decider.close()
+    for one in parts.closing:
+        one()
+
+
+def serve(folder: Path, place: Copied, *more: str) -> Result:
+    """Begin a server that keeps the head of its ledger in another folder."""
+    (folder / "kept").mkdir(exist_ok=True)
+    (folder / "server.yaml").write_text(
+        f"modicum: server/v1\nledger: '{place.ledger}'\nhead_file: kept/head\n"
+        "listen: {port: 0}\n"
+    )
+    arguments = ("serve", "--config", str(folder / "server.yaml"), *more)
+    return CliRunner().invoke(app, arguments)
+
+
+@pytest.mark.spec("LED-18")
+def test_no_server_begins_behind_the_head_that_one_kept(
+    place: Copied, tmp_path: Path, begun: list[Parts]
+) -> None:
+    mo.open(place.ledger, policy=tmp_path / "policy.yaml", actor="olga").init()
+    assert serve(tmp_path, place).exit_code == 0
+    begun[0].decider.submit(counts("one", rho="0.01"))
+    end(begun.pop())
+    place.copy()
+    assert serve(tmp_path, place).exit_code == 0
+    begun[0].decider.submit(counts("two"))
+    head = begun[0].decider.glance(lambda view: view.state().head)
+    end(begun.pop())
+    assert (tmp_path / "kept" / "head").read_text() == f"3:{head}\n"
+    place.put_back()
+    for more in ((), ("--check",)):
+        refused = serve(tmp_path, place, *more)
+        assert refused.exit_code == Exit.BROKEN, refused.output
+        assert "MOD711" in refused.stderr
+        assert f"3:{head[:12]}" in refused.stderr
+        assert not begun
+    (tmp_path / "kept" / "head").unlink()  # The operator takes the loss.
+    assert serve(tmp_path, place).exit_code == 0
+    kept = (tmp_path / "kept" / "head").read_text()
+    assert kept.startswith("2:")
+    end(begun.pop())
+    refused = serve(tmp_path, place, "--known-head", f"3:{head[:12]}")
+    assert refused.exit_code == Exit.BROKEN
+    assert "MOD711" in refused.stderr
+    assert serve(tmp_path, place, "--known-head", kept.strip()).exit_code == 0
+
+
+def test_a_known_head_is_a_number_and_a_hash(tmp_path: Path) -> None:
+    refused = CliRunner().invoke(app, ["serve", "--known-head", "12"])
+    assert refused.exit_code == Exit.INVALID
+    assert 'is "12"' in refused.stderr
+    (tmp_path / "server.yaml").write_text("modicum: server/v1\nknown_head: 12:x\n")
+    arguments = ["serve", "--config", str(tmp_path / "server.yaml")]
+    refused = CliRunner().invoke(app, arguments)
+    assert refused.exit_code == Exit.INVALID
+    assert "server.yaml:2" in refused.stderr

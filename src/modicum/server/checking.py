@@ -63,12 +63,13 @@ def checked(settings: Settings, user: str) -> Checked:
         settings.ledger,
         actor="unknown",
         from_beginning=has_escrow,
-        known_heads=settings.known_heads(),
     ) as decider:
         policy = decider.policy().policy
         entries, data_sets = decider.glance(_counted)
     store = open_store(settings.ledger, keep_open=True)
     try:
+        for one in settings.known_heads():
+            one.must_be_in(store)
         coming_in = entrance(settings, open_registry(store), SystemClock(), door)
         asyncio.run(coming_in.aclose())
     finally:

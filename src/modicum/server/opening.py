@@ -104,20 +104,19 @@ def make_parts(
         settings.ledger,
         actor="unknown",
         from_beginning=own.escrow is not None,
-        known_heads=settings.known_heads(),
     )
     store = open_store(settings.ledger, keep_open=True)
     closing: tuple[Callable[[], object], ...] = (store.close,)
     telemetry = settings.telemetry
     watch = watching(Level(telemetry.log_level), telemetry.otlp_endpoint)
     try:
+        for one in settings.known_heads():
+            one.must_be_in(store)
         registry = open_registry(store)
         coming_in = entrance(settings, registry, SystemClock(), door)
         if settings.head_file is not None:
             kept = HeadFile(settings.head_file)
-            kept.follow(
-                decider.head, lambda error: watch.log.failed("", error, error.code.value)
-            )
+            kept.follow(decider.head, partial(watch.log.failed, ""))
             closing = (kept.close, *closing)
     except BaseException:
         decider.close()

@@ -34,9 +34,9 @@ from modicum.server.settings import (
     Settings,
     Telemetry,
 )
+from modicum.server.settings_binding import known_head
 from modicum.server.settings_grants import read_grants
 from modicum.server.settings_tables import read_tables
-from modicum.server.settings_binding import known_head
 from modicum.server.settings_urls import host_of, network, origin, service_url
 from modicum.shell.files import read_bytes
 from modicum.workspace.escrowing.runs import TASK_SECONDS

@@ -238,12 +238,17 @@ class LiveLedger:
         """Refuse a log without the last entry that was read before, as it was."""
         known, head = self._read_to
         if known and not is_entry(next(iter(read(known - 1)), None), head):
-            raise lost_entries(self._store.name, f"entry {known} is not the one that was read before")
+            raise lost_entries(
+                self._store.name, f"entry {known} is not the one that was read before"
+            )
 
     def _refuse_shorter(self, read: Reader, seq: int) -> None:
         """Refuse a log that ends before the entry that a snapshot was made at."""
         if next(iter(read(seq - 1)), None) is None:
-            raise lost_entries(self._store.name, f"there is a snapshot of entry {seq}, which is missing")
+            raise lost_entries(
+                self._store.name,
+                f"there is a snapshot of entry {seq}, which is missing",
+            )
 
     def _refuse_wrong_clock(self, now: str) -> None:
         """Refuse to write a time that would stay, since times never fall."""

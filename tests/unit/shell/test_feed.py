@@ -8,8 +8,9 @@ import pytest
 from budget import examples
 from samples.simulation import Disk, FaultyStore
 
+from modicum.core.errors import Code, VerificationError
 from modicum.ledger import Record
-from modicum.shell.serving.feed import Feed, FollowingStore
+from modicum.shell.serving.feed import Feed, FeedingStore, FollowingStore
 
 
 class Seconds:
@@ -146,3 +147,80 @@ def test_what_is_kept_is_bounded_whatever_comes(seed: int) -> None:
         assert feed._bytes == sum(len(one.payload) for one in kept)
         assert len(kept) <= 16
         assert len(kept) == 1 or feed._bytes <= 400
+
+
+# --- a log that lost what was known ---
+
+
+def lost(reader: FollowingStore, after: int, limit: int | None = None) -> None:
+    with pytest.raises(VerificationError, match="lost entries") as caught:
+        list(reader.read(after, limit))
+    assert caught.value.code is Code.LEDGER_BROKEN
+
+
+@pytest.mark.spec("LED-18")
+@pytest.mark.parametrize("limit", [None, 2])
+def test_a_log_that_ends_too_early_is_refused_until_it_is_whole(
+    limit: int | None,
+) -> None:
+    seconds, disk = Seconds(), Disk()
+    whole = records(1, 4)
+    disk.records += whole
+    feed = Feed(clock=seconds)
+    reader = FollowingStore(store_of(disk), feed, fresh_seconds=1.0)
+    assert list(reader.read(0)) == whole
+    disk.records = whole[:3]
+    assert list(reader.read(0)) == whole  # It is fresh in memory.
+    seconds.now = 2.0
+    lost(reader, 2, limit)
+    lost(reader, 0)  # Nothing is answered from memory any more.
+    assert feed.is_broken
+    disk.records = [*whole[:3], record(4, log="b")]
+    lost(reader, 0, 1)
+    disk.records = []
+    lost(reader, 0)
+    with pytest.raises(VerificationError, match="it is gone"):
+        reader.exists()
+    disk.records = whole + records(5, 6)
+    assert list(reader.read(3)) == records(4, 6)
+    assert not feed.is_broken
+
+
+@pytest.mark.spec("LED-18")
+@pytest.mark.parametrize("limit", [None, 2])
+def test_another_record_in_place_of_a_known_one_is_refused(limit: int | None) -> None:
+    seconds, disk = Seconds(), Disk()
+    disk.records += records(1, 4)
+    reader = FollowingStore(store_of(disk), Feed(clock=seconds), fresh_seconds=1.0)
+    assert len(list(reader.read(0))) == 4
+    disk.records = [*records(1, 2), *records(3, 9, log="b")]
+    seconds.now = 2.0
+    lost(reader, 2, limit)
+
+
+@pytest.mark.spec("LED-18")
+def test_what_the_writer_finds_missing_no_reader_reads_from_memory() -> None:
+    disk, feed = Disk(), Feed(clock=Seconds())
+    disk.records += records(1, 4)
+    writer = FeedingStore(store_of(disk), feed)
+    reader = FollowingStore(store_of(disk), feed)
+    assert list(reader.read(0)) == records(1, 4)
+    del disk.records[3:]
+    with pytest.raises(VerificationError), writer.turn() as turn:
+        list(turn.read(3))
+    lost(reader, 0)
+
+
+@pytest.mark.spec("LED-18")
+def test_a_part_of_a_log_is_no_contradiction() -> None:
+    seconds, disk = Seconds(), Disk()
+    disk.records += records(1, 9)
+    feed = Feed(records_kept=2, clock=seconds)
+    reader = FollowingStore(store_of(disk), feed, fresh_seconds=0.0)
+    for after, limit in ((0, None), (0, 3), (8, 1), (9, None), (9, 2), (4, 0)):
+        seconds.now += 1.0
+        got = list(reader.read(after, limit))
+        assert got == disk.records[after : None if limit is None else after + limit]
+    assert reader.record(3) == record(3)
+    assert reader.record(10) is None
+    assert not feed.is_broken

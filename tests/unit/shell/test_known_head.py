@@ -24,8 +24,19 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "3", "3:", f"3:{'a' * 11}", f"0:{'a' * 64}", f"3:{'a' * 65}", f"-3:{'a' * 64}"]
-    + [f"3:{'g' * 64}", f"3 :{'a' * 64}", f"3:{'a' * 64}\n4:{'a' * 64}", f"²:{'a' * 64}"],
+    [
+        "",
+        "3",
+        "3:",
+        f"3:{'a' * 11}",
+        f"0:{'a' * 64}",
+        f"3:{'a' * 65}",
+        f"-3:{'a' * 64}",
+        f"3:{'g' * 64}",
+        f"3 :{'a' * 64}",
+        f"3:{'a' * 64}\n4:{'a' * 64}",
+        f"²:{'a' * 64}",
+    ],
 )
 def test_what_is_no_head(text: str) -> None:
     assert KnownHead.read(text) is None
@@ -88,7 +99,7 @@ def test_the_file_follows_until_the_end(tmp_path: Path) -> None:
     path, now, failed = tmp_path / "folder" / "head", [head(1)], threading.Event()
     path.parent.mkdir()
     kept = HeadFile(path)
-    kept.follow(lambda: now[-1], lambda _: failed.set())
+    kept.follow(lambda: now[-1], lambda *_: failed.set())
     assert path.read_text().startswith("1:")  # At once.
     path.parent.rename(tmp_path / "gone")
     now.append(head(2))

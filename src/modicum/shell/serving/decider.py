@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +26,6 @@ from modicum.shell.serving.clerk import Clerk, How
 from modicum.shell.serving.desk import Desk
 from modicum.shell.serving.feed import Feed, FeedingStore, FollowingStore
 from modicum.shell.serving.governed import Governed
-from modicum.shell.serving.known_head import KnownHead
 from modicum.shell.serving.once import Once
 from modicum.shell.serving.read_log import ReadLog
 from modicum.shell.serving.waiting_line import Waiting
@@ -81,11 +80,10 @@ class Decider:
         limits: How much it takes on.
         from_beginning: Whether what is decided goes by the log alone, from its first
             entry, whatever a snapshot says.
-        known_heads: Entries that the log must have.
 
     Raises:
         UsageError: If there is neither a policy nor a ledger with one.
-        VerificationError: If the log contradicts itself, or has not a known head.
+        VerificationError: If the log contradicts itself.
         UnavailableError: If the log cannot be read now.
     """
 
@@ -98,10 +96,7 @@ class Decider:
         actor: str = "unknown",
         limits: Limits | None = None,
         from_beginning: bool = False,
-        known_heads: Iterable[KnownHead] = (),
     ) -> None:
-        for one in known_heads:
-            one.must_be_in(store)
         limits = limits or Limits()
         self._feed = feed = Feed()
         self._store = store

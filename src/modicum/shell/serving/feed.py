@@ -22,7 +22,6 @@ from itertools import islice
 
 from modicum.core.errors import VerificationError
 from modicum.ledger import Record
-from modicum.workspace.book import is_entry
 from modicum.workspace.live_ledger import lost_entries
 from modicum.workspace.ports import EventStore, KeptAnswer, Patient, Turn
 
@@ -84,9 +83,12 @@ class Feed:
         with self._guard:
             known = self._records
             for one in records:
-                if known and known[0].seq <= one.seq <= known[-1].seq:
-                    if known[one.seq - known[0].seq].hash != one.hash:
-                        return one.seq
+                if (
+                    known
+                    and known[0].seq <= one.seq <= known[-1].seq
+                    and known[one.seq - known[0].seq].hash != one.hash
+                ):
+                    return one.seq
         return None
 
     @contextmanager
@@ -294,7 +296,8 @@ class FollowingStore:
         """Go on with a log that has the last known record again; else refuse it."""
         last = self._feed.last()
         with self._feed.watching():
-            if last and not is_entry(self._store.record(last.seq), last.hash):
+            found = self._store.record(last.seq) if last else None
+            if last and (found is None or found.hash != last.hash):
                 raise lost_entries(self.name, _other(last.seq))
         self._feed.is_broken = False
 

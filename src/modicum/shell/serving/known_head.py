@@ -13,7 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from modicum.core.errors import Code, ModicumError, Problem, UsageError, VerificationError
+from modicum.core.errors import (
+    Code,
+    ModicumError,
+    Problem,
+    UsageError,
+    VerificationError,
+)
 from modicum.ledger import Record
 from modicum.shell.files import read_bytes
 from modicum.shell.proofs.new_files import write_whole
@@ -117,13 +123,14 @@ class HeadFile:
     def follow(
         self,
         head: Callable[[], Record | None],
-        failed: Callable[[ModicumError], object],
+        failed: Callable[[ModicumError, str], object],
     ) -> None:
         """Keep the head now, and from now on in a thread, until `close`.
 
         Args:
             head: Returns the head; all up to it is durable.
-            failed: Hears when it cannot be kept; that is tried again.
+            failed: Called with a mistake and its code where the head cannot be kept;
+                that is tried again.
 
         Raises:
             ModicumError: If the file cannot be read or written now.
@@ -144,7 +151,7 @@ class HeadFile:
                     self.keep(now)
                     kept = now
                 except ModicumError as error:
-                    failed(error)
+                    failed(error, error.code.value)
 
         self._thread = threading.Thread(target=run, name="modicum-head", daemon=True)
         self._thread.start()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from modicum.policy import CompiledPolicy
 from modicum.shell.clock import SystemClock
 from modicum.shell.serving.decider import Decider, Limits
-from modicum.shell.serving.known_head import KnownHead
 from modicum.shell.storage.stores import open_store
 from modicum.shell.wiring import compiled_policy, current_actor
 from modicum.workspace import Clock
@@ -22,7 +20,6 @@ def open_decider(
     clock: Clock | None = None,
     limits: Limits | None = None,
     from_beginning: bool = False,
-    known_heads: Iterable[KnownHead] = (),
 ) -> Decider:
     """Open a ledger for many clients at once; close it, or use it in a `with` block.
 
@@ -36,13 +33,12 @@ def open_decider(
         limits: How much it takes on.
         from_beginning: Whether what is decided goes by the log alone, from its first
             entry, whatever a snapshot says; for an escrow.
-        known_heads: Entries that the log must have.
 
     Raises:
         InputError: If the policy is malformed.
         UsageError: If there is neither a policy nor a ledger with one; or the URL is
             malformed, or its driver is not installed.
-        VerificationError: If the log contradicts itself, or has not a known head.
+        VerificationError: If the log contradicts itself.
         UnavailableError: If the log cannot be read now.
     """
     store = open_store(ledger, keep_open=True)
@@ -54,7 +50,6 @@ def open_decider(
             actor=actor or current_actor(),
             limits=limits,
             from_beginning=from_beginning,
-            known_heads=known_heads,
         )
     except BaseException:
         store.close()
