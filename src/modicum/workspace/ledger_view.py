@@ -138,6 +138,15 @@ class LedgerView:
 
     # --- the ledger ---
 
+    def refuse_jump(self) -> None:
+        """Refuse a clock that jumped since the last entry. Writes nothing.
+
+        Raises:
+            UnavailableError: If it did; nothing is written then.
+        """
+        self._live.read()
+        self._live.refuse_jump()
+
     def record(self, seq: int) -> Record | None:
         """Return the record with a number, or None if there is none. Writes nothing.
 

@@ -38,6 +38,8 @@ SNAPSHOT_EVERY = 20_000
 #: come meanwhile, and others wait for its end.
 FOLLOWED_AT_ONCE = 4
 
+#: A clock that moved on by so many seconds more than went by has jumped.
+JUMP_SECONDS = 3600
 #: A clock that is so many years after the last entry is taken to be wrong.
 YEARS_MAX = 10
 
@@ -93,8 +95,12 @@ class LiveLedger:
 
     @property
     def now(self) -> str:
-        """The time; it never falls, whatever clocks do."""
-        return max(self._clock.now(), self.book.state.at)
+        """The time; it never falls, and a clock that jumps does not move it."""
+        now, at = self._clock.now(), self.book.state.at
+        believed = self._clock.believed(at)
+        if self._has_jumped(now, believed):
+            now = believed
+        return max(now, at)
 
     @property
     def unsaved(self) -> int:
@@ -141,8 +147,8 @@ class LiveLedger:
 
         Raises:
             ModicumError: What `work` raises; nothing is stored then.
-            UnavailableError: If nobody knows whether it was stored; or the clock is
-                years after the last entry, and nothing was.
+            UnavailableError: If nobody knows whether it was stored; or the clock
+                jumped, and nothing was.
             VerificationError: If the log contradicts itself, or what was read before.
         """
         entry: Entry | None = None
@@ -152,6 +158,7 @@ class LiveLedger:
                 self._follow(turn.read, deciding=deciding)
                 now = self._clock.now()
                 self._refuse_wrong_clock(now)
+                self.refuse_jump()
                 now = max(now, self.book.state.at)
                 entry = Entry(self.book, turn, now, self._actor)
                 entry.expire_due()
@@ -171,6 +178,27 @@ class LiveLedger:
                 self.save_snapshot()
         return result
 
+    def refuse_jump(self) -> None:
+        """Refuse a clock that moved on by far more than the time that went by.
+
+        Raises:
+            UnavailableError: If it did since a time that is believed: when this
+                process began, or that of the last entry.
+        """
+        now, at = self._clock.now(), self.book.state.at
+        believed = self._clock.believed(at)
+        if at and self._has_jumped(now, believed):
+            raise UnavailableError(
+                Problem(
+                    Code.CLOCK_JUMPED,
+                    f"the clock of this machine jumped: it says {now[:19]}Z, and by the"
+                    f" time that went by it is {believed[:19]}Z",
+                    notes=("nothing is written, so that no reservation expires by it",),
+                    help="set the clock right; if it is right now, confirm that with "
+                    " modicum ledger annotate 'the clock is right: …'  on this machine",
+                )
+            )
+
     def follow_while_waiting(self) -> None:
         """Let this thread read what others append while it waits for their turns.
 
@@ -187,6 +215,9 @@ class LiveLedger:
         if self._snapshots is not None and self.book.state.seq:
             self._snapshot_seq = self.book.state.seq
             self._snapshots.save_snapshot(write_snapshot(self.book.snapshot()))
+
+    def _has_jumped(self, now: str, believed: str) -> bool:
+        return now > believed and now > self._clock.after(believed, JUMP_SECONDS)
 
     def _is_there(self) -> bool:
         """Return whether there is a ledger.

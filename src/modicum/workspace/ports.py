@@ -227,3 +227,24 @@ class Clock(Protocol):
     def after(self, now: str, seconds: int) -> str:
         """Return the time that many seconds after `now`, in the same form."""
         ...
+
+    def believed(self, at: str) -> str:
+        """Return what the time should be, whatever the clock was set to since.
+
+        Args:
+            at: The time of the ledger's last entry; empty if it has none.
+        """
+        ...
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A store on a server that has a clock of its own."""
+
+    def refuse_skew(self) -> None:
+        """Refuse a clock of this machine that is far from the server's.
+
+        Raises:
+            UnavailableError: If it is.
+        """
+        ...

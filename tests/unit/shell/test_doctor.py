@@ -169,6 +169,9 @@ class Clocks:
     def after(self, now: str, seconds: int) -> str:
         raise NotImplementedError
 
+    def believed(self, at: str) -> str:
+        raise NotImplementedError
+
 
 def test_a_clock_that_goes_back_is_wrong() -> None:
     assert check_clock(Clocks([HEAD, HEAD])).status is OK

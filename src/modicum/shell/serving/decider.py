@@ -41,7 +41,7 @@ from modicum.workspace.governing.governing import Governance
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.live_ledger import LiveLedger
 from modicum.workspace.planning.verbs import Rounds
-from modicum.workspace.ports import Store, Witness
+from modicum.workspace.ports import Store, Timed, Witness
 from modicum.workspace.steps import giving_up, step
 
 T = TypeVar("T")
@@ -386,10 +386,12 @@ class Decider:
 
         Raises:
             VerificationError: If it contradicts itself, or what was read before.
-            UnavailableError: If it cannot be read now.
+            UnavailableError: If it cannot be read now, or the clock jumped.
         """
         self._feed.forget_look()
-        self.glance(LedgerView.state)
+        self.glance(LedgerView.refuse_jump)
+        if isinstance(self._store, Timed):
+            self._store.refuse_skew()
 
     def head(self) -> Record | None:
         """Return the last entry that is known in this process; it is durable."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from itertools import chain
 
 import psycopg
@@ -148,6 +149,26 @@ def forgetful(address: Address) -> UnavailableError:
             Code.LEDGER_UNWRITABLE,
             f"{address.name} runs with fsync off: it may lose what it acknowledged",
             help="set  fsync = on  in postgresql.conf",
+        )
+    )
+
+
+def skewed(address: Address, own: datetime, server: datetime) -> UnavailableError:
+    """Return the mistake of two clocks that are over an hour apart.
+
+    Args:
+        address: Where the ledger is.
+        own: The time of this machine.
+        server: That of the database.
+    """
+    here, there = (f"{one:%Y-%m-%dT%H:%M:%SZ}" for one in (own, server))
+    return UnavailableError(
+        Problem(
+            Code.CLOCK_JUMPED,
+            f"the clock of this machine says {here}, and that of {address.name}"
+            f" {there}",
+            notes=("nothing is written, so that no reservation expires by it",),
+            help="set the clock right that is wrong",
         )
     )
 

@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import psycopg
@@ -21,18 +22,28 @@ from psycopg.sql import SQL, Composed, Identifier, Placeholder
 
 from modicum.core.errors import ModicumError
 from modicum.ledger import Record
+from modicum.shell.clock import SystemClock
 from modicum.shell.storage.beside import Statement
 from modicum.shell.storage.fair_lock import FairLock
 from modicum.shell.storage.meanwhile import Chore, Meanwhile
 from modicum.shell.storage.paging import Page, begun, paged, refuse_ended
 from modicum.shell.storage.postgres_answers import AnswerStatements
-from modicum.shell.storage.postgres_errors import broken, is_outside, out_of_turn, told
-from modicum.shell.storage.postgres_tables import SCHEMA_VERSION, Statements
+from modicum.shell.storage.postgres_errors import (
+    broken,
+    is_outside,
+    out_of_turn,
+    skewed,
+    told,
+)
+from modicum.shell.storage.postgres_tables import SCHEMA_VERSION, Begun, Statements
 from modicum.shell.storage.postgres_url import Address, parse_address
 from modicum.workspace.ports import KeptAnswer, TableVersions
 
 T = TypeVar("T")
 
+_NOW = SystemClock().now
+#: The clocks of this machine and of the server may differ by so much.
+SKEW = timedelta(hours=1)
 #: How long to wait for the turn before giving up.
 WAIT_SECONDS = 30.0
 
@@ -44,12 +55,20 @@ class PostgresStore:
         url: `postgresql://…`; `modicum_ledger=NAME` names one of several ledgers.
             The tables are made at the first turn if they are not there.
         wait_seconds: How long to wait for other writers.
+        wall: Tells this machine's time of day.
 
     Raises:
         UsageError: If the URL is malformed.
     """
 
-    def __init__(self, url: str, *, wait_seconds: float = WAIT_SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        wait_seconds: float = WAIT_SECONDS,
+        wall: Callable[[], str] = _NOW,
+    ) -> None:
+        self._wall = wall
         self._address = parse_address(url)
         self._wait_seconds = wait_seconds
         self._statements = Statements(self._address, wait_seconds)
@@ -147,7 +166,8 @@ class PostgresStore:
                 the outcome is unknown if it happened at the end of the turn.
             VerificationError: If the tables are damaged or not a ledger's.
         """
-        with self._transaction() as (connection, last):
+        with self._transaction() as (connection, (last, seconds)):
+            self._refuse_skew(seconds)
             turn = PostgresTurn(self._statements, self._answers, connection, last)
             self._is_shared = last != self._last_known
             try:
@@ -155,6 +175,20 @@ class PostgresStore:
             finally:
                 turn.ended = True
                 self._last_known = turn.last
+
+    def refuse_skew(self) -> None:
+        """Refuse a clock of this machine that is over an hour from the server's.
+
+        Raises:
+            UnavailableError: If it is, or the server cannot be reached.
+        """
+        self._refuse_skew(self._ask(self._statements.seconds))
+
+    def _refuse_skew(self, seconds: float) -> None:
+        own = datetime.fromisoformat(self._wall())
+        server = datetime.fromtimestamp(seconds, UTC)
+        if abs(own - server) > SKEW:
+            raise skewed(self._address, own, server)
 
     def while_waiting(self, chore: Chore) -> None:
         """Let this thread do something while it waits for a turn; see `Patient`."""
@@ -171,8 +205,8 @@ class PostgresStore:
             self._statements.add_checkpoint(connection, data)
 
     @contextmanager
-    def _transaction(self) -> Iterator[tuple[Connection[Any], int]]:
-        """Hold the turn; yield its connection and the number of the last record.
+    def _transaction(self) -> Iterator[tuple[Connection[Any], Begun]]:
+        """Hold the turn; yield its connection and what was found at its beginning.
 
         The transaction ends on the very connection that it began on: a new one would
         commit nothing, and not say so.
@@ -180,8 +214,8 @@ class PostgresStore:
         with self._turn_of_thread():
             try:
                 with told(self._address):
-                    connection, last = self._begun()
-                    yield connection, last
+                    connection, begun = self._begun()
+                    yield connection, begun
                 with told(self._address, committing=True):
                     self._commit(connection)
             except BaseException:
@@ -197,23 +231,23 @@ class PostgresStore:
         finally:
             self._turn_lock.release()
 
-    def _begun(self) -> tuple[Connection[Any], int]:
+    def _begun(self) -> tuple[Connection[Any], Begun]:
         """Begin a turn; make the tables first if they are not there."""
 
-        def begin(connection: Connection[Any]) -> tuple[Connection[Any], int | None]:
+        def begin(connection: Connection[Any]) -> tuple[Connection[Any], Begun | None]:
             return connection, self._statements.begin_turn(connection)
 
         try:
-            connection, last = self._awaited(lambda: self._writer.retrying(begin))
+            connection, found = self._awaited(lambda: self._writer.retrying(begin))
         except (errors.UndefinedTable, errors.InvalidSchemaName):
-            connection, last = self._writer.connection(), None
-        if last is None:
+            connection, found = self._writer.connection(), None
+        if found is None:
             self._writer.roll_back()
             self._statements.migrate(connection)
-            last = self._statements.begin_turn(connection)
-        if last is None:
+            found = self._statements.begin_turn(connection)
+        if found is None:
             raise broken(self._address, "its tables cannot be brought up to date")
-        return connection, last
+        return connection, found
 
     def _awaited(self, begin: Callable[[], T]) -> T:
         """Return what begins a turn; do something else meanwhile, if others write."""

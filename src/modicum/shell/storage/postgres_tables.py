@@ -7,7 +7,7 @@ setting is made for one transaction, so that nothing depends on the session.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, LiteralString
+from typing import Any, LiteralString, NamedTuple
 
 from psycopg import Connection
 from psycopg.sql import SQL, Composed, Identifier, Literal
@@ -41,7 +41,8 @@ _HEAD: LiteralString = """
     SELECT head.seq, head.hash, current_setting('fsync'),
         (SELECT max(version) FROM {s}.migrations),
         (SELECT max(seq) FROM {s}.events),
-        (SELECT hash FROM {s}.events ORDER BY seq DESC LIMIT 1)
+        (SELECT hash FROM {s}.events ORDER BY seq DESC LIMIT 1),
+        extract(epoch FROM clock_timestamp())::float8
     FROM {s}.head FOR UPDATE OF head
 """
 _APPEND: LiteralString = """
@@ -68,6 +69,18 @@ _PAGE: LiteralString = """
 """
 
 
+class Begun(NamedTuple):
+    """A turn that was begun.
+
+    Attributes:
+        last: The number of the last record.
+        seconds: The server's time of day, in seconds since 1970.
+    """
+
+    last: int
+    seconds: float
+
+
 class Statements:
     """The statements on one ledger.
 
@@ -92,11 +105,11 @@ class Statements:
         self._page = SQL(_PAGE).format(**names)
         self._names = names
 
-    def begin_turn(self, connection: Connection[Any]) -> int | None:
+    def begin_turn(self, connection: Connection[Any]) -> Begun | None:
         """Wait for the turn, and begin its transaction.
 
         Returns:
-            The number of the last record; None if tables are to be made first.
+            What was found; None if tables are to be made first.
 
         Raises:
             VerificationError: If the head and the log contradict each other.
@@ -108,7 +121,7 @@ class Statements:
         row = cursor.fetchone()
         if row is None:
             raise broken(self._address, "it has no head")
-        seq, hash_, fsync, version, last, last_hash = row
+        seq, hash_, fsync, version, last, last_hash, seconds = row
         refuse_version(self._address.name, version)
         if fsync != "on":
             raise forgetful(self._address)
@@ -116,7 +129,7 @@ class Statements:
             raise broken(
                 self._address, f"its head says {seq}, its last entry is {last or 0}"
             )
-        return None if version < SCHEMA_VERSION else int(seq)
+        return None if version < SCHEMA_VERSION else Begun(int(seq), seconds)
 
     def migrate(self, connection: Connection[Any]) -> None:
         """Make what tables are missing, in one transaction under the ledger's lock."""
@@ -147,6 +160,11 @@ class Statements:
         return bool(
             self._ask(connection, "SELECT to_regclass({name} || '.head') IS NOT NULL")
         )
+
+    def seconds(self, connection: Connection[Any]) -> float:
+        """Return the server's time of day, in seconds since 1970."""
+        query: LiteralString = "SELECT extract(epoch FROM clock_timestamp())::float8"
+        return float(self._ask(connection, query))
 
     def version(self, connection: Connection[Any]) -> int:
         """Return the version of the tables."""
