@@ -46,7 +46,10 @@ class Machine:
 
     def clock(self) -> SystemClock:
         """Return the clock of a process that begins now."""
-        return SystemClock(lambda: self.wall, lambda: self.elapsed)
+        return SystemClock(self._seconds, lambda: self.elapsed)
+
+    def _seconds(self) -> float:
+        return self.wall.timestamp()
 
     def goes_by(self, time: timedelta) -> None:
         self.wall += time
@@ -117,6 +120,18 @@ def test_after_an_operator_confirms_the_clock_the_server_goes_on(
     assert decider.submit(counts("three")).allowed
     machine.wall += YEAR
     refused(decider)
+
+
+@pytest.mark.spec("LED-15")
+def test_a_confirmed_clock_holds_however_late_the_server_looks(
+    decider: Decider, machine: Machine, ledger: Path
+) -> None:
+    machine.wall += YEAR
+    refused(decider)
+    operator = mo.open(ledger, actor="petra", clock=machine.clock())
+    operator.governance.annotate("the clock is right")
+    machine.goes_by(7 * DAY)
+    assert decider.submit(counts("two")).allowed
 
 
 @pytest.mark.spec("LED-15")

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
+#: A clock that moved on by so many seconds more than went by has jumped.
+JUMP_SECONDS = 3600
+
 
 def _elapsed() -> float:
     """Return seconds since the machine started, with those that it was suspended."""
@@ -17,42 +20,46 @@ class SystemClock:
     """The machine's clock, in UTC.
 
     Args:
-        wall: Tells the time of day.
+        wall: Tells the time of day, in seconds since 1970.
         elapsed: Tells how many seconds went by, from any beginning; nobody sets it.
     """
 
     def __init__(
         self,
-        wall: Callable[[], datetime] = lambda: datetime.now(UTC),
+        wall: Callable[[], float] = time.time,
         elapsed: Callable[[], float] = _elapsed,
     ) -> None:
         self._wall = wall
         self._elapsed = elapsed
-        #: A time that is believed, and what `elapsed` told then.
-        self._since = self.now(), elapsed()
+        self._looked = elapsed()
+        self._origin = wall() - self._looked  # The time when `elapsed` told 0.
 
     def now(self) -> str:
         """Return the time, as `YYYY-MM-DDTHH:MM:SS.ffffffZ`."""
-        return _shown(self._wall())
+        return _shown(datetime.fromtimestamp(self._wall(), UTC))
 
     def after(self, now: str, seconds: int) -> str:
         """Return the time that many seconds after `now`."""
         return add_seconds(now, seconds)
 
-    def believed(self, at: str) -> str:
-        """Return the time by the seconds that went by since a time that is believed.
+    def believed(self, now: str, at: str) -> str:
+        """Return `now`; if the clock jumped, the time by the seconds that went by.
 
         Args:
-            at: The time of the ledger's last entry, which is believed, too; empty if
-                it has none.
+            now: What the clock says.
+            at: The time of the ledger's last entry, which is believed; empty if it
+                has none.
         """
         elapsed = self._elapsed()
-        since, then = self._since
-        now = _later(since, elapsed - then)
-        if at <= now:
+        looked, self._looked = self._looked, elapsed
+        latest = self._wall() - elapsed - JUMP_SECONDS
+        if latest > self._origin and at:
+            # The entry may have been written as early as at the look before this one.
+            written = datetime.fromisoformat(at).timestamp()
+            self._origin = max(self._origin, written - looked)
+        if latest <= self._origin:
             return now
-        self._since = at, elapsed
-        return at
+        return _shown(datetime.fromtimestamp(self._origin + elapsed, UTC))
 
 
 class FixedClock:
@@ -73,19 +80,15 @@ class FixedClock:
         """Return the time that many seconds after `now`."""
         return add_seconds(now, seconds)
 
-    def believed(self, at: str) -> str:
-        """Return the time it shows: it is believed."""
+    def believed(self, now: str, at: str) -> str:
+        """Return `now`: it never jumps."""
         del at
-        return self.time
+        return now
 
 
 @lru_cache(maxsize=16)  # All that happens in one turn happens at one time.
 def add_seconds(now: str, seconds: int) -> str:
     """Return a time later by so many seconds, in the same form; at most the last."""
-    return _later(now, seconds)
-
-
-def _later(now: str, seconds: float) -> str:
     at = datetime.fromisoformat(now).replace(tzinfo=None)
     try:
         return _shown(at + timedelta(seconds=seconds))

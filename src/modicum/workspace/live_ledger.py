@@ -38,8 +38,6 @@ SNAPSHOT_EVERY = 20_000
 #: come meanwhile, and others wait for its end.
 FOLLOWED_AT_ONCE = 4
 
-#: A clock that moved on by so many seconds more than went by has jumped.
-JUMP_SECONDS = 3600
 #: A clock that is so many years after the last entry is taken to be wrong.
 YEARS_MAX = 10
 
@@ -96,11 +94,8 @@ class LiveLedger:
     @property
     def now(self) -> str:
         """The time; it never falls, and a clock that jumps does not move it."""
-        now, at = self._clock.now(), self.book.state.at
-        believed = self._clock.believed(at)
-        if self._has_jumped(now, believed):
-            now = believed
-        return max(now, at)
+        at = self.book.state.at
+        return max(self._clock.believed(self._clock.now(), at), at)
 
     @property
     def unsaved(self) -> int:
@@ -186,8 +181,8 @@ class LiveLedger:
                 process began, or that of the last entry.
         """
         now, at = self._clock.now(), self.book.state.at
-        believed = self._clock.believed(at)
-        if at and self._has_jumped(now, believed):
+        believed = self._clock.believed(now, at)
+        if at and believed < now:
             raise UnavailableError(
                 Problem(
                     Code.CLOCK_JUMPED,
@@ -215,9 +210,6 @@ class LiveLedger:
         if self._snapshots is not None and self.book.state.seq:
             self._snapshot_seq = self.book.state.seq
             self._snapshots.save_snapshot(write_snapshot(self.book.snapshot()))
-
-    def _has_jumped(self, now: str, believed: str) -> bool:
-        return now > believed and now > self._clock.after(believed, JUMP_SECONDS)
 
     def _is_there(self) -> bool:
         """Return whether there is a ledger.

@@ -228,10 +228,11 @@ class Clock(Protocol):
         """Return the time that many seconds after `now`, in the same form."""
         ...
 
-    def believed(self, at: str) -> str:
-        """Return what the time should be, whatever the clock was set to since.
+    def believed(self, now: str, at: str) -> str:
+        """Return `now`; if the clock jumped, the time by the seconds that went by.
 
         Args:
+            now: What the clock says.
             at: The time of the ledger's last entry; empty if it has none.
         """
         ...

@@ -169,7 +169,7 @@ class Clocks:
     def after(self, now: str, seconds: int) -> str:
         raise NotImplementedError
 
-    def believed(self, at: str) -> str:
+    def believed(self, now: str, at: str) -> str:
         raise NotImplementedError
 
 
