@@ -27,6 +27,15 @@ Config = Annotated[
         metavar="FILE",
     ),
 ]
+KnownHead = Annotated[
+    str | None,
+    typer.Option(
+        "--known-head",
+        help="An entry that the ledger must have: its number and its hash, or the first"
+        " 12 digits of it. A ledger without it is not served.",
+        metavar="SEQ:HASH",
+    ),
+]
 Check = Annotated[
     bool, typer.Option("--check", help="Look at the settings, and serve nobody.")
 ]
@@ -43,15 +52,7 @@ def serve(
             metavar="FILE|URL",
         ),
     ] = None,
-    known_head: Annotated[
-        str | None,
-        typer.Option(
-            "--known-head",
-            help="An entry that the ledger must have: its number and its hash, or the"
-            " first 12 digits of it. A ledger without it is not served.",
-            metavar="SEQ:HASH",
-        ),
-    ] = None,
+    known_head: KnownHead = None,
     host: Annotated[
         str | None, typer.Option("--host", help="The address to listen on.")
     ] = None,
