@@ -20,6 +20,7 @@ from typer.testing import CliRunner, Result
 import modicum as mo
 from modicum.cli.exits import Exit
 from modicum.cli.main import app
+from modicum.core.errors import VerificationError
 from modicum.server import opening
 from modicum.server.parts import Parts
 
@@ -215,6 +216,24 @@ def test_no_server_begins_behind_the_head_that_one_kept(
     assert refused.exit_code == Exit.BROKEN
     assert "MOD711" in refused.stderr
     assert serve(tmp_path, place, "--known-head", kept.strip()).exit_code == 0
+
+
+@pytest.mark.spec("LED-18")
+def test_a_process_that_is_begun_anew_is_refused_too(
+    postgres: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, makes = dumped(postgres), list[Callable[[], Parts]]()
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    mo.open(place.ledger, policy=tmp_path / "policy.yaml", actor="olga").init()
+    place.copy()
+    monkeypatch.setattr(opening, "serve", lambda make, *_: makes.append(make))
+    assert serve(tmp_path, place).exit_code == 0
+    first = makes[0]()
+    first.decider.submit(counts("one"))
+    end(first)
+    place.put_back()
+    with pytest.raises(VerificationError, match="known head"):
+        makes[0]()
 
 
 def test_a_known_head_is_a_number_and_a_hash(tmp_path: Path) -> None:

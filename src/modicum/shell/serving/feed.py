@@ -110,9 +110,7 @@ class Feed:
 
     def is_fresh(self, seconds: float) -> bool:
         """Return whether the log was looked at within so many seconds."""
-        if self.is_broken or not self._records:
-            return False
-        return self._clock() - self._looked_at <= seconds
+        return bool(self._records) and self._clock() - self._looked_at <= seconds
 
     def since(self, after: int) -> Sequence[Record] | None:
         """Return the records after a number; None if they are not all here."""
