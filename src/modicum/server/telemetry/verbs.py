@@ -129,12 +129,12 @@ class WatchedPolicies(Policies):
         super().__init__(threads)
         self._watch = watch
 
-    async def compile(self, who: Identity, text: bytes) -> CompiledPolicy:
+    async def compile(self, who: Identity, body: Body) -> CompiledPolicy:
         """Return what a policy compiles to; see `Policies.compile`."""
         began = time.perf_counter()
         try:
             with self._watch.traces.span("policy.compile") as span:
-                compiled = await super().compile(who, text)
+                compiled = await super().compile(who, body)
                 rules = len(compiled.rules) + len(compiled.release_rules)
                 span.note({"modicum.rules": rules})
                 return compiled
