@@ -887,9 +887,7 @@ def test_nobody_without_rights_has_a_body_read(server: Served) -> None:
                 continue
             asked += 1
             named = path.replace("{digest}", "a" * 64).replace("{n}", "1")
-            asks_why = any(
-                one["name"] == "reason" for one in route.get("parameters", ())
-            )
+            takes = [one["name"] for one in route.get("parameters", ())]
             reason = {"reason": "x"} if "reason" in takes else {}
             answered = server.client.request(
                 method.upper(),
