@@ -7,11 +7,11 @@ what they ask for; YAML may be small only; and one document is read at a time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from starlette.requests import Request
 
-from modicum.core.document import Node, from_python
+from modicum.core.document import Node
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.yaml_reader import read_document
 from modicum.shell.json_lines import plain_of
@@ -19,9 +19,6 @@ from modicum.shell.yaml_pieces import Piece
 from modicum.workspace.answers import Description
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
-
-if TYPE_CHECKING:
-    from modicum.server.service.threads import Threads
 
 #: What the content of a request is called in messages.
 BODY: Final = "request"
@@ -53,7 +50,8 @@ async def form_of(request: Request, who: Identity, *actions: Action) -> Node:
     body = await body_of(request, who, *actions)
     if len(body.text) > FORM_BYTES:
         raise _too_large(FORM_BYTES)
-    return await body.form(who, request.app.state.parts.service.threads)
+    form: Node = await request.app.state.parts.service.threads.form(who.name, body)
+    return form
 
 
 async def body_of(request: Request, who: Identity, *actions: Action) -> Body:
@@ -138,25 +136,6 @@ class Body:
         if len(self.text) > TREE_BYTES:
             raise _too_large(TREE_BYTES)
         return self.text
-
-    async def form(self, who: Identity, threads: Threads) -> Node:
-        """Return it as a tree; one that was sent as plain JSON knows no places.
-
-        Args:
-            who: Who sent it.
-            threads: Where it is read.
-
-        Raises:
-            InputError: If it is not one document.
-        """
-        if self.is_json:
-            try:
-                plain = await threads.compute(self.description)
-            except InputError:
-                pass  # The tree tells what is wrong, or that it is too large for one.
-            else:
-                return from_python(plain)
-        return await threads.read(who.name, self.tree)
 
 
 def _too_large(most: int) -> InputError:

@@ -80,7 +80,7 @@ async def contracts(who: Who, verbs: Verbs, recorded: Recorded = False) -> Respo
 async def ask(request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce) -> Response:
     """Ask for a flow of data. Nothing flows before the owners of the data agree."""
     body = await body_of(request, who, Action.ASK_CONTRACT)
-    sent = read_contract(await body.form(who, verbs.threads))
+    sent = read_contract(await verbs.threads.form(who.name, body))
     once = await keyed.once(_flow)
     return _flow(await verbs.escrow_asking.ask(who, sent, once)).response()
 

@@ -193,7 +193,7 @@ async def commit(
     """
     tag = tag_given(if_match, "the ledger's head")
     body = await body_of(request, who, Action.COMMIT_PLAN)
-    written = await body.form(who, verbs.threads)
+    written = await verbs.threads.form(who.name, body)
     once = await keyed.once(_committed)
     done = await verbs.rounds.commit(who, written, tag, reserve_seconds, once)
     return _committed(done).response()

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from modicum.policy.model import ReservationBound
 from modicum.server.bodies import Body
 from modicum.server.service.carrying_out import refuse_others
 from modicum.server.service.data_sets import id_of, with_release
@@ -44,12 +45,20 @@ class Releases:
         decider: The ledger.
         threads: Where it is asked.
         sight: Keeps what is hidden out of answers.
+        bound: What one identity may hold reserved; None if nothing bounds it.
     """
 
-    def __init__(self, decider: Decider, threads: Threads, sight: Sight) -> None:
+    def __init__(
+        self,
+        decider: Decider,
+        threads: Threads,
+        sight: Sight,
+        bound: ReservationBound | None = None,
+    ) -> None:
         self._decider = decider
         self._threads = threads
         self._sight = sight
+        self._bound = bound
 
     # --- nothing is written ---
 
@@ -67,7 +76,9 @@ class Releases:
         """
 
         def work(release: Description) -> Decision:
-            return self._decider.check(release, actor=who.name)
+            return self._decider.check(
+                release, actor=who.name, bound=self._bound_of(who)
+            )
 
         return await self._with(
             who, Action.CHECK_RELEASE, body, work, self._threads.ask
@@ -138,7 +149,8 @@ class Releases:
         Raises:
             AccessError: If they may not, for one of its data sets.
             ApprovalError: If people must agree first; nothing is written.
-            ConflictError: If the id stands with other contents, or was given up.
+            ConflictError: If the id stands with other contents, or was given up; or
+                they hold too much that is reserved and not started.
             InputError: If it is malformed.
             UnavailableError: If too many wait, or nobody knows what became of it.
         """
@@ -152,6 +164,7 @@ class Releases:
                 reserve_seconds=how.reserve_seconds,
                 actor=who.name,
                 once=once,
+                bound=self._bound_of(who),
             )
             return asyncio.wrap_future(promise, loop=loop)
 
@@ -195,6 +208,10 @@ class Releases:
         return await self._with(who, Action.RECORD_PAST, body, work, self._threads.ask)
 
     # --- inside ---
+
+    def _bound_of(self, who: Identity) -> ReservationBound | None:
+        """Return what somebody may hold; whoever commits plans reserves for others."""
+        return None if who.may(Action.COMMIT_PLAN) else self._bound
 
     async def _with(
         self,

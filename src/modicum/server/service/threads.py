@@ -12,7 +12,9 @@ from typing import Final, ParamSpec, TypeVar
 import anyio.to_thread
 from anyio import CapacityLimiter
 
-from modicum.core.errors import Code, Problem, UnavailableError
+from modicum.core.document import Node, from_python
+from modicum.core.errors import Code, InputError, Problem, UnavailableError
+from modicum.server.bodies import Body
 from modicum.shell.serving.decider import Decider
 from modicum.workspace.ledger_view import LedgerView
 
@@ -159,6 +161,23 @@ class Threads:
         """
         async with _turn(self._sent, name):
             return await anyio.to_thread.run_sync(work, limiter=self._reading)
+
+    async def form(self, name: str, body: Body) -> Node:
+        """Return what was sent as a tree; one that came as JSON knows no places.
+
+        Args:
+            name: Who sent it.
+            body: What was sent.
+
+        Raises:
+            InputError: If it is not one document.
+        """
+        if body.is_json:
+            try:
+                return from_python(await self.compute(body.description))
+            except InputError:
+                pass  # The tree tells what is wrong, or that it is too large for one.
+        return await self.read(name, body.tree)
 
     async def study(self, looking: Callable[[LedgerView], T]) -> T:
         """Return what somebody finds who studies the ledger; see `Decider.study`.
