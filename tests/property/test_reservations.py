@@ -117,6 +117,7 @@ def written(name: str, attribute: str, countries: frozenset[str], cost: int) -> 
     }
 
 
+@pytest.mark.spec("LED-23")
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(ASKED | STEPS, max_size=20))
 def test_holdings_are_bounded_by_cell_and_identity(asked: list[Any]) -> None:

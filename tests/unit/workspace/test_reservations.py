@@ -85,6 +85,7 @@ def refused(work: Callable[[], object]) -> ConflictError:
     return caught.value
 
 
+@pytest.mark.spec("LED-23")
 def test_one_identity_holds_a_share_and_the_refusal_says_what_helps() -> None:
     ledger = Ledger()
     ann = ledger.by("ann")

@@ -241,6 +241,21 @@ def _closely(
     return allowed, denying, worst, spent.at(worst)
 
 
+def admits(balances: Balances, release: RecordedRelease, day: int = 0) -> bool:
+    """Return whether every rule over history lets a release pass.
+
+    Args:
+        balances: What was charged before, under the policy to decide by.
+        release: The priced release.
+        day: The day on which it is decided, as an ordinal.
+    """
+    return all(
+        _findings(balances, family, inquiry, charge).allowed
+        for family, inquiry in balances.asked(release, day)
+        for charge in inquiry.charges
+    )
+
+
 def denied_on_top(
     balances: Balances, release: RecordedRelease, day: int = 0
 ) -> Iterator[RuleLoss]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from modicum.ledger.cells.axes import Space
@@ -12,9 +13,9 @@ from modicum.ledger.cells.cutting import Integers
 from modicum.ledger.cells.family import Inquiry
 from modicum.ledger.cells.segments import SegmentsThen
 from modicum.ledger.deciding.balances import Balances
-from modicum.ledger.deciding.decide import decide, denied_on_top
+from modicum.ledger.deciding.decide import admits, denied_on_top
 from modicum.ledger.deciding.rule_loss import RuleLoss
-from modicum.ledger.deciding.unlocked import Shares, Unlocked
+from modicum.ledger.deciding.unlocked import WHOLE, Shares, Unlocked
 from modicum.ledger.log.recorded import RecordedRelease
 from modicum.ledger.state.planning import Planning
 from modicum.ledger.state.state import State
@@ -59,6 +60,7 @@ class Holdings:
         self._compiled = compiled
         self._told = told
         self._state = state
+        self._part = _Part(WHOLE)
         self._kept: OrderedDict[str, _Held] = OrderedDict()
 
     def judged(
@@ -72,9 +74,11 @@ class Holdings:
             day: The day on which it is decided, as an ordinal.
             share: The part of each limit that they may hold.
         """
+        if self._part.share != share:
+            self._part = _Part(share)
         balances = self._of(actor)
-        balances.unlocked = _Part(share)
-        if decide(balances, release, day).allowed:
+        balances.unlocked = self._part
+        if admits(balances, release, day):
             return Judged(is_large=False)
         beyond = next(denied_on_top(balances, release, day), None)
         return Judged(is_large=True, beyond=beyond, is_rounded=bool(balances.rounded))
@@ -84,9 +88,11 @@ class Holdings:
         known = self._kept.pop(actor, None)
         balances, charged = known or _Held(Balances(self._compiled), {})
         held, state = self._state.holders.of(actor), self._state
-        for gone in charged.keys() - held:
-            balances.take_back(*charged.pop(gone))
-        for new in [one for one in held if one not in charged]:
+        if not charged.keys() <= held:
+            for gone in charged.keys() - held:
+                balances.take_back(*charged.pop(gone))
+        # Both are in the order of the log: what is missing is at the end.
+        for new in islice(held, len(charged), None):
             standing = state.releases[new]
             told = self._told(state.open[new], standing.seq)
             balances.charge(told, standing.day)
@@ -107,6 +113,7 @@ class _Part(Unlocked):
 
     def __init__(self, share: Fraction) -> None:
         super().__init__(None, Planning())
+        self.share = share
         self._shares = Shares((share,))
 
     def pieces(
