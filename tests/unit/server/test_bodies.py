@@ -155,3 +155,14 @@ def test_one_document_is_read_at_a_time_and_others_do_not_wait(
 def test_what_else_is_sent_is_not_read(server: Served) -> None:
     other = send(server, "/releases:check", "x", "text/html")
     assert (other.status_code, other.json()["code"]) == (415, "MOD839")
+
+
+@pytest.mark.parametrize("size", [0, 100, 200_000])
+def test_who_is_refused_before_a_body_is_read_may_ask_again(
+    server: Served, size: int
+) -> None:
+    text = "x" * size
+    for _ in range(4):  # The client keeps its connection, unless it is told not to.
+        told = send(server, "/releases:check", text, "application/yaml", who="root")
+        assert told.status_code == 403
+        assert (told.headers.get("connection") == "close") == (size > 0)
