@@ -115,6 +115,7 @@ class Code(Enum):
     BAD_ADDRESS = "MOD844"
     JOB_ELSEWHERE = "MOD845"
     NOT_SET_UP = "MOD846"
+    HELD_TOO_MUCH = "MOD847"
     # The escrow
     SEALED_BROKEN = "MOD850"
     KEY_DESTROYED = "MOD851"

@@ -49,19 +49,21 @@ _BOOLEANS = frozenset({"true", "True", "TRUE", "false", "False", "FALSE"})
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
-def read_document(data: bytes, file: str) -> Node:
+def read_document(data: bytes, file: str, nodes: int = NODES_MAX) -> Node:
     """Return the marked tree of a YAML or JSON text.
 
     Args:
         data: The bytes of the file, UTF-8, at most `TEXT_BYTES_MAX`.
         file: Its name, for messages.
+        nodes: How many values it may hold. They are counted as they are scanned, and
+            the first that is too much ends that.
 
     Raises:
         InputError: If the bytes are not text, the text is not one YAML document,
             or it uses what a reviewable file should not (tags, merge keys,
             duplicate keys, recursion, deep nesting).
     """
-    return _Builder(decode_text(data, file), file).build()
+    return _Builder(decode_text(data, file), file, nodes).build()
 
 
 def decode_text(data: bytes, file: str) -> str:
@@ -113,11 +115,12 @@ def plain_kind(text: str) -> Kind:
 class _Builder:
     """Builds the tree of one text from the parser's events."""
 
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, nodes_max: int) -> None:
         self._text = text
         self._file = file
         self._lines = _LINE_BREAK.split(text)
         self._nodes = 0
+        self._nodes_max = nodes_max
         self._end: Event | None = None  # The end of the collection built last.
         self._anchors: dict[str, tuple[Node, int]] = {}
 
@@ -179,7 +182,10 @@ class _Builder:
         self._count(1, mark)
         if depth > DEPTH_MAX:
             problem = Problem(
-                Code.TOO_LARGE, f"nesting is deeper than {DEPTH_MAX} levels", mark
+                Code.TOO_LARGE,
+                f"nesting is deeper than {DEPTH_MAX} levels",
+                mark,
+                help="close what is open; no format here nests that deep",
             )
             raise InputError(problem)
         if isinstance(event, AliasEvent):
@@ -202,9 +208,13 @@ class _Builder:
 
     def _count(self, nodes: int, mark: Mark) -> None:
         self._nodes += nodes
-        if self._nodes > NODES_MAX:
+        if self._nodes > self._nodes_max:
             problem = Problem(
-                Code.TOO_LARGE, f"more than {NODES_MAX} values in one file", mark
+                Code.TOO_LARGE,
+                f"more than {self._nodes_max} values in one document",
+                mark,
+                notes=("what an alias repeats counts each time",),
+                help="say less, or split it",
             )
             raise InputError(problem)
 

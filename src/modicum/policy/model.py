@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from fractions import Fraction
+from typing import Final, TypeAlias
 
 from modicum.accounting import Budget
 from modicum.accounting.filters.unlocking import Unlocking
@@ -13,6 +14,10 @@ from modicum.core.errors import Mark
 from modicum.policy.budget_maps import BudgetMap
 from modicum.policy.predicates import Predicate
 from modicum.release import Vocabulary
+
+DAY_SECONDS: Final = 24 * 60 * 60
+#: A longer reservation would block others for no reason.
+RESERVATION_DAYS_MAX: Final = 90
 
 
 class Level(Enum):
@@ -168,6 +173,43 @@ class RotationRule:
 
 
 @dataclass(frozen=True, slots=True)
+class ReservationBound:
+    """What one identity may hold reserved and not started.
+
+    Attributes:
+        share: The part of each limit; None for all of it. A single release may take
+            more, for a day at most.
+        days: How long a reservation may stand.
+    """
+
+    share: Fraction | None = None
+    days: int = RESERVATION_DAYS_MAX
+
+    def seconds(self, *, is_large: bool) -> int:
+        """Return how long a reservation may stand.
+
+        Args:
+            is_large: Whether it takes more than the share.
+        """
+        return DAY_SECONDS * (1 if is_large else self.days)
+
+
+def stricter(
+    one: ReservationBound | None, other: ReservationBound | None
+) -> ReservationBound | None:
+    """Return the bound that holds where both of two do; None if there is none.
+
+    Args:
+        one: A bound.
+        other: Another.
+    """
+    if one is None or other is None:
+        return one or other
+    shares = [share for share in (one.share, other.share) if share is not None]
+    return ReservationBound(min(shares, default=None), min(one.days, other.days))
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """A policy file, read and checked.
 
@@ -191,6 +233,7 @@ class Policy:
         activation: Who must agree before another policy takes this one's place; None
             if nobody must.
         rotation: How user groups take turns; None if they do not.
+        reservations: What one identity may hold reserved; None if nothing bounds it.
         disclosed_invariants: Facts that are published outside differential privacy.
         label_marks: Where the labels stand.
         roles_mark: Where the roles stand.
@@ -213,6 +256,7 @@ class Policy:
     approvals: tuple[Approval, ...] = ()
     activation: Approval | None = None
     rotation: RotationRule | None = None
+    reservations: ReservationBound | None = None
     disclosed_invariants: tuple[str, ...] = ()
     label_marks: Mapping[str, Mark | None] = field(default_factory=dict)
     roles_mark: Mark | None = None

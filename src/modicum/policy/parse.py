@@ -29,6 +29,7 @@ from modicum.policy.declarations.people import (
 )
 from modicum.policy.declarations.people_keys import read_keys
 from modicum.policy.declarations.population import read_population
+from modicum.policy.declarations.reservations import read_reservations
 from modicum.policy.declarations.rotation import (
     read_rotation,
     refuse_turns_of_nobody,
@@ -48,6 +49,7 @@ _Read = TypeVar("_Read")
 _SECTIONS = (
     "population",
     "rotation",
+    "reservations",
     "policies",
     "extensions",
     "per_release",
@@ -93,6 +95,7 @@ def parse_policy(node: Node, source: str) -> Policy:
     roles = found.read("roles", read_roles)
     keys = found.read("keys", lambda given: read_keys(given, roles))
     rotation = found.read("rotation", lambda given: read_rotation(given, roles))
+    reservations = found.read("reservations", read_reservations)
     approvals = found.read(
         "approvals", lambda given: read_approvals(given, vocabulary, roles)
     )
@@ -120,6 +123,7 @@ def parse_policy(node: Node, source: str) -> Policy:
         approvals=approvals,
         activation=activation,
         rotation=rotation,
+        reservations=reservations,
         disclosed_invariants=invariants,
         label_marks=declared.label_marks,
         roles_mark=found.mark_of("roles"),

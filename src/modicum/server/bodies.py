@@ -1,17 +1,24 @@
-"""Reading what is sent: exactly, as files are read, and only so much of it."""
+"""Reading what is sent: exactly, as files are read, and only so much of it.
+
+YAML is read slowly, in Python: a document takes up to a second for each 64 KiB, in
+which every other thread waits for its turn. So nothing is read of whoever may not do
+what they ask for; YAML may be small only; and one document is read at a time.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-import anyio.to_thread
 from starlette.requests import Request
 
-from modicum.core.document import Node, from_python
+from modicum.core.document import Node
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.yaml_reader import read_document
 from modicum.shell.json_lines import plain_of
 from modicum.shell.yaml_pieces import Piece
 from modicum.workspace.answers import Description
+from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.identity import Identity
 
 #: What the content of a request is called in messages.
 BODY: Final = "request"
@@ -22,34 +29,45 @@ _YAML: Final = frozenset({"application/yaml", "application/x-yaml", "text/yaml"}
 
 #: A form, such as a reason, has so many bytes at most.
 FORM_BYTES: Final = 2**17
-#: So many bytes are read with their places at most: that takes seconds for a megabyte.
-TREE_BYTES: Final = 2**18
+#: So many bytes of YAML are read at most, and of JSON with the places of mistakes.
+TREE_BYTES: Final = 2**16
+#: So many values may stand in them, those that aliases repeat included.
+TREE_NODES: Final = 2**15
 
 
-async def form_of(request: Request) -> Node:
-    """Return a form that was sent, read beside all others.
+async def form_of(request: Request, who: Identity, *actions: Action) -> Node:
+    """Return a form that was sent.
 
     Args:
         request: The request.
+        who: Who asks.
+        actions: What they want to do with it: one of these.
 
     Raises:
+        AccessError: If they may do none of these, for no data set at all.
         InputError: If it is too large, of a kind that is not read, or no document.
     """
-    body = await body_of(request)
+    body = await body_of(request, who, *actions)
     if len(body.text) > FORM_BYTES:
         raise _too_large(FORM_BYTES)
-    return await anyio.to_thread.run_sync(body.form)
+    form: Node = await request.app.state.parts.service.threads.form(who.name, body)
+    return form
 
 
-async def body_of(request: Request) -> Body:
+async def body_of(request: Request, who: Identity, *actions: Action) -> Body:
     """Return what was sent; how much it may be is seen to before (see `limits`).
 
     Args:
         request: The request.
+        who: Who asks.
+        actions: What they want to do with it: one of these. They are looked at before
+            anything is received.
 
     Raises:
-        InputError: If it is of a kind that is not read.
+        AccessError: If they may do none of these, for no data set at all.
+        InputError: If it is of a kind that is not read, or too much YAML.
     """
+    who.must_some(*actions)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in _JSON | _YAML:
         raise InputError(
@@ -59,7 +77,10 @@ async def body_of(request: Request) -> Body:
                 help="send application/json or application/yaml",
             )
         )
-    return Body(await request.body(), is_json=kind in _JSON)
+    body = Body(await request.body(), is_json=kind in _JSON)
+    if not body.is_json and len(body.text) > TREE_BYTES:
+        raise _too_large(TREE_BYTES)
+    return body
 
 
 class Body:
@@ -72,25 +93,29 @@ class Body:
 
     def __init__(self, text: bytes, *, is_json: bool) -> None:
         self.text = text
-        self._piece = Piece(text, BODY)
-        self._is_json = is_json
+        self.is_json = is_json
+        self._tree: Node | None = None
 
     def description(self) -> Description:
-        """Return it as plain data, where that says the same and is quicker to have.
+        """Return it as it was read, or as plain data, which is quick to have.
 
         Raises:
-            InputError: If it is not one document.
+            InputError: If only its tree can tell what it says, or what is wrong.
         """
-        plain = plain_of(self._piece) if self._is_json else None
-        return self.tree() if plain is None else plain
+        if self._tree is not None:
+            return self._tree
+        plain = plain_of(Piece(self.text, BODY)) if self.is_json else None
+        if plain is None:
+            raise _too_large(TREE_BYTES)
+        return plain
 
     def tree(self) -> Node:
-        """Return it as a tree that knows its places. It takes long if there is much.
+        """Return it as a tree that knows its places: within `Threads.read` only.
 
         Raises:
             InputError: If it is not one document, or too large to be read so.
         """
-        if not self.text.strip():
+        if not self.small().strip():
             raise InputError(
                 Problem(
                     Code.EMPTY_DOCUMENT,
@@ -98,18 +123,19 @@ class Body:
                     help="send JSON or YAML; /api/v1/openapi.json says in which form",
                 )
             )
-        if len(self.text) > TREE_BYTES:
-            raise _too_large(TREE_BYTES)
-        return self._piece.read()
+        if self._tree is None:
+            self._tree = read_document(self.text, BODY, TREE_NODES)
+        return self._tree
 
-    def form(self) -> Node:
-        """Return it as a tree; one that was sent as plain JSON knows no places.
+    def small(self) -> bytes:
+        """Return its text, if that is little enough to be read as a tree.
 
         Raises:
-            InputError: If it is not one document.
+            InputError: If it is not.
         """
-        found = self.description()
-        return from_python(found) if isinstance(found, dict) else self.tree()
+        if len(self.text) > TREE_BYTES:
+            raise _too_large(TREE_BYTES)
+        return self.text
 
 
 def _too_large(most: int) -> InputError:
@@ -117,6 +143,6 @@ def _too_large(most: int) -> InputError:
         Problem(
             Code.TOO_LARGE,
             f"what was sent is read up to {most} bytes in this form",
-            help="say less at once, or send it as JSON",
+            help="send it as JSON, without mistakes, or say less at once",
         )
     )

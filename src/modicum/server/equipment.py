@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from modicum.core.errors import Code, InputError, Problem, UsageError
+from modicum.policy.model import ReservationBound
 from modicum.server.settings import EscrowSettings, Settings
 from modicum.server.settings_tables import TablesOf
 from modicum.shell.adapters.adapting import Adapters
@@ -25,12 +26,14 @@ class Equipment:
         bounds: How much one analysis may take.
         signing_key: What signs checkpoints and receipts; None if nothing does.
         escrow: The vault, sandboxes and engines of its escrow; None if it has none.
+        reservations: What one identity may hold reserved; None if nothing bounds it.
     """
 
     tables: Mapping[str, TablesOf] = field(default_factory=dict)
     bounds: Bounds = field(default_factory=Bounds)
     signing_key: SigningKey | None = field(default=None, repr=False)
     escrow: Tools | None = field(default=None, repr=False)
+    reservations: ReservationBound | None = None
 
 
 def equipment(settings: Settings) -> Equipment:
@@ -51,6 +54,7 @@ def equipment(settings: Settings) -> Equipment:
         Bounds(limits.analysis_rows, limits.analysis_s),
         _key(settings.signing_key_file),
         _escrow(settings.escrow),
+        settings.bound,
     )
 
 

@@ -26,6 +26,8 @@ HELD_BYTES: Final = 2**26
 READ_SECONDS: Final = 30.0
 #: Larger ones may take longer: so many mebibytes as long as the usual ones.
 _SLOWNESS: Final = 16
+#: A request has a body if one of these tells how long it is.
+_BODY_HEADERS: Final = (b"content-length", b"transfer-encoding")
 #: A part of all that is held is for one identity: one over this number.
 _SHARES: Final = 4
 
@@ -163,6 +165,9 @@ class _Body:
         self._whose = ""
         self._size = 0
         self._ends: float | None = None
+        self._has_body = any(
+            name in _BODY_HEADERS and value != b"0" for name, value in scope["headers"]
+        )
         self._is_whole = False
         self._is_refused = False
         self._is_answered = False
@@ -187,7 +192,14 @@ class _Body:
         return {"type": "http.disconnect"}  # Nobody hears more of it.
 
     async def send(self, message: Message) -> None:
-        """Send some of the answer."""
+        """Send some of the answer.
+
+        What is left of a body that nobody read is in the way of the next request.
+        """
+        is_left = self._has_body and not self._is_whole
+        if message["type"] == "http.response.start" and is_left:
+            headers = [*message.get("headers", ()), (b"connection", b"close")]
+            message = {**message, "headers": headers}
         self._is_answered = True
         await self._send(message)
 

@@ -69,7 +69,9 @@ class Service:
     ) -> None:
         self.threads = WatchedThreads(decider, watch)
         self.sight = Sight(self.threads)
-        self.releases = WatchedReleases(decider, self.threads, self.sight, watch)
+        self.releases = WatchedReleases(
+            decider, self.threads, self.sight, watch, own.reservations
+        )
         self.carrying_out = CarryingOut(decider, self.threads)
         self.release_reading = ReleaseReading(self.threads)
         self.policies = WatchedPolicies(self.threads, watch)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from modicum.policy.model import ReservationBound
 from modicum.server.settings_tables import TablesOf
 from modicum.shell.serving.known_head import HeadFile, KnownHead
 from modicum.workspace.permissions.identity import Grants
@@ -15,6 +17,8 @@ from modicum.workspace.permissions.identity import Grants
 #: Where a server listens if nothing else is said.
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8642
+#: What one identity may hold reserved on a server that tells people apart.
+RESERVATIONS: Final = ReservationBound(Fraction(1, 4), 7)
 
 Network: TypeAlias = IPv4Network | IPv6Network
 #: Grants by the name of a group, a person or a program.
@@ -182,6 +186,8 @@ class Settings:
         programs: What each program may do, by its name.
         sessions: How long somebody stays signed in.
         limits: How much may be asked for.
+        reservations: What one identity may hold reserved and not started, besides what
+            the policy says; None if nothing says so.
         signing_key_file: The key that signs checkpoints and receipts.
         tables: The tables that can be analyzed, by the name of their data set.
         escrow: Where its escrow is; None if it has none.
@@ -203,6 +209,7 @@ class Settings:
     programs: GrantsByName = field(default_factory=dict)
     sessions: SessionTimes = field(default_factory=SessionTimes)
     limits: Limits = field(default_factory=Limits)
+    reservations: ReservationBound | None = None
     signing_key_file: Path | None = None
     tables: Mapping[str, TablesOf] = field(default_factory=dict)
     escrow: EscrowSettings | None = None
@@ -225,3 +232,8 @@ class Settings:
     def is_local(self) -> bool:
         """Whether nobody can be told from anybody: one person on one machine."""
         return self.oidc is None and not self.api_tokens
+
+    @property
+    def bound(self) -> ReservationBound | None:
+        """What one identity may hold reserved: one person alone is in nobody's way."""
+        return self.reservations or (None if self.is_local else RESERVATIONS)

@@ -21,7 +21,9 @@ from modicum.core.reading import (
     optional_items,
 )
 from modicum.core.yaml_reader import read_document
+from modicum.policy.declarations.reservations import read_reservations
 from modicum.server.settings import (
+    RESERVATIONS,
     ClaimNames,
     EscrowSettings,
     GrantsByName,
@@ -146,6 +148,10 @@ class _Reader:
             got = replace(got, trusted_proxies=self._proxies(take("trusted_proxies")))
         with self.found.guard():
             got = replace(got, tables=read_tables(take("tables"), self._folder))
+        with self.found.guard():
+            if (node := take("reservations")) is not None:
+                bound = read_reservations(node, RESERVATIONS)
+                got = replace(got, reservations=bound)
         with self.found.guard():
             if (node := take("signing_key_file")) is not None:
                 path = self._path(node, "`signing_key_file`")

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 
 import msgspec
 from msgspec.structs import replace
 
-from modicum.core.errors import Code, InputError, Mark, ModicumError, Problem
-from modicum.ledger import Balances, RecordedRelease, decide
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    InputError,
+    Mark,
+    ModicumError,
+    Problem,
+)
+from modicum.core.exact import brief
+from modicum.ledger import RecordedRelease, RuleLoss, State, decide
+from modicum.ledger.deciding.amounts import amounts
 from modicum.ledger.deciding.approvals import approved_by, hearings_of_release
+from modicum.ledger.following.folding import Followed
 from modicum.ledger.log.events import (
     PastRecorded,
     ReleaseDenied,
@@ -21,6 +32,12 @@ from modicum.ledger.log.events import (
     day_of_release,
 )
 from modicum.policy import CompiledPolicy
+from modicum.policy.model import (
+    DAY_SECONDS,
+    RESERVATION_DAYS_MAX,
+    ReservationBound,
+    stricter,
+)
 from modicum.workspace.answers import (
     Asking,
     Description,
@@ -40,9 +57,11 @@ from modicum.workspace.ports import Clock
 from modicum.workspace.requests import attempt, each
 
 #: A reservation that is not started by then expires: one day.
-RESERVATION_SECONDS = 24 * 60 * 60
+RESERVATION_SECONDS = DAY_SECONDS
+#: So many reservations are named in a message.
+HELD_SHOWN = 5
 #: A longer reservation would block others for no reason: ninety days.
-RESERVATION_SECONDS_MAX = 90 * RESERVATION_SECONDS
+RESERVATION_SECONDS_MAX = RESERVATION_DAYS_MAX * DAY_SECONDS
 
 
 class Submission(msgspec.Struct, frozen=True):
@@ -54,6 +73,7 @@ class Submission(msgspec.Struct, frozen=True):
         post: Whether it is out already, so that it is also started and posted.
         reserve_seconds: How long its reservation stands if it is not started.
         mark: Where its id stands in a file, for messages.
+        bound: What one identity may hold reserved, besides what the policy says.
         assumptions: What was assumed about a past release, in words.
     """
 
@@ -62,6 +82,7 @@ class Submission(msgspec.Struct, frozen=True):
     post: bool = False
     reserve_seconds: int = RESERVATION_SECONDS
     mark: Mark | None = None
+    bound: ReservationBound | None = None
     assumptions: tuple[str, ...] = ()
 
 
@@ -72,6 +93,7 @@ def prepared(
     post: bool = False,
     reserve_seconds: int = RESERVATION_SECONDS,
     guarded: bool = True,
+    bound: ReservationBound | None = None,
 ) -> Submission:
     """Return a release, read and priced. This is most of the work, and needs no turn.
 
@@ -81,13 +103,15 @@ def prepared(
         post: Whether it is out already.
         reserve_seconds: How long its reservation stands; 1 second to 90 days.
         guarded: Whether the guards of the policy look at it.
+        bound: What one identity may hold reserved, besides what the policy says.
 
     Raises:
         InputError: With every mistake found.
     """
     refuse_odd_length(reserve_seconds)
     recorded = price_release(release, compiled, guarded=guarded)
-    return Submission(recorded, compiled, post, reserve_seconds, place_of(release))
+    mark = place_of(release)
+    return Submission(recorded, compiled, post, reserve_seconds, mark, bound)
 
 
 def refuse_odd_length(reserve_seconds: int) -> None:
@@ -206,7 +230,7 @@ class BringingIn:
     def _bring_in(
         self,
         one: Submission,
-        work: Callable[[Entry, Balances, Submission], Decision],
+        work: Callable[[Entry, Followed, Submission], Decision],
         entry: Entry,
         *,
         is_out: bool,
@@ -220,13 +244,14 @@ class BringingIn:
         known = entry.book.state.releases.get(one.release.id)
         if known is None:
             refuse_requested(entry.book, one.release, entry.actor, one.mark)
-            return work(entry, followed.balances, one)
+            return work(entry, followed, one)
         refuse_other(known, one.release, one.mark)
         charged = followed.told(entry.book.release_of(known, entry.record), known.seq)
         answer = repeated_answer(self._asking(entry), followed.balances, known, charged)
         return _carried_out(entry, answer) if is_out else answer
 
-    def _decide(self, entry: Entry, balances: Balances, one: Submission) -> Decision:
+    def _decide(self, entry: Entry, followed: Followed, one: Submission) -> Decision:
+        balances = followed.balances
         release, compiled = one.release, balances.compiled
         digest = compiled.policy.digest
         verdict = decide(balances, release, entry.day)
@@ -243,17 +268,22 @@ class BringingIn:
         if missing:
             called = f"release `{release.id}`"
             raise needs_approval(called, missing, "modicum release approve")
-        expires_at = self.clock.after(entry.now, one.reserve_seconds)
+        seconds = seconds_held(one, followed, entry.book.state, entry.actor, entry.day)
+        expires_at = self.clock.after(entry.now, seconds)
         reserved = answer("reserved", expires_at)
+        if seconds < one.reserve_seconds:
+            reserved = _shortened(reserved)
         entry.add(ReleaseReserved(release, digest, expires_at, approved_by(heard)))
         return _carried_out(entry, reserved) if one.post else reserved
 
-    def _record(self, entry: Entry, balances: Balances, one: Submission) -> Decision:
+    def _record(self, entry: Entry, followed: Followed, one: Submission) -> Decision:
         refuse_future(one.release, entry.now, one.mark)
         digest = one.compiled.policy.digest
         body = PastRecorded(one.release, digest, one.assumptions)
         day = day_of_release(body, entry.now)
-        decision = first_answer(self._asking(entry), balances, one.release, day)
+        decision = first_answer(
+            self._asking(entry), followed.balances, one.release, day
+        )
         entry.add(body)
         assumed = tuple(f"assumed: {each}" for each in one.assumptions)
         notices = (*decision.notices, *assumed)
@@ -261,6 +291,70 @@ class BringingIn:
 
     def _asking(self, entry: Entry) -> Asking:
         return Asking(self.ledger, entry.book, entry.actor)
+
+
+def seconds_held(
+    one: Submission, followed: Followed, state: State, actor: str, day: int
+) -> int:
+    """Return for how many seconds somebody may hold a release that is allowed.
+
+    What somebody holds reserved and has not started may take a share of each limit. A
+    single release may take more where they hold nothing else, and for a day at most.
+
+    Args:
+        one: The release.
+        followed: The balances of the policy that it is decided by.
+        state: The state at the head.
+        actor: Who would hold it.
+        day: The day on which it is decided, as an ordinal.
+
+    Raises:
+        ConflictError: If they hold too much already.
+    """
+    bound = stricter(one.compiled.policy.reservations, one.bound)
+    if bound is None:
+        return one.reserve_seconds
+    is_large, held = False, state.holders.of(actor)
+    is_long = one.reserve_seconds > bound.seconds(is_large=True)
+    if bound.share is not None and not one.post and (held or is_long):
+        found = followed.holdings.judged(actor, one.release, day, bound.share)
+        if found.beyond is not None:
+            raise _holds_too_much(actor, found.beyond, [*held])
+        is_large = found.is_large
+    return min(one.reserve_seconds, bound.seconds(is_large=is_large))
+
+
+def _holds_too_much(actor: str, loss: RuleLoss, held: list[str]) -> ConflictError:
+    found = amounts(loss)
+    measure, scale = found.measure, found.scale
+    holds, more, most = (
+        f"{measure} = {brief(Fraction(units, scale))}"
+        for units in (found.before, found.alone, found.limit)
+    )
+    shown = ", ".join(f"`{one[:60]}`" for one in held[:HELD_SHOWN])
+    others = f" and {len(held) - HELD_SHOWN} others" if len(held) > HELD_SHOWN else ""
+    where = f" in {loss.cell}" if loss.cell else ""
+    return ConflictError(
+        Problem(
+            Code.HELD_TOO_MUCH,
+            f"`{actor}` already holds {holds} reserved and not started under rule"
+            f" `{loss.rule.id}`{where}, and this release adds {more}: one identity may"
+            f" hold {most} there",
+            notes=(
+                f"that is {brief(100 * loss.share)} % of the limit",
+                f"reserved and not started: {shown}{others}",
+                "nothing was written",
+            ),
+            help="start or void one of these, and submit it again; or ask a privacy"
+            " officer or data steward",
+        )
+    )
+
+
+def _shortened(decision: Decision) -> Decision:
+    """Return a reservation that says that it stands for less than was asked for."""
+    notice = f"it is reserved until {decision.expires_at}: one may not hold it longer"
+    return replace(decision, notices=(*decision.notices, notice))
 
 
 def _not_counted(decision: Decision) -> Decision:

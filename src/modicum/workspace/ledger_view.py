@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from msgspec.structs import replace
 
 from modicum.accounting import Total
-from modicum.core.errors import Code, Problem, UsageError
+from modicum.core.errors import Code, ConflictError, Problem, UsageError
 from modicum.ledger import (
     AuditReport,
     Record,
@@ -33,7 +33,7 @@ from modicum.workspace.answers import (
     repeated_answer,
 )
 from modicum.workspace.book import Book, Reader
-from modicum.workspace.bringing_in import Submission, prepared
+from modicum.workspace.bringing_in import Submission, prepared, seconds_held
 from modicum.workspace.decision import Decision
 from modicum.workspace.earlier import EarlierClock, EarlierStore, past_point
 from modicum.workspace.live_ledger import SNAPSHOT_EVERY, LiveLedger
@@ -340,7 +340,15 @@ class LedgerView:
             if known is None:
                 refuse_requested(book, one.release, actor, one.mark)
                 day = day_of(now)
-                return first_answer(asking, followed.balances, one.release, day)
+                answer = first_answer(asking, followed.balances, one.release, day)
+                if not answer.allowed:
+                    return answer
+                try:
+                    seconds_held(one, followed, book.state, actor, day)
+                except ConflictError as refused:
+                    notice = f"submitting is refused now: {refused.problems[0].message}"
+                    return replace(answer, notices=(*answer.notices, notice))
+                return answer
             refuse_other(known, one.release, one.mark)
             stored = book.release_of(known, self._store.record)
             charged = followed.told(stored, known.seq)

@@ -17,9 +17,8 @@ from samples.served import HEADER, Served, served
 from samples.small import POLICY
 
 from modicum.policy import compile as compile_module
-from modicum.policy.compile import compile_text
 from modicum.policy.lint import warnings_of
-from modicum.server.bodies import BODY
+from modicum.server.bodies import Body
 from modicum.server.service import policies, policy_work, proposals
 from modicum.server.service.threads import (
     ASKING,
@@ -161,14 +160,13 @@ SENT = {
 def test_one_identity_has_one_policy_compiled_at_a_time(
     server: Served, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    really = policies.compiled_body
     under_way: list[int] = []
     begun, end = threading.Event(), threading.Event()
     now, guard = Counter[str](), threading.Lock()
 
-    def slowly(data: bytes, file: str) -> Any:
-        whose = "pavel" if b"budget: 1.8}" in data else "olga"
-        if file != BODY:
-            return compile_text(data, file)  # One of the ledger's.
+    def slowly(body: Body) -> Any:
+        whose = "pavel" if b"budget: 1.8}" in body.text else "olga"
         with guard:
             now[whose] += 1
             under_way.append(now[whose])
@@ -176,13 +174,13 @@ def test_one_identity_has_one_policy_compiled_at_a_time(
             if whose == "olga":
                 begun.set()
                 assert end.wait(PATIENCE)
-            return compile_text(data, file)
+            return really(body)
         finally:
             with guard:
                 now[whose] -= 1
 
     for module in (policies, policy_work, proposals):
-        monkeypatch.setattr(module, "compile_text", slowly)
+        monkeypatch.setattr(module, "compiled_body", slowly)
 
     def send(who: str, budget: str) -> int:
         text = ASKING_PEOPLE.replace("budget: 2.0}", f"budget: {budget}}}", 1)

@@ -51,7 +51,12 @@ RISKS = Draft202012Validator(reading_escrow_risk.SCHEMA)
 def node(form: object) -> Node:
     """Return a form as it comes in; what is no text already is sent as JSON."""
     text = form if isinstance(form, str) else json.dumps(form)
-    return Body(text.encode(), is_json=True).form()
+    body = Body(text.encode(), is_json=True)
+    try:
+        plain = body.description()
+    except InputError:
+        return body.tree()
+    return from_python(plain)
 
 
 def raw(form: dict[str, Any], **written: str) -> str:

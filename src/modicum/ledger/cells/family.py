@@ -122,6 +122,14 @@ class Spent(NamedTuple):
             return 0, elsewhere
         return self.sums.units(self.everywhere, column), elsewhere
 
+    def charged(self) -> Booleans:
+        """Return, by rule and piece, whether anything was charged there."""
+        found: Booleans = (self.sums[self.lines].table != 0).max(axis=-1)
+        if self.everywhere is not None:
+            everywhere = (self.sums[self.everywhere].table != 0).max(axis=-1)
+            found = found | everywhere[:, None]
+        return found
+
     def at(self, pieces: Integers) -> Amounts:
         """Return, by rule, what one of its pieces was charged in all."""
         lines = self.lines

@@ -241,6 +241,50 @@ def _closely(
     return allowed, denying, worst, spent.at(worst)
 
 
+def admits(balances: Balances, release: RecordedRelease, day: int = 0) -> bool:
+    """Return whether every rule over history lets a release pass.
+
+    Args:
+        balances: What was charged before, under the policy to decide by.
+        release: The priced release.
+        day: The day on which it is decided, as an ordinal.
+    """
+    return all(
+        _findings(balances, family, inquiry, charge).allowed
+        for family, inquiry in balances.asked(release, day)
+        for charge in inquiry.charges
+    )
+
+
+def denied_on_top(
+    balances: Balances, release: RecordedRelease, day: int = 0
+) -> Iterator[RuleLoss]:
+    """Yield what rules say that deny a release in cells that were charged before.
+
+    A cell that it alone is too much for does not count.
+
+    Args:
+        balances: What was charged before, under the policy to decide by.
+        release: The priced release.
+        day: The day on which it is decided, as an ordinal.
+    """
+    for family, inquiry in balances.asked(release, day):
+        for charge in inquiry.charges:
+            charged = family.spent(inquiry, charge).charged()
+            for rule, pieces in enumerate(charged):
+                if not pieces.any():
+                    continue
+                part = charge._replace(
+                    numbers=charge.numbers[rule : rule + 1],
+                    rows=charge.rows[rule : rule + 1],
+                    places=charge.places[pieces],
+                    alone=charge.alone.taken(pieces),
+                )
+                found = _findings(balances, family, inquiry, part)
+                if not found.allowed:
+                    yield from (loss for _, loss in found.told(balances.compiled))
+
+
 def over_history(balances: Balances, rule: Rule, alone: Total) -> RuleLoss:
     """Return what a rule says to a further loss in each of its cells.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from modicum.core.errors import ModicumError
 from modicum.ledger.deciding.balances import Balances
+from modicum.ledger.following.holdings import Holdings
 from modicum.ledger.following.retelling import Retelling
 from modicum.ledger.log.chain import ChainBreakError, Record, read_record
 from modicum.ledger.log.events import Event
@@ -90,6 +91,8 @@ class Followed:
         self.balances = balances or Balances(compiled, planning=state.planning)
         population = compiled.policy.vocabulary.population
         self._retelling = Retelling(state.policies, population)
+        #: What each identity holds of it, reserved and not started.
+        self.holdings = Holdings(compiled, self.told, state)
 
     @property
     def compiled(self) -> CompiledPolicy:

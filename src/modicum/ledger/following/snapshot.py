@@ -21,13 +21,14 @@ from modicum.ledger.log.events import EVENT_VERSION, PlanCommitted, RoundOpened
 from modicum.ledger.log.release_format import release_from_plain, release_joined
 from modicum.ledger.state.agreement import Agreement
 from modicum.ledger.state.escrow_form import escrow_from_plain
+from modicum.ledger.state.holders import Holders
 from modicum.ledger.state.planning import Group, Planning
 from modicum.ledger.state.standings import Standings
 from modicum.ledger.state.state import ActivePolicy, JustStarted, State
 from modicum.ledger.state.waiting import Proposal, Request, Waiting
 
 #: Raised whenever the fold, the balances, or this format change in any way.
-FOLD_VERSION = 4
+FOLD_VERSION = 5
 
 _MAGIC = b"modicum-snapshot\n"
 _LENGTH_BYTES = 8
@@ -57,6 +58,7 @@ def write_snapshot(snapshot: Snapshot) -> bytes:
         **_made_by(),
         "state": state.small_to_plain(),
         "open": [release_joined(one) for one in state.open.values()],
+        "holders": state.holders.by,
         "standings": standings,
         "policy": snapshot.policy,
         "columns": len(columns),
@@ -98,6 +100,7 @@ def read_snapshot(data: bytes) -> Snapshot | None:
         )
         opened = [release_from_plain(one) for one in header["open"]]
         state.open = {one.id: one for one in opened}
+        state.holders = Holders(header["holders"])
         policy = header["policy"]
         return Snapshot(state, policy, blocks if policy else None)
     except (ValueError, KeyError, TypeError):

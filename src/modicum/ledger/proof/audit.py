@@ -26,7 +26,12 @@ from modicum.ledger.log.events import (
 )
 from modicum.ledger.log.recorded import RecordedRelease
 from modicum.ledger.log.request_events import PolicyProposed, ReleaseRequested
-from modicum.ledger.proof.consistency import contradiction, is_described, unfounded
+from modicum.ledger.proof.consistency import (
+    contradiction,
+    is_described,
+    lasts,
+    unfounded,
+)
 from modicum.ledger.proof.repricing import Repricing, Unpriced
 from modicum.ledger.state.state import LossChange, State
 from modicum.policy import CompiledPolicy
@@ -98,6 +103,7 @@ def audit(
             states[record.seq] = replay.state.digest()
         if on_entry is not None:
             on_entry(replay.state.seq)
+    replay.refuse_beyond()
     return AuditReport(
         replay.state.seq,
         replay.state.head,
@@ -150,18 +156,27 @@ class _Replay:
         self.approvals = self.signed = 0
         self.repricing = Repricing()
         self._version = 1
+        self._turn = "", ""
         self._again = again
         self._kept: list[LossChange] = []
         self._approved: dict[str, str] = {}
+        #: What was reserved beyond its holder's share in the turn that goes on.
+        self._beyond: dict[str, int] = {}
         self._followed: Followed | None = None
 
     def take(self, record: Record) -> Event:
         """Check the next record and fold it; return what it says."""
         seq = self.state.seq + 1
         event = read_record(record, seq, self.state.head)
+        if (event.at, event.actor) != self._turn:
+            self.refuse_beyond()
+        self._turn = event.at, event.actor
         self._check_order(event, seq)
         self._check_claims(event, seq)
         change = fold_event(self.state, event, record)
+        if self._beyond:
+            held = self.state.holders.by
+            self._beyond = {k: v for k, v in self._beyond.items() if k in held}
         if isinstance(event.body, PolicyActivated):
             self._follow_policy(event.body, seq)
         if change is not None and self._followed is not None:
@@ -191,6 +206,7 @@ class _Replay:
             _compiled(body, seq)
         if isinstance(body, ReleaseReserved):
             self._check_decision(body.release, (), day_of(event.at), seq)
+            self._check_held(body, event, seq)
         elif isinstance(body, ReleaseDenied):
             if not body.blocking:
                 raise ChainBreakError(seq, "it denies without a reason")
@@ -241,6 +257,35 @@ class _Replay:
                 " the entries before it",
             )
         self.decisions += 1
+
+    def _check_held(self, body: ReleaseReserved, event: Event, seq: int) -> None:
+        """Note what one identity may hold for its own turn only, or not so long.
+
+        What is started at once, or taken by a plan, is not held.
+        """
+        assert self._followed is not None
+        bound = self._followed.compiled.policy.reservations
+        if bound is None or bound.share is None:
+            return
+        day, holdings = day_of(event.at), self._followed.holdings
+        found = holdings.judged(event.actor, body.release, day, bound.share)
+        is_long = lasts(body, event).total_seconds() > bound.seconds(is_large=True)
+        is_beyond = found.beyond is not None or (found.is_large and is_long)
+        if is_beyond and not found.is_rounded:
+            self._beyond[body.release.id] = seq
+
+    def refuse_beyond(self) -> None:
+        """Refuse what somebody held beyond their share when their turn ended.
+
+        Raises:
+            ChainBreakError: If there is such a reservation.
+        """
+        for release, seq in self._beyond.items():
+            raise ChainBreakError(
+                seq,
+                f"release `{release}` takes more of a limit, or for longer, than the"
+                " policy lets one identity hold reserved",
+            )
 
     def _under(self, policy: str, seq: int) -> Followed:
         active = self.state.policy

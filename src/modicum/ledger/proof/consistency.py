@@ -30,6 +30,7 @@ from modicum.ledger.log.request_events import ReleaseRequested
 from modicum.ledger.proof.turns import ill_planned, out_of_turn
 from modicum.ledger.state.state import State
 from modicum.policy import Policy
+from modicum.policy.model import RESERVATION_DAYS_MAX
 from modicum.release import EVERYTHING, Vocabulary
 from modicum.release.parts import part_to_plain
 from modicum.release.vocabulary import (
@@ -46,7 +47,7 @@ _OPEN_TEXT = frozenset({*METADATA, *PAST_METADATA, QUERY, CHOICE})
 #: Since this version of the events, who agrees says which entry they looked at.
 _LOOKED_SINCE = 3
 #: No reservation is written for longer.
-RESERVATION_MAX = timedelta(days=90)
+RESERVATION_MAX = timedelta(days=RESERVATION_DAYS_MAX)
 
 
 def contradiction(release: RecordedRelease, vocabulary: Vocabulary) -> str:
@@ -223,10 +224,21 @@ def _ill_reserved(
         return f"{called} was reserved without approval"
     if approved_by(heard) != body.approved_by:
         return f"{called} names others than those who agreed"
-    lasts = datetime.fromisoformat(body.expires_at) - datetime.fromisoformat(event.at)
-    if not timedelta() < lasts <= RESERVATION_MAX:
+    bound = policy.reservations
+    most = RESERVATION_MAX if bound is None else timedelta(days=bound.days)
+    if not timedelta() < lasts(body, event) <= most:
         return f"{called} was reserved for a time that nobody can ask for"
     return ""
+
+
+def lasts(body: ReleaseReserved, event: Event) -> timedelta:
+    """Return for how long a release is reserved.
+
+    Args:
+        body: The reservation.
+        event: The event that tells of it.
+    """
+    return datetime.fromisoformat(body.expires_at) - datetime.fromisoformat(event.at)
 
 
 def _ill_activated(

@@ -40,6 +40,7 @@ from modicum.ledger.log.request_events import (
 from modicum.ledger.state.agreement import Agreement
 from modicum.ledger.state.escrow import Around, Escrow, EscrowBody
 from modicum.ledger.state.escrow_form import escrow_to_plain
+from modicum.ledger.state.holders import Holders
 from modicum.ledger.state.life import (
     ReleaseStatus,
     Standing,
@@ -139,6 +140,7 @@ class State:
         releases: Where each release stands that was allowed or recorded, by id,
             oldest first.
         open: The releases that are reserved: only these can be taken back.
+        holders: Who holds which of these.
         denials: How many denials there are.
         approvals: What people said, oldest first, by the kind of thing and the
             SHA-256 of its content.
@@ -163,6 +165,7 @@ class State:
     policies: list[ActivePolicy] = field(default_factory=list)
     releases: Standings = field(default_factory=Standings)
     open: dict[str, RecordedRelease] = field(default_factory=dict)
+    holders: Holders = field(default_factory=Holders)
     denials: int = 0
     approvals: dict[tuple[str, str], tuple[Agreement, ...]] = field(
         default_factory=dict
@@ -196,7 +199,7 @@ class State:
         change: LossChange | None = None
         before_expiring, just_started = "", JustStarted()
         if isinstance(body, _BRINGING_IN):
-            change = self._bring_in(body, event.at, seq)
+            change = self._bring_in(body, event, seq)
         elif isinstance(body, _MOVING):
             change = self._move(body, event.at)
             if isinstance(body, ReleaseExpired):
@@ -235,7 +238,7 @@ class State:
         """Return everything but the standings as plain data.
 
         Open reservations are told by the standings: each stands as reserved there,
-        and its entry holds its contents.
+        and its entry holds its contents, and who holds it.
         """
         return {
             "seq": self.seq,
@@ -259,12 +262,12 @@ class State:
     # --- one step ---
 
     def _bring_in(
-        self, body: ReleaseReserved | PastRecorded, at: str, seq: int
+        self, body: ReleaseReserved | PastRecorded, event: Event, seq: int
     ) -> LossChange:
         release = body.release
         if release.id in self.releases:
             raise id_taken(self.releases[release.id])
-        day = day_of_release(body, at)
+        day = day_of_release(body, event.at)
         if isinstance(body, ReleaseReserved):
             status, expires_at = ReleaseStatus.RESERVED, body.expires_at
         else:
@@ -274,6 +277,7 @@ class State:
         )
         if status is ReleaseStatus.RESERVED:
             self.open[release.id] = release
+            self.holders.add(release.id, event.actor)
         self.waiting.brought_in(release.id)
         return LossChange(release, seq, day)
 
@@ -288,6 +292,7 @@ class State:
         status = next_status(standing, body, at)
         self.releases.move(standing.id, status)
         release = self.open.pop(standing.id, None)
+        self.holders.drop(standing.id)
         if release is None or status.counts:
             return None
         return LossChange(release, standing.seq, standing.day, taken_back=True)
@@ -373,6 +378,8 @@ class State:
                 self.planning.retire(body)
             case PlanCommitted():
                 self.planning.commit(body)
+                for release in body.releases:
+                    self.holders.drop(release)
             case _:  # pragma: no cover - every kind is handled above or by `apply`
                 raise AssertionError(body)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
+from fractions import Fraction
 from typing import TypeVar
 
+from modicum.core.exact import number_spelled
 from modicum.policy.changes.checked import checked_differences
 from modicum.policy.changes.comparison import Verdict
 from modicum.policy.changes.remarks import Declared, listed, shown
 from modicum.policy.changes.turns import turn_differences
-from modicum.policy.model import Attribute, Policy
+from modicum.policy.model import Attribute, Policy, ReservationBound
 from modicum.release import Label, Partition, Unit, Vocabulary
 from modicum.release.parts import Values
 
@@ -45,6 +47,20 @@ def declared_differences(old: Policy, new: Policy) -> Iterator[Declared]:
     yield from _groups(old, new)
     yield from _time(old, new)
     yield from turn_differences(old, new)
+    yield from _reservations(old, new)
+
+
+def _reservations(old: Policy, new: Policy) -> Iterator[Declared]:
+    """Yield what one identity may hold reserved now, if that is another part."""
+    was, now = (one.reservations or ReservationBound() for one in (old, new))
+    for what, before, after in (
+        ("share of each limit", was.share or Fraction(1), now.share or Fraction(1)),
+        ("days of a reservation", Fraction(was.days), Fraction(now.days)),
+    ):
+        if before != after:
+            verdict = Verdict.LOOSER if after > before else Verdict.TIGHTER
+            text = f"{what}: {number_spelled(before)} -> {number_spelled(after)}"
+            yield Declared(verdict, "reservations", text)
 
 
 def _by_name(

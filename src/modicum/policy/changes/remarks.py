@@ -18,7 +18,8 @@ class Declared:
             or does so only by rules, which are compared one by one.
         subject: What it is about: `filter`, `unit`, `label`, `attribute`,
             `category`, `extension`, `guard`, `role`, `key`, `approval`,
-            `activation`, `invariant`, `partition`, `group`, `time` or `rotation`.
+            `activation`, `invariant`, `partition`, `group`, `time`, `rotation` or
+            `reservations`.
         text: What changed, in one line.
     """
 

@@ -145,6 +145,7 @@ POLICY = Shape(
             "rotation": _fixed(
                 active=VALUE, slack=VALUE, retired=VALUE, opened_by=VALUE
             ),
+            "reservations": _fixed(share=VALUE, days=VALUE),
             "policies": _BASE_POLICIES,
             "extensions": Shape(
                 each=_fixed(name=VALUE, settings=_named(_SETTING, opened=True)),

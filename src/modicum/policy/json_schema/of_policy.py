@@ -26,7 +26,7 @@ from modicum.policy.json_schema.parts import (
     whole,
     words,
 )
-from modicum.policy.model import Retired
+from modicum.policy.model import RESERVATION_DAYS_MAX, Retired
 from modicum.policy.parse import FORMAT
 from modicum.release.units import PERIODS, RELATIONS
 
@@ -91,6 +91,7 @@ def _sections() -> dict[str, Schema]:
         ),
         "population": _population(),
         "rotation": _rotation(),
+        "reservations": _reservations(),
         "policies": listed(ref("base_policy"), "limits on everything released"),
         "extensions": listed(_extension(), "contexts that multiply the policies"),
         "per_release": listed(ref("base_policy"), "limits on each release alone"),
@@ -260,6 +261,23 @@ def _rotation() -> Schema:
         },
         ["active"],
         "how user groups take turns: what part of its budget each may have used",
+    )
+
+
+def _reservations() -> Schema:
+    share: Schema = {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "maximum": 1,
+        "description": "the part of each limit",
+    }
+    return closed(
+        {
+            "share": share,
+            "days": whole(1, RESERVATION_DAYS_MAX, "how long a reservation may stand"),
+        },
+        [],
+        "what one identity may hold reserved and not started",
     )
 
 

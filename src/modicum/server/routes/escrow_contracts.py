@@ -46,6 +46,7 @@ from modicum.workspace.documents.contracts import (
     words_to_list,
 )
 from modicum.workspace.escrowing.speaking import SaidToContract
+from modicum.workspace.permissions.actions import Action
 
 router = APIRouter(prefix="/escrow/contracts", tags=["escrow"], route_class=LiteralEnd)
 
@@ -78,8 +79,8 @@ async def contracts(who: Who, verbs: Verbs, recorded: Recorded = False) -> Respo
 )
 async def ask(request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce) -> Response:
     """Ask for a flow of data. Nothing flows before the owners of the data agree."""
-    body = await body_of(request)
-    sent = read_contract(await verbs.threads.compute(body.form))
+    body = await body_of(request, who, Action.ASK_CONTRACT)
+    sent = read_contract(await verbs.threads.form(who.name, body))
     once = await keyed.once(_flow)
     return _flow(await verbs.escrow_asking.ask(who, sent, once)).response()
 
@@ -135,7 +136,13 @@ async def say(
 
     `If-Match` is the ETag of the contract: the digest of what was looked at.
     """
-    word = await word_of(request, tag_given(if_match, _CONTENT))
+    word = await word_of(
+        request,
+        tag_given(if_match, _CONTENT),
+        who,
+        Action.APPROVE_CONTRACT,
+        Action.TAKE_PART,
+    )
     once = await keyed.once(_said)
     found = await verbs.escrow_acts.say(who, name, word, once)
     return _said(found).response()
@@ -171,7 +178,7 @@ async def withdraw(
     request: Request, name: ContractId, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
     """Take back a contract that you asked for, or that gives you something."""
-    reason = await reason_of(request)
+    reason = await reason_of(request, who, Action.TAKE_PART)
     once = await keyed.once(_flow)
     found = await verbs.escrow_acts.withdraw(who, name, reason, once)
     return _flow(found).response()

@@ -25,6 +25,7 @@ from modicum.server.routes.words import REASON, reason_of
 from modicum.server.service.escrow_data import DataSent
 from modicum.workspace.documents.contracts import data_set_to_dict, version_to_dict
 from modicum.workspace.escrowing.data_kept import Declared, Owned
+from modicum.workspace.permissions.actions import Action
 
 router = APIRouter(prefix="/escrow/data", tags=["escrow"])
 
@@ -105,6 +106,7 @@ async def register(
     The first version says for good whose it is, and its limits. A data set is called as
     its table is.
     """
+    who.must_some(Action.REGISTER_DATA)
     sent = await _sent(request)
     once = await keyed.once(_version, await verbs.escrow_data.secret(who, name))
     return _version(await verbs.escrow_data.register(who, name, sent, once)).response()
@@ -124,7 +126,8 @@ async def shred(
     If this fails, ask again: the ledger knows of it already.
     """
     version = Version(name, n)
-    await verbs.escrow_data.shred(who, version, await reason_of(request))
+    reason = await reason_of(request, who, Action.REGISTER_DATA)
+    await verbs.escrow_data.shred(who, version, reason)
     return _version(version).response()
 
 

@@ -13,6 +13,7 @@ from modicum.server.models.escrow import QueryRiskForm
 from modicum.server.parts import Verbs
 from modicum.server.reading_escrow_risk import SCHEMA, read_risk
 from modicum.server.routes.describing import body_of, mistakes
+from modicum.workspace.permissions.actions import Action
 
 router = APIRouter(tags=["escrow"])
 
@@ -32,5 +33,5 @@ async def risk(request: Request, who: Who, verbs: Verbs) -> Response:
 
     It is the same whatever the vault holds, so that analysts may know it.
     """
-    asked = read_risk(await form_of(request))
+    asked = read_risk(await form_of(request, who, Action.READ_DATA))
     return json_response(await verbs.escrow_contracts.risk(who, asked))

@@ -31,6 +31,7 @@ from modicum.server.routes import describing
 from modicum.server.routes.describing import mistakes
 from modicum.server.service.ledgers import Entries
 from modicum.workspace.documents.entries import entry_to_dict
+from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
 
 router = APIRouter(prefix="/ledger", tags=["ledger"])
@@ -121,7 +122,7 @@ async def annotate(
     request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
     """Add a remark for those who read the log later. It changes nothing."""
-    fields = Fields(await form_of(request), "the request")
+    fields = Fields(await form_of(request, who, Action.REMARK), "the request")
     remark = text(fields.take("remark"), "the remark")
     named = fields.take_optional("about")
     about = "" if named is None else text(named, "`about`")
@@ -144,7 +145,7 @@ async def disclose(
     request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
     """Record what was disclosed outside differential privacy: no rule counts it."""
-    form = await form_of(request)
+    form = await form_of(request, who, Action.REMARK)
     once = await keyed.once(_disclosed)
     return _disclosed(await verbs.remarks.disclose(who, form, once)).response()
 

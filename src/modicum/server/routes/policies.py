@@ -28,6 +28,7 @@ from modicum.server.parts import Verbs
 from modicum.server.routes import describing
 from modicum.server.routes.describing import mistakes
 from modicum.workspace.documents.standings import head_to_dict, standing_to_dict
+from modicum.workspace.permissions.actions import Action
 
 
 class _Digest(StringConvertor):
@@ -81,7 +82,8 @@ async def policy(
 )
 async def lint(request: Request, who: Who, verbs: Verbs) -> Response:
     """Check a policy; mistakes are told with their places. Writes nothing."""
-    compiled = await verbs.policies.compile(who, (await body_of(request)).text)
+    body = await body_of(request, who, Action.COMPILE_POLICY)
+    compiled = await verbs.policies.compile(who, body)
     return json_response(
         {
             "ok": True,

@@ -26,6 +26,7 @@ from modicum.workspace.documents.compiled_rules import (
 from modicum.workspace.documents.conflicts import conflict_to_dict
 from modicum.workspace.documents.differences import differences_to_dict
 from modicum.workspace.documents.standings import standing_to_dict
+from modicum.workspace.permissions.actions import Action
 
 router = APIRouter(tags=["policies"])
 
@@ -48,8 +49,8 @@ async def compile_policy(
     Send the same policy with each cursor: the rules are those of what is sent.
     """
     after = after_of("compiled", cursor)
-    text = (await body_of(request)).text
-    found = await verbs.policy_work.compile(who, text, after, limit)
+    body = await body_of(request, who, Action.COMPILE_POLICY)
+    found = await verbs.policy_work.compile(who, body, after, limit)
     told = await verbs.threads.compute(lambda: compiled_to_dict(found.compiled))
     return json_response(
         {
@@ -78,8 +79,8 @@ async def diff(
 
     Writes nothing. What history exceeds is told to whoever may read all releases.
     """
-    text = (await body_of(request)).text
-    found = await verbs.policy_work.compare(who, text, against)
+    body = await body_of(request, who, Action.COMPILE_POLICY)
+    found = await verbs.policy_work.compare(who, body, against)
     weighed = found.weighed
     conflicts = None
     if weighed is not None:
@@ -102,8 +103,8 @@ async def diff(
 )
 async def simulate(request: Request, who: Who, verbs: Verbs) -> Response:
     """Begin to find what a policy would have decided, release by release."""
-    text = (await body_of(request)).text
-    return begun(await verbs.policy_work.simulate(who, text))
+    body = await body_of(request, who, Action.SIMULATE_POLICY)
+    return begun(await verbs.policy_work.simulate(who, body))
 
 
 @router.get("/rules/{rule:path}", response_model=RuleForm, responses=mistakes())

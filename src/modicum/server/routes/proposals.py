@@ -39,6 +39,7 @@ from modicum.workspace.documents.approvals import (
 from modicum.workspace.governing.activation import Activation
 from modicum.workspace.governing.proposing import Proposed
 from modicum.workspace.governing.saying import Said
+from modicum.workspace.permissions.actions import Action
 
 router = APIRouter(prefix="/policies", tags=["policies"])
 
@@ -78,7 +79,7 @@ async def propose(
     request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce, reason: Reason
 ) -> Response:
     """Ask people to agree to a policy; its text stands in the ledger then."""
-    policy = (await body_of(request)).text
+    policy = await body_of(request, who, Action.PROPOSE_POLICY)
     once = await keyed.once(_proposed)
     found = await verbs.proposals.propose(who, policy, reason, once)
     return _proposed(found).response()
@@ -124,7 +125,7 @@ async def say(
     request: Request, digest: Digest, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
     """Agree to a proposal, or refuse it. Its digest says what was looked at."""
-    word = await word_of(request, digest)
+    word = await word_of(request, digest, who, Action.APPROVE_POLICY)
     once = await keyed.once(_said)
     return _said(await verbs.proposals.say(who, digest, word, once)).response()
 
@@ -157,7 +158,7 @@ async def weigh(
 
     Only whoever may read all releases may ask that.
     """
-    policy = (await body_of(request)).text
+    policy = await body_of(request, who, Action.COMPILE_POLICY)
     told = weighed_to_dict(await verbs.proposals.weigh(who, policy, accept))
     return json_response(await verbs.sight.masked(who, told))
 
@@ -179,7 +180,7 @@ async def activate_text(
 ) -> Response:
     """Put a policy in the place of the active one, whose ETag is `If-Match`."""
     change = Change(reason, tag_given(if_match, _ACTIVE), accept)
-    policy = (await body_of(request)).text
+    policy = await body_of(request, who, Action.ACTIVATE_POLICY)
     once = await keyed.once(_activated)
     return _activated(
         await verbs.proposals.activate(who, policy, change, once)
@@ -202,7 +203,7 @@ async def activate(
 ) -> Response:
     """Put a proposal in the place of the active policy, whose ETag is `If-Match`."""
     replaces = tag_given(if_match, _ACTIVE)
-    fields = Fields(await form_of(request), "the request")
+    fields = Fields(await form_of(request, who, Action.ACTIVATE_POLICY), "the request")
     reason = text(fields.take("reason"), "`reason`")
     listed = fields.take_optional("accept")
     rules = () if listed is None else items(listed, "`accept`")

@@ -43,6 +43,7 @@ from modicum.workspace.documents.releases import (
     release_to_dict,
 )
 from modicum.workspace.governing.requesting import Requested
+from modicum.workspace.permissions.actions import Action
 
 router = APIRouter(tags=["releases"])
 
@@ -82,7 +83,7 @@ async def check(
     words: Words = False,
 ) -> Response:
     """Say what submitting would answer now. Writes nothing."""
-    body = await body_of(request)
+    body = await body_of(request, who, Action.CHECK_RELEASE)
     if explain:
         decision, found = await verbs.releases.explained(who, body)
         told = await verbs.threads.compute(
@@ -114,7 +115,7 @@ async def fit(
     ] = None,
 ) -> Response:
     """Return the closest variant of a release that would pass now. Writes nothing."""
-    body = await body_of(request)
+    body = await body_of(request, who, Action.CHECK_RELEASE)
     return json_response(
         await verbs.releases.consider(
             who, body, lambda one: one.largest_fit(vary, mechanism).to_dict()
@@ -130,7 +131,7 @@ async def fit(
 )
 async def options(request: Request, who: Who, verbs: Verbs) -> Response:
     """Return single changes after which a release would pass. Writes nothing."""
-    body = await body_of(request)
+    body = await body_of(request, who, Action.CHECK_RELEASE)
     return json_response(await verbs.releases.consider(who, body, _options))
 
 
@@ -174,7 +175,7 @@ async def submit(
     If people must agree first and there is a `reason`, they are asked: a 202. Submit
     it again once they agreed.
     """
-    body = await body_of(request)
+    body = await body_of(request, who, Action.SUBMIT_RELEASE)
     how = How(post=post, reserve_seconds=reserve_seconds)
     try:
         once = await keyed.once(_brief)
@@ -206,7 +207,7 @@ async def record_past(
     words: Words = False,
 ) -> Response:
     """Count a release that happened before. It cannot be denied."""
-    body = await body_of(request)
+    body = await body_of(request, who, Action.RECORD_PAST)
     once = await keyed.once(_brief)
     found = await verbs.releases.record_past(who, body, once)
     return await _decided(found, verbs, words=words)
@@ -255,7 +256,9 @@ async def void(
     keyed: OnlyOnce,
 ) -> Response:
     """Give up a reservation that was not started; its loss is taken back."""
-    reason = await reason_of(request)
+    reason = await reason_of(
+        request, who, Action.CARRY_OUT_RELEASE, Action.CARRY_OUT_ANY
+    )
     return _stands(
         await verbs.carrying_out.void(who, release, reason, await keyed.once(_standing))
     )

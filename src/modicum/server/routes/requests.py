@@ -40,6 +40,7 @@ from modicum.workspace.documents.approvals import (
 from modicum.workspace.documents.decisions import decision_to_dict
 from modicum.workspace.governing.requesting import PendingRequest, Requested
 from modicum.workspace.governing.saying import Said
+from modicum.workspace.permissions.actions import Action
 
 router = APIRouter(prefix="/requests", tags=["requests"], route_class=LiteralEnd)
 
@@ -75,7 +76,7 @@ async def ask(
     ],
 ) -> Response:
     """Ask people to agree to a release; it is not submitted, and spends nothing."""
-    body = await body_of(request)
+    body = await body_of(request, who, Action.SUBMIT_RELEASE)
     once = await keyed.once(_requested)
     return _requested(await verbs.requests.ask(who, body, reason, once)).response()
 
@@ -133,7 +134,7 @@ async def say(
     `If-Match` is the ETag of the request: the content that was looked at.
     """
     content = tag_given(if_match, _CONTENT)
-    word = await word_of(request, content)
+    word = await word_of(request, content, who, Action.APPROVE_RELEASE)
     once = await keyed.once(_said)
     return _said(await verbs.requests.say(who, release, word, once)).response()
 
@@ -168,7 +169,7 @@ async def withdraw(
     request: Request, release: ReleaseId, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
     """Take back a request of one's own."""
-    reason = await reason_of(request)
+    reason = await reason_of(request, who, Action.SUBMIT_RELEASE)
     once = await keyed.once(lambda found: answer_of(request_to_dict(found)))
     found = await verbs.requests.withdraw(who, release, reason, once)
     return json_response(request_to_dict(found))

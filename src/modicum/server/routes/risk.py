@@ -15,6 +15,7 @@ from modicum.server.parts import Verbs
 from modicum.server.reading_analyses import SCHEMA, read_analysis
 from modicum.server.routes.describing import body_of
 from modicum.server.routes.jobs import accepted, begun
+from modicum.workspace.permissions.actions import Action
 
 router = APIRouter(tags=["risk"])
 
@@ -37,5 +38,5 @@ async def analyze(request: Request, who: Who, verbs: Verbs) -> Response:
     found: it is computed from rows without noise. The job's `result` is what `modicum
     risk rdr --json` tells; with `groups`, what `modicum risk compare-groups` does.
     """
-    sent = read_analysis(await form_of(request))
+    sent = read_analysis(await form_of(request, who, Action.ANALYZE_RISK))
     return begun(verbs.risk.begin(who, sent.data_set, sent.asked))

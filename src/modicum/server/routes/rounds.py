@@ -38,6 +38,7 @@ from modicum.workspace.documents.rounds import (
     plan_to_dict,
     round_to_dict,
 )
+from modicum.workspace.permissions.actions import Action
 from modicum.workspace.planning.committing import Committed
 from modicum.workspace.planning.rounds import Round
 
@@ -99,7 +100,7 @@ async def open_round(
     request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
     """Open the next round: budgets are unlocked, and user groups take turns."""
-    fields = Fields(await form_of(request), "the request")
+    fields = Fields(await form_of(request, who, Action.PLAN_ROUND), "the request")
     named = fields.take_optional("round")
     unlocked = _shares(fields.take_optional("unlocked"))
     fields.finish()
@@ -132,7 +133,11 @@ async def plan_round(
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     by_line = kind == _BY_LINE
-    text = await request.body() if by_line else (await body_of(request)).text
+    if by_line:
+        who.must_some(Action.PLAN_ROUND)
+        text = await request.body()
+    else:
+        text = (await body_of(request, who, Action.PLAN_ROUND)).small()
     sent = RequestsSent(text, by_line, solver)
     return begun(await verbs.rounds.make_plan(who, round_id, sent))
 
@@ -187,8 +192,8 @@ async def commit(
     `If-Match` is the head of the ledger that the plan was made on.
     """
     tag = tag_given(if_match, "the ledger's head")
-    body = await body_of(request)
-    written = await verbs.threads.compute(body.form)
+    body = await body_of(request, who, Action.COMMIT_PLAN)
+    written = await verbs.threads.form(who.name, body)
     once = await keyed.once(_committed)
     done = await verbs.rounds.commit(who, written, tag, reserve_seconds, once)
     return _committed(done).response()

@@ -21,7 +21,7 @@ from modicum.server.parts import Verbs
 from modicum.server.routes import describing
 from modicum.server.routes.describing import mistakes
 from modicum.shell.clock import SystemClock
-from modicum.workspace.permissions.actions import Role
+from modicum.workspace.permissions.actions import Action, Role
 from modicum.workspace.permissions.identity import Grants, Identity
 from modicum.workspace.permissions.tokens import (
     DAY_SECONDS,
@@ -105,7 +105,7 @@ async def tokens(who: Who, verbs: Verbs) -> Response:
 )
 async def make(request: Request, who: Who, verbs: Verbs) -> Response:
     """Make a token. It is shown once: keep it where nobody else reads it."""
-    terms = _terms(await form_of(request), who)
+    terms = _terms(await form_of(request, who, Action.MANAGE_OWN_TOKENS), who)
     issued = await verbs.tokens.make(who, terms)
     told = issued.token.to_dict(SystemClock().now())
     return json_response({**told, "token": issued.text}, 201)

@@ -15,6 +15,8 @@ from modicum.core.reading import boolean, text
 from modicum.server.bodies import form_of
 from modicum.server.routes import describing
 from modicum.server.service.words import Word
+from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.identity import Identity
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _SIGNATURE = re.compile(r"[0-9a-f]{128}")
@@ -70,17 +72,22 @@ class Signature:
         return self.value
 
 
-async def word_of(request: Request, content: str) -> Word:
+async def word_of(
+    request: Request, content: str, who: Identity, *actions: Action
+) -> Word:
     """Return what somebody says.
 
     Args:
         request: The request.
         content: The SHA-256 of what they have looked at.
+        who: Who speaks.
+        actions: What they do with it: one of these.
 
     Raises:
+        AccessError: If they may do none of these, for no data set at all.
         InputError: If it is malformed.
     """
-    fields = Fields(await form_of(request), "the request")
+    fields = Fields(await form_of(request, who, *actions), "the request")
     approves = boolean(fields.take("approves"), "`approves`")
     reason = text(fields.take("reason"), "`reason`")
     head = _text(fields.take_optional("head"), "`head`")
@@ -97,16 +104,19 @@ async def word_of(request: Request, content: str) -> Word:
     return Word(approves, reason, content, head, own)
 
 
-async def reason_of(request: Request) -> str:
+async def reason_of(request: Request, who: Identity, *actions: Action) -> str:
     """Return the reason that is sent by itself.
 
     Args:
         request: The request.
+        who: Who says it.
+        actions: What they do for that reason: one of these.
 
     Raises:
+        AccessError: If they may do none of these, for no data set at all.
         InputError: If it is malformed.
     """
-    fields = Fields(await form_of(request), "the request")
+    fields = Fields(await form_of(request, who, *actions), "the request")
     reason = text(fields.take("reason"), "`reason`")
     fields.finish()
     return reason

@@ -83,7 +83,7 @@ class CarryingOut:
     async def void(
         self, who: Identity, release: str, reason: str, once: Once | None = None
     ) -> Standing:
-        """Give up a reservation that was not started.
+        """Cancel a reservation that was not started: one's own, or anybody's.
 
         Args:
             who: Who asks.
@@ -92,16 +92,17 @@ class CarryingOut:
             once: As for `start`.
 
         Raises:
-            AccessError: As for `start`.
+            AccessError: If they may not. Whoever may carry out what others reserved
+                may cancel it; privacy officers may do only that.
             ConflictError: If it is not reserved any more.
             InputError: As for `start`; or if there is no reason.
         """
-        return await self._threads.ask(
-            self._carry_out,
-            who,
-            release,
-            lambda d: d.void(release, reason=reason, actor=who.name, once=once),
-        )
+
+        def work() -> Standing:
+            must_carry_out(self._decider, who, release, cancels=True)
+            return self._decider.void(release, reason=reason, actor=who.name, once=once)
+
+        return await self._threads.ask(work)
 
     def _carry_out(
         self, who: Identity, release: str, step: Callable[[Decider], T]
@@ -111,13 +112,16 @@ class CarryingOut:
         return step(self._decider)
 
 
-def must_carry_out(decider: Decider, who: Identity, release: str) -> None:
+def must_carry_out(
+    decider: Decider, who: Identity, release: str, *, cancels: bool = False
+) -> None:
     """Refuse to carry out what may not be seen, or is somebody else's.
 
     Args:
         decider: The ledger.
         who: Who would carry it out.
         release: The id.
+        cancels: Whether they only cancel it.
 
     Raises:
         AccessError: If it is somebody else's, and they may not do that either.
@@ -133,13 +137,16 @@ def must_carry_out(decider: Decider, who: Identity, release: str) -> None:
     # At a glance: who waits for a long look holds no thread of those who ask.
     told, asked_by = decider.glance(look)
     sets = data_sets_recorded(told.release)
-    must(who, Action.CARRY_OUT_RELEASE, sets)
-    if asked_by != who.name and not may(who, Action.CARRY_OUT_ANY, sets):
+    is_own = asked_by == who.name
+    if is_own or not cancels:
+        must(who, Action.CARRY_OUT_RELEASE, sets)
+    if not is_own and not may(who, Action.CARRY_OUT_ANY, sets):
         raise AccessError(
             Problem(
                 Code.FORBIDDEN,
                 f"release `{release}` was reserved by somebody else",
-                help="who reserved it carries it out, or a data steward",
+                help="who reserved it carries it out, or a data steward; a privacy"
+                " officer may cancel it",
             )
         )
 

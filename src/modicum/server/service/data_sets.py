@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final, TypeVar
 
 from modicum.core.document import Entries, Items, Node, Scalar
+from modicum.core.errors import InputError
 from modicum.ledger import RecordedRelease
 from modicum.release import ReleaseDraft
-from modicum.server.bodies import Body
+from modicum.server.bodies import TREE_BYTES, Body
+from modicum.server.service.threads import Threads
 from modicum.workspace.answers import Description
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
@@ -18,6 +20,8 @@ _ID: Final = "release"
 
 #: The names of data sets; None among them stands for all that there are.
 DataSets = frozenset[str | None]
+
+T = TypeVar("T")
 
 
 def data_sets_of(release: Description) -> DataSets:
@@ -66,21 +70,45 @@ def data_sets_recorded(release: RecordedRelease) -> DataSets:
     return _named(said.get(_KEY), [one.labels for one in release.mechanisms])
 
 
-def described(who: Identity, action: Action, body: Body) -> Description:
-    """Return what somebody describes, if they may do this with its data sets.
+async def with_release(
+    who: Identity,
+    action: Action,
+    body: Body,
+    work: Callable[[Description], T],
+    threads: Threads,
+    run: Callable[[Callable[[], T]], Awaitable[T]],
+) -> T:
+    """Return what some work returns that is given a release which was sent.
+
+    What was sent as JSON is given as plain data, which is many times quicker to have;
+    if there is a mistake in it, once more as a tree, so that its place is known.
 
     Args:
-        who: Who.
+        who: Who sent it.
         action: What they want to do with it.
         body: What they sent.
+        work: The work.
+        threads: Where a tree is read.
+        run: Runs the work in a thread.
 
     Raises:
         AccessError: If they may not, for one of its data sets.
-        InputError: If it is not one document.
+        InputError: If it is malformed.
     """
-    release = body.description()
-    must(who, action, data_sets_of(release))
-    return release
+
+    def permitted() -> T:
+        release = body.description()
+        must(who, action, data_sets_of(release))
+        return work(release)
+
+    if body.is_json:
+        try:
+            return await run(permitted)
+        except InputError:
+            if len(body.text) > TREE_BYTES:
+                raise
+    await threads.read(who.name, body.tree)
+    return await run(permitted)
 
 
 def may(who: Identity, action: Action, sets: DataSets) -> bool:
@@ -109,21 +137,6 @@ def must(who: Identity, action: Action, sets: DataSets) -> None:
         who.must(action, one)
 
 
-def must_some(who: Identity, action: Action) -> None:
-    """Refuse who may do something with no data set at all.
-
-    Args:
-        who: Who.
-        action: What.
-
-    Raises:
-        AccessError: If they may not.
-    """
-    sets = {one for each in who.grants.values() for one in each}
-    if not any(who.may(action, one) for one in sets):
-        who.must(action)
-
-
 def must_read_some(who: Identity) -> None:
     """Refuse who may read releases of no data set at all.
 
@@ -133,7 +146,7 @@ def must_read_some(who: Identity) -> None:
     Raises:
         AccessError: If they may not.
     """
-    must_some(who, Action.READ_RELEASES)
+    who.must_some(Action.READ_RELEASES)
 
 
 def _named(own: object, mechanisms: Iterable[Mapping[str, object]]) -> DataSets:

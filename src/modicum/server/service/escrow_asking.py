@@ -18,7 +18,7 @@ from modicum.server.reading_contracts import (
     SignalAsked,
     TaskAsked,
 )
-from modicum.server.service.data_sets import data_sets_of, must, must_some
+from modicum.server.service.data_sets import data_sets_of, must
 from modicum.server.service.escrow_data import needed
 from modicum.server.service.escrow_sight import owned_by, seen_contract
 from modicum.server.service.threads import Threads
@@ -64,7 +64,7 @@ class EscrowAsking:
             InputError: If it is malformed, or is about what they may not know.
             UsageError: If the server has no escrow.
         """
-        must_some(who, Action.ASK_CONTRACT)
+        who.must_some(Action.ASK_CONTRACT)
         tools = needed(self._tools)
 
         def work() -> Flow:

@@ -11,7 +11,6 @@ from modicum.ledger.log.contracts import TaskTerms
 from modicum.ledger.log.events import ApprovalGiven
 from modicum.ledger.state.escrow import OWNER
 from modicum.server.reading_escrow_risk import RiskAsked
-from modicum.server.service.data_sets import must_some
 from modicum.server.service.escrow_sight import (
     may_see_contract,
     may_see_data,
@@ -75,7 +74,7 @@ class EscrowContracts:
             AccessError: If they may know of none.
         """
         if not who.may(Action.TAKE_PART):
-            must_some(who, Action.READ_CONTRACTS)
+            who.must_some(Action.READ_CONTRACTS)
 
         def look(view: LedgerView) -> tuple[Looked, ...]:
             data = view.state().escrow.data
@@ -147,7 +146,7 @@ class EscrowContracts:
                 or no epsilon is chosen by risk for such a query.
             StaleError: If the query means something else under the active policy.
         """
-        must_some(who, Action.READ_DATA)
+        who.must_some(Action.READ_DATA)
 
         def look(view: LedgerView) -> dict[str, object]:
             escrow, compiled = view.state().escrow, view.policy()

@@ -12,7 +12,6 @@ from modicum.core.errors import Code, ConflictError, Problem, UnavailableError
 from modicum.ledger.log.contracts import Version
 from modicum.ledger.state.data_sets import DataSet
 from modicum.server.equipment import not_set_up
-from modicum.server.service.data_sets import must_some
 from modicum.server.service.escrow_sight import may_see_data, seen_data
 from modicum.server.service.threads import Threads
 from modicum.server.service.words import refuse_repeated
@@ -66,7 +65,7 @@ class EscrowData:
         Raises:
             AccessError: If they may know of none.
         """
-        must_some(who, Action.READ_DATA)
+        who.must_some(Action.READ_DATA)
 
         def look(view: LedgerView) -> dict[str, DataSet]:
             data = view.state().escrow.data

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from modicum.core.document import from_python
 from modicum.ledger import RuleLoss, State
 from modicum.ledger.state.state import ActivePolicy
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
-from modicum.server.bodies import BODY
+from modicum.policy.compile import compile_policy
+from modicum.policy.parse import parse_policy
+from modicum.server.bodies import TREE_BYTES, Body
 from modicum.server.service.refusals import not_found
 from modicum.server.service.threads import Threads
 from modicum.workspace.ledger_view import LedgerView
@@ -79,19 +81,19 @@ class Policies:
             "name one by its digest, or `active`",
         )
 
-    async def compile(self, who: Identity, text: bytes) -> CompiledPolicy:
+    async def compile(self, who: Identity, body: Body) -> CompiledPolicy:
         """Return what a policy compiles to; mistakes are told with their places.
 
         Args:
             who: Who asks.
-            text: The policy.
+            body: The policy.
 
         Raises:
             AccessError: If they may not.
             InputError: With every mistake in it.
         """
         who.must(Action.COMPILE_POLICY)
-        return await self._threads.compile(who.name, lambda: _compiled(text))
+        return await self._threads.compile(who.name, lambda: compiled_body(body))
 
     # --- rules ---
 
@@ -126,7 +128,17 @@ class Policies:
         return await self._threads.study(lambda view: view.spenders(rule))
 
 
-def _compiled(text: bytes) -> CompiledPolicy:
-    compiled = compile_text(text, BODY)
+def compiled_body(body: Body) -> CompiledPolicy:
+    """Return what a policy that was sent compiles to; within `Threads.compile`.
+
+    Args:
+        body: The policy.
+
+    Raises:
+        InputError: With every mistake in it. Of much JSON no place is known.
+    """
+    small = len(body.text) <= TREE_BYTES
+    node = body.tree() if small else from_python(body.description())
+    compiled = compile_policy(parse_policy(node, body.text.decode("utf-8-sig")))
     _ = compiled.warnings  # They take as long, and are kept.
     return compiled

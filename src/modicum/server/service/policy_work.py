@@ -9,10 +9,10 @@ from modicum.ledger import Record, RuleLoss, State
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, differences
 from modicum.policy.compile import compile_text
-from modicum.server.bodies import BODY
+from modicum.server.bodies import Body
 from modicum.server.service.job import Job, Report
 from modicum.server.service.jobs import Jobs
-from modicum.server.service.policies import ACTIVE, Policies
+from modicum.server.service.policies import ACTIVE, Policies, compiled_body
 from modicum.server.service.threads import Threads
 from modicum.shell.serving.decider import Decider
 from modicum.workspace.documents.compiled_rules import (
@@ -99,13 +99,13 @@ class PolicyWork:
         self._jobs = jobs
 
     async def compile(
-        self, who: Identity, text: bytes, after: int, limit: int
+        self, who: Identity, body: Body, after: int, limit: int
     ) -> CompiledPage:
         """Return rules that a policy compiles to.
 
         Args:
             who: Who asks.
-            text: The policy.
+            body: The policy.
             after: So many rules are passed over.
             limit: How many at most.
 
@@ -116,8 +116,7 @@ class PolicyWork:
         who.must(Action.COMPILE_POLICY)
 
         def work() -> CompiledPage:
-            compiled = compile_text(text, BODY)
-            _ = compiled.warnings  # They take as long, and are kept.
+            compiled = compiled_body(body)
             total = len(compiled.rules) + len(compiled.release_rules)
             stop = after + limit
             rules = tuple(compiled_rules(compiled, after, stop))
@@ -125,7 +124,7 @@ class PolicyWork:
 
         return await self._threads.compile(who.name, work)
 
-    async def compare(self, who: Identity, text: bytes, against: str) -> Compared:
+    async def compare(self, who: Identity, body: Body, against: str) -> Compared:
         """Return what a policy tightens and loosens, and what history exceeds.
 
         Whoever words a rule chooses which releases it counts: so what history exceeds
@@ -133,7 +132,7 @@ class PolicyWork:
 
         Args:
             who: Who asks.
-            text: The new policy.
+            body: The new policy.
             against: The digest of a policy that is or was active, or `active`.
 
         Raises:
@@ -145,7 +144,7 @@ class PolicyWork:
         active = await self._policies.one(who, ACTIVE)
 
         def work() -> Compared:
-            new = compile_text(text, BODY)
+            new = compiled_body(body)
             old = compile_text(known.text.encode(), known.name)
             weighed = None
             if known.digest == active.digest and who.may(Action.READ_RELEASES):
@@ -154,12 +153,12 @@ class PolicyWork:
 
         return await self._threads.compile(who.name, work)
 
-    async def simulate(self, who: Identity, text: bytes) -> Job:
+    async def simulate(self, who: Identity, body: Body) -> Job:
         """Begin to find what a policy would have decided, release by release.
 
         Args:
             who: Who asks.
-            text: The policy.
+            body: The policy.
 
         Raises:
             AccessError: If they may not.
@@ -167,7 +166,7 @@ class PolicyWork:
             UnavailableError: If too many jobs are under way.
         """
         who.must(Action.SIMULATE_POLICY)
-        compiled = await self._policies.compile(who, text)
+        compiled = await self._policies.compile(who, body)
 
         def work(report: Report) -> object:
             return self._simulated(compiled, report)

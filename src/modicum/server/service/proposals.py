@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
-from modicum.server.bodies import BODY
+from modicum.server.bodies import Body
 from modicum.server.service.looking import Looking
+from modicum.server.service.policies import compiled_body
 from modicum.server.service.refusals import not_found
 from modicum.server.service.threads import Threads
 from modicum.server.service.words import Word, refuse_repeated
@@ -52,13 +52,13 @@ class Proposals:
         self._threads = threads
 
     async def propose(
-        self, who: Identity, text: bytes, reason: str, once: Once | None = None
+        self, who: Identity, body: Body, reason: str, once: Once | None = None
     ) -> Proposed:
         """Ask people to agree to a policy; its text stands in the ledger then.
 
         Args:
             who: Who asks.
-            text: The policy.
+            body: The policy.
             reason: Why, for the record.
             once: What makes it a request that is done once.
 
@@ -70,7 +70,7 @@ class Proposals:
         """
         who.must(Action.PROPOSE_POLICY)
 
-        compiled = await self._compiled(who, text)
+        compiled = await self._compiled(who, body)
 
         def work() -> Proposed:
             office = self._decider.governance(who.name, once=once)
@@ -144,7 +144,7 @@ class Proposals:
         return await self._threads.compute(work)
 
     async def weigh(
-        self, who: Identity, text: bytes, accept: Sequence[str] = ()
+        self, who: Identity, body: Body, accept: Sequence[str] = ()
     ) -> Weighed:
         """Return what it means to activate a policy now. Writes nothing.
 
@@ -153,7 +153,7 @@ class Proposals:
 
         Args:
             who: Who asks.
-            text: The policy.
+            body: The policy.
             accept: Rules that history exceeds, and may.
 
         Raises:
@@ -164,7 +164,7 @@ class Proposals:
         who.must(Action.READ_RELEASES)
 
         def work() -> Weighed:
-            successor = compile_text(text, BODY)
+            successor = compiled_body(body)
 
             # Who activates it asks for it, and is not among those who agree.
             def look(view: LedgerView) -> Weighed:
@@ -178,7 +178,7 @@ class Proposals:
     async def activate(
         self,
         who: Identity,
-        policy: bytes | str,
+        policy: Body | str,
         change: Change,
         once: Once | None = None,
     ) -> Activation:
@@ -186,7 +186,7 @@ class Proposals:
 
         Args:
             who: Who asks.
-            policy: Its text; or its digest, if it is proposed.
+            policy: What was sent; or its digest, if it is proposed.
             change: How.
             once: What makes it a request that is done once.
 
@@ -199,7 +199,7 @@ class Proposals:
         who.must(Action.ACTIVATE_POLICY)
 
         await self._threads.compute(lambda: refuse_repeated(self._decider, who, once))
-        if isinstance(policy, bytes):
+        if isinstance(policy, Body):
             successor = await self._compiled(who, policy)
         else:
             successor = await self._threads.compute(
@@ -216,8 +216,8 @@ class Proposals:
 
         return await self._threads.compute(work)
 
-    async def _compiled(self, who: Identity, text: bytes) -> CompiledPolicy:
-        return await self._threads.compile(who.name, lambda: compile_text(text, BODY))
+    async def _compiled(self, who: Identity, body: Body) -> CompiledPolicy:
+        return await self._threads.compile(who.name, lambda: compiled_body(body))
 
 
 def _proposed(office: Governance, digest: str) -> PendingPolicy:

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from modicum.core.errors import InputError
-from modicum.server.bodies import TREE_BYTES, Body
+from modicum.policy.model import ReservationBound
+from modicum.server.bodies import Body
 from modicum.server.service.carrying_out import refuse_others
-from modicum.server.service.data_sets import described, id_of
+from modicum.server.service.data_sets import id_of, with_release
 from modicum.server.service.sight import OTHERS, Sight
 from modicum.server.service.threads import Threads
 from modicum.shell.serving.decider import Decider
@@ -45,12 +45,20 @@ class Releases:
         decider: The ledger.
         threads: Where it is asked.
         sight: Keeps what is hidden out of answers.
+        bound: What one identity may hold reserved; None if nothing bounds it.
     """
 
-    def __init__(self, decider: Decider, threads: Threads, sight: Sight) -> None:
+    def __init__(
+        self,
+        decider: Decider,
+        threads: Threads,
+        sight: Sight,
+        bound: ReservationBound | None = None,
+    ) -> None:
         self._decider = decider
         self._threads = threads
         self._sight = sight
+        self._bound = bound
 
     # --- nothing is written ---
 
@@ -67,13 +75,14 @@ class Releases:
             InputError: If it is malformed.
         """
 
-        def work() -> Decision:
-            release = described(who, Action.CHECK_RELEASE, body)
-            return _read(
-                body, release, lambda one: self._decider.check(one, actor=who.name)
+        def work(release: Description) -> Decision:
+            return self._decider.check(
+                release, actor=who.name, bound=self._bound_of(who)
             )
 
-        return await self._guarded(who, body, self._threads.ask(work))
+        return await self._with(
+            who, Action.CHECK_RELEASE, body, work, self._threads.ask
+        )
 
     async def consider(
         self, who: Identity, body: Body, considering: Callable[[Decision], T]
@@ -91,15 +100,12 @@ class Releases:
             InputError: As for `check`.
         """
 
-        def work() -> T:
-            release = described(who, Action.CHECK_RELEASE, body)
-            return _read(
-                body,
-                release,
-                lambda one: self._decider.study(lambda v: considering(v.check(one))),
-            )
+        def work(release: Description) -> T:
+            return self._decider.study(lambda view: considering(view.check(release)))
 
-        return await self._guarded(who, body, self._threads.ponder(work))
+        return await self._with(
+            who, Action.CHECK_RELEASE, body, work, self._threads.ponder
+        )
 
     async def explained(
         self, who: Identity, body: Body
@@ -143,33 +149,40 @@ class Releases:
         Raises:
             AccessError: If they may not, for one of its data sets.
             ApprovalError: If people must agree first; nothing is written.
-            ConflictError: If the id stands with other contents, or was given up.
+            ConflictError: If the id stands with other contents, or was given up; or
+                they hold too much that is reserved and not started.
             InputError: If it is malformed.
             UnavailableError: If too many wait, or nobody knows what became of it.
         """
 
-        def join() -> asyncio.Future[Decision]:
-            release = described(who, Action.SUBMIT_RELEASE, body)
+        def join(release: Description) -> asyncio.Future[Decision]:
             if how.post:
                 refuse_others(self._decider, who, release)
-            promise = _read(
-                body,
+            promise = self._decider.submit_soon(
                 release,
-                lambda one: self._decider.submit_soon(
-                    one,
-                    post=how.post,
-                    reserve_seconds=how.reserve_seconds,
-                    actor=who.name,
-                    once=once,
-                ),
+                post=how.post,
+                reserve_seconds=how.reserve_seconds,
+                actor=who.name,
+                once=once,
+                bound=self._bound_of(who),
             )
             return asyncio.wrap_future(promise, loop=loop)
 
         async def decided() -> Decision:
-            return await self._threads.turn(await self._threads.ask(join))
+            promise = await with_release(
+                who,
+                Action.SUBMIT_RELEASE,
+                body,
+                join,
+                self._threads,
+                self._threads.ask,
+            )
+            return await self._threads.turn(promise)
 
         loop = asyncio.get_running_loop()
-        return await self._guarded(who, body, decided())
+        return await self._sight.guard(
+            who, lambda: id_of(body.description()), decided()
+        )
 
     async def record_past(
         self, who: Identity, body: Body, once: Once | None = None
@@ -188,29 +201,26 @@ class Releases:
             UnavailableError: As for `submit`.
         """
 
-        def work() -> Decision:
-            release = described(who, Action.RECORD_PAST, body)
+        def work(release: Description) -> Decision:
             refuse_others(self._decider, who, release)
-            return _read(
-                body,
-                release,
-                lambda one: self._decider.record_past(one, actor=who.name, once=once),
-            )
+            return self._decider.record_past(release, actor=who.name, once=once)
 
-        return await self._guarded(who, body, self._threads.ask(work))
+        return await self._with(who, Action.RECORD_PAST, body, work, self._threads.ask)
 
     # --- inside ---
 
-    async def _guarded(self, who: Identity, body: Body, work: Awaitable[T]) -> T:
-        """Return what some work returns; a conflict tells of nothing that is hidden."""
-        return await self._sight.guard(who, lambda: id_of(body.description()), work)
+    def _bound_of(self, who: Identity) -> ReservationBound | None:
+        """Return what somebody may hold; whoever commits plans reserves for others."""
+        return None if who.may(Action.COMMIT_PLAN) else self._bound
 
-
-def _read(body: Body, release: Description, work: Callable[[Description], T]) -> T:
-    """Do something with a release; a mistake in it is told with its place."""
-    try:
-        return work(release)
-    except InputError:
-        if not isinstance(release, dict) or len(body.text) > TREE_BYTES:
-            raise
-    return work(body.tree())
+    async def _with(
+        self,
+        who: Identity,
+        action: Action,
+        body: Body,
+        work: Callable[[Description], T],
+        run: Callable[[Callable[[], T]], Awaitable[T]],
+    ) -> T:
+        """Do something with a release; a conflict tells of nothing that is hidden."""
+        done = with_release(who, action, body, work, self._threads, run)
+        return await self._sight.guard(who, lambda: id_of(body.description()), done)

@@ -13,10 +13,10 @@ from modicum.ledger.state.waiting import Request
 from modicum.server.bodies import Body
 from modicum.server.service.data_sets import (
     data_sets_recorded,
-    described,
     id_of,
     must,
     must_read_some,
+    with_release,
 )
 from modicum.server.service.looking import Looking
 from modicum.server.service.refusals import not_found
@@ -26,6 +26,7 @@ from modicum.server.service.words import Word, refuse_repeated
 from modicum.shell.serving.decider import Decider
 from modicum.shell.serving.once import Once
 from modicum.workspace import Decision
+from modicum.workspace.answers import Description
 from modicum.workspace.bringing_in import Submission
 from modicum.workspace.governing.governing import Governance
 from modicum.workspace.governing.requesting import PendingRequest, Requested
@@ -85,14 +86,19 @@ class Requests:
             InputError: If it is malformed, or there is no reason.
         """
 
-        def work() -> Requested:
-            release = described(who, Action.SUBMIT_RELEASE, body)
+        def work(release: Description) -> Requested:
             office = self._decider.governance(who.name, once=once)
             return office.request(release, reason=reason)
 
-        return await self._sight.guard(
-            who, lambda: id_of(body.description()), self._threads.ask(work)
+        asked = with_release(
+            who,
+            Action.SUBMIT_RELEASE,
+            body,
+            work,
+            self._threads,
+            self._threads.ask,
         )
+        return await self._sight.guard(who, lambda: id_of(body.description()), asked)
 
     async def pending(self, who: Identity) -> tuple[PendingRequest, ...]:
         """Return the requests that somebody may see, oldest first.

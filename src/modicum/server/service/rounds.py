@@ -205,10 +205,11 @@ class RoundVerbs:
         if found.present is None:
             raise _not_open(identifier)
         compiled = await self._threads.look(lambda view: view.policy())
-        asked = await self._threads.compute(
+        asked = await self._threads.compile(
+            who.name,
             lambda: load_text(
                 requests.text, "request", compiled, by_line=requests.by_line
-            )
+            ),
         )
 
         def work(report: Report) -> object:

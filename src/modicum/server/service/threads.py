@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
@@ -11,7 +12,9 @@ from typing import Final, ParamSpec, TypeVar
 import anyio.to_thread
 from anyio import CapacityLimiter
 
-from modicum.core.errors import Code, Problem, UnavailableError
+from modicum.core.document import Node, from_python
+from modicum.core.errors import Code, InputError, Problem, UnavailableError
+from modicum.server.bodies import Body
 from modicum.shell.serving.decider import Decider
 from modicum.workspace.ledger_view import LedgerView
 
@@ -26,6 +29,9 @@ GLANCING: Final = 2
 LOOKING: Final = 8
 #: So many are under way that study it, or compile policies; one studies at a time.
 STUDYING: Final = 4
+#: So many documents are read with their places at once: Python reads them, and each
+#: that is read takes turns with all that is decided.
+READING: Final = 1
 #: So many policies that one identity sent are compiled or wait for that.
 COMPILING_EACH: Final = 8
 
@@ -43,6 +49,20 @@ class _Line:
     length: int = 0
 
 
+@asynccontextmanager
+async def _turn(lines: dict[str, _Line], name: str) -> AsyncIterator[None]:
+    """Wait for one's turn among those of the same identity."""
+    line = lines.setdefault(name, _Line())
+    line.length += 1
+    try:
+        async with line.turn:
+            yield
+    finally:
+        line.length -= 1
+        if not line.length:
+            del lines[name]
+
+
 class Threads:
     """Sets of threads: who takes longer never waits in the way of who is quick.
 
@@ -56,7 +76,9 @@ class Threads:
         self._looking = CapacityLimiter(LOOKING)
         self._glancing = CapacityLimiter(GLANCING)
         self._studying = CapacityLimiter(STUDYING)
+        self._reading = CapacityLimiter(READING)
         self._compiling: dict[str, _Line] = {}
+        self._sent: dict[str, _Line] = {}
 
     async def ask(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Return what some work returns that asks the decider for something.
@@ -115,8 +137,8 @@ class Threads:
         Raises:
             UnavailableError: If too many of theirs stand in line.
         """
-        line = self._compiling.setdefault(name, _Line())
-        if line.length >= COMPILING_EACH:
+        line = self._compiling.get(name)
+        if line is not None and line.length >= COMPILING_EACH:
             raise UnavailableError(
                 Problem(
                     Code.TOO_MANY_REQUESTS,
@@ -124,14 +146,38 @@ class Threads:
                     help="wait for an answer, and ask again then",
                 )
             )
-        line.length += 1
-        try:
-            async with line.turn:
-                return await self.ponder(work)
-        finally:
-            line.length -= 1
-            if not line.length:
-                del self._compiling[name]
+        async with _turn(self._compiling, name):
+            return await self.ponder(work)
+
+    async def read(self, name: str, work: Callable[[], T]) -> T:
+        """Return what some work returns that reads a document which was sent.
+
+        Those of one identity are read one after the other, so that whoever sends many
+        does not delay what others send.
+
+        Args:
+            name: Who sent it.
+            work: The work.
+        """
+        async with _turn(self._sent, name):
+            return await anyio.to_thread.run_sync(work, limiter=self._reading)
+
+    async def form(self, name: str, body: Body) -> Node:
+        """Return what was sent as a tree; one that came as JSON knows no places.
+
+        Args:
+            name: Who sent it.
+            body: What was sent.
+
+        Raises:
+            InputError: If it is not one document.
+        """
+        if body.is_json:
+            try:
+                return from_python(await self.compute(body.description))
+            except InputError:
+                pass  # The tree tells what is wrong, or that it is too large for one.
+        return await self.read(name, body.tree)
 
     async def study(self, looking: Callable[[LedgerView], T]) -> T:
         """Return what somebody finds who studies the ledger; see `Decider.study`.

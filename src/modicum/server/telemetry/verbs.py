@@ -13,6 +13,7 @@ from typing import ParamSpec, TypeVar
 
 from modicum.core.errors import ApprovalError
 from modicum.policy import CompiledPolicy
+from modicum.policy.model import ReservationBound
 from modicum.server.bodies import Body
 from modicum.server.service.policies import Policies
 from modicum.server.service.releases import How, Releases
@@ -71,12 +72,18 @@ class WatchedReleases(Releases):
         threads: Where it is asked.
         sight: Keeps what is hidden out of answers.
         watch: What watches.
+        bound: What one identity may hold reserved; None if nothing bounds it.
     """
 
     def __init__(
-        self, decider: Decider, threads: Threads, sight: Sight, watch: Watch
+        self,
+        decider: Decider,
+        threads: Threads,
+        sight: Sight,
+        watch: Watch,
+        bound: ReservationBound | None = None,
     ) -> None:
-        super().__init__(decider, threads, sight)
+        super().__init__(decider, threads, sight, bound)
         self._watch = watch
 
     async def check(self, who: Identity, body: Body) -> Decision:
@@ -129,12 +136,12 @@ class WatchedPolicies(Policies):
         super().__init__(threads)
         self._watch = watch
 
-    async def compile(self, who: Identity, text: bytes) -> CompiledPolicy:
+    async def compile(self, who: Identity, body: Body) -> CompiledPolicy:
         """Return what a policy compiles to; see `Policies.compile`."""
         began = time.perf_counter()
         try:
             with self._watch.traces.span("policy.compile") as span:
-                compiled = await super().compile(who, text)
+                compiled = await super().compile(who, body)
                 rules = len(compiled.rules) + len(compiled.release_rules)
                 span.note({"modicum.rules": rules})
                 return compiled

@@ -14,6 +14,7 @@ from typing import TypedDict, Unpack
 from modicum.core.document import from_python
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.policy import CompiledPolicy
+from modicum.policy.model import ReservationBound
 from modicum.release import ReleaseDraft
 from modicum.shell.serving.desk import Desk
 from modicum.shell.serving.familiar import Familiar, Plain
@@ -30,6 +31,7 @@ class How(TypedDict):
 
     post: bool
     reserve_seconds: int
+    bound: ReservationBound | None
 
 
 class Clerk:

@@ -21,6 +21,7 @@ from modicum.core.errors import InputError, ModicumError
 from modicum.ledger import Record, Standing
 from modicum.ledger.log.events import ReleasePosted, ReleaseStarted, ReleaseVoided
 from modicum.policy import CompiledPolicy
+from modicum.policy.model import ReservationBound
 from modicum.shell.serving.checker import Checker
 from modicum.shell.serving.clerk import Clerk, How
 from modicum.shell.serving.desk import Desk
@@ -123,18 +124,25 @@ class Decider:
 
     # --- deciding ---
 
-    def check(self, release: Description, *, actor: str = "") -> Decision:
+    def check(
+        self,
+        release: Description,
+        *,
+        actor: str = "",
+        bound: ReservationBound | None = None,
+    ) -> Decision:
         """Return what `submit` would answer now. Writes nothing, waits for no turn.
 
         Args:
             release: The release.
             actor: Who asks; by default the decider's own.
+            bound: What one identity may hold reserved, besides what the policy says.
 
         Raises:
             InputError: If the release is malformed.
             ConflictError: If the id stands with other contents, or was given up.
         """
-        one = prepared(release, self._clerk.compiled())
+        one = prepared(release, self._clerk.compiled(), bound=bound)
         return self._checker.check(one, self._clerk.signed(actor))
 
     def submit(
@@ -171,7 +179,7 @@ class Decider:
                 time is over; the same release may be submitted again.
             Replayed: If it was done before under the key of `once`.
         """
-        how = How(post=post, reserve_seconds=reserve_seconds)
+        how = How(post=post, reserve_seconds=reserve_seconds, bound=None)
         waiting = self._clerk.asked(release, actor, **how)
         waiting.once = once
         began = time.monotonic()
@@ -195,6 +203,7 @@ class Decider:
         reserve_seconds: int = RESERVATION_SECONDS,
         actor: str = "",
         once: Once | None = None,
+        bound: ReservationBound | None = None,
     ) -> Future[Decision]:
         """Return a promise of what `submit` returns or raises.
 
@@ -208,13 +217,14 @@ class Decider:
             reserve_seconds: As for `submit`.
             actor: As for `submit`.
             once: As for `submit`.
+            bound: What one identity may hold reserved, besides what the policy says.
 
         Raises:
             InputError: If the release is malformed; nothing is written.
             UnavailableError: If too many wait.
         """
         waiting = self._clerk.submission(
-            release, actor, post=post, reserve_seconds=reserve_seconds
+            release, actor, post=post, reserve_seconds=reserve_seconds, bound=bound
         )
         waiting.once = once
         return self._desk.join(waiting)
@@ -245,7 +255,7 @@ class Decider:
 
         def waiting(one: Description) -> Waiting:
             return self._clerk.submission(
-                one, actor, post=post, reserve_seconds=reserve_seconds
+                one, actor, post=post, reserve_seconds=reserve_seconds, bound=None
             )
 
         answers: list[Decision | ModicumError] = []

@@ -82,6 +82,19 @@ class Identity:
         if not self.may(action, data_set):
             raise _forbidden(self, action, data_set)
 
+    def must_some(self, *actions: Action) -> None:
+        """Refuse who may do none of some things, with no data set at all.
+
+        Args:
+            actions: What; at least one.
+
+        Raises:
+            AccessError: If they may not.
+        """
+        sets = {one for each in self.grants.values() for one in each}
+        if not any(self.may(action, one) for action in actions for one in sets):
+            self.must(actions[0])
+
     def _for(self, action: Action) -> Iterator[frozenset[str]]:
         """Yield the data sets of each role that allows an action."""
         for role, sets in self.grants.items():

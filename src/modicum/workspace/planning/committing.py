@@ -17,6 +17,7 @@ from modicum.ledger import RecordedRelease, decide
 from modicum.ledger.deciding.approvals import approved_by, hearings_of_release
 from modicum.ledger.log.events import PlanCommitted, ReleaseReserved
 from modicum.policy import CompiledPolicy
+from modicum.policy.model import ReservationBound
 from modicum.workspace.book import Book, Entry
 from modicum.workspace.bringing_in import (
     RESERVATION_SECONDS,
@@ -185,7 +186,9 @@ def _reserve(entry: Entry, plan: str, one: Submission, clock: Clock) -> str:
     if why:
         raise _refused(plan, release.id, why)
     heard = hearings_of_release(release, compiled.policy, entry.book.state, entry.actor)
-    expires_at = clock.after(entry.now, one.reserve_seconds)
+    bound = compiled.policy.reservations or ReservationBound()
+    seconds = min(one.reserve_seconds, bound.seconds(is_large=False))
+    expires_at = clock.after(entry.now, seconds)
     digest = compiled.policy.digest
     entry.add(ReleaseReserved(release, digest, expires_at, approved_by(heard)))
     return expires_at

@@ -1,0 +1,160 @@
+"""What one identity may hold reserved, against sums of fractions by cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from budget import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modicum.core.errors import Code, ConflictError
+from modicum.ledger import audit
+from modicum.policy.compile import compile_text
+from modicum.shell.clock import FixedClock, add_seconds
+from modicum.workspace import Workspace
+from modicum.workspace.trial_ledger import TrialStore
+
+DAY = 24 * 3600
+COUNTRIES = ("CH", "DE", "FR")
+SHARE, DAYS = Fraction(1, 4), 3
+#: By rule: which attribute it is about, and its cap in twentieths of rho.
+RULES = {"all": (None, 40), "pay": ("pay", 20)}
+
+POLICY = """
+modicum: policy/v1
+name: held
+units: {user: {id: user_id}}
+schema: {attributes: {age: low, pay: low}}
+population:
+  partition_by: {country: {values: [CH, DE, FR], immutable: [user]}}
+policies:
+  - {name: all, when: "true", unit: user, budget: {rho: 2}}
+  - {name: pay, when: '"pay" in m.attributes', unit: user, budget: {rho: 1}}
+reservations: {share: 0.25, days: 3}
+"""
+COMPILED = compile_text(POLICY.encode(), "policy.yaml")
+
+ASKED = st.tuples(
+    st.just("reserve"),
+    st.sampled_from(["ann", "bob"]),
+    st.sampled_from(["age", "pay"]),
+    st.sets(st.sampled_from(COUNTRIES), min_size=1),
+    st.integers(1, 8),
+    st.sampled_from([60, DAY, 2 * DAY, 5 * DAY]),
+)
+STEPS = st.tuples(st.sampled_from(["start", "void"]), st.integers(0, 20))
+
+
+@dataclass
+class Oracle:
+    """What each identity holds, one number for each cell of each rule."""
+
+    held: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    open: dict[str, tuple[str, str, frozenset[str], int]] = field(default_factory=dict)
+    spent: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def cells(self, attribute: str, countries: frozenset[str]) -> list[tuple[str, str]]:
+        return [
+            (rule, country)
+            for rule, (about, _) in RULES.items()
+            for country in countries
+            if about in (None, attribute)
+        ]
+
+    def answer(
+        self, who: str, attribute: str, countries: frozenset[str], cost: int
+    ) -> str:
+        """Return `deny`, `held`, `large` or `small`."""
+        large = False
+        for cell in self.cells(attribute, countries):
+            cap = RULES[cell[0]][1]
+            if self.spent.get(cell, 0) + cost > cap:
+                return "deny"
+        for rule, country in self.cells(attribute, countries):
+            most = SHARE * RULES[rule][1]
+            before = self.held.get((who, rule, country), 0)
+            if before and before + cost > most:
+                return "held"
+            large |= cost > most
+        return "large" if large else "small"
+
+    def reserve(
+        self, name: str, who: str, attribute: str, countries: frozenset[str], cost: int
+    ) -> None:
+        self.open[name] = who, attribute, countries, cost
+        self._add(name, 1, spends=True)
+
+    def end(self, name: str, *, voided: bool) -> None:
+        self._add(name, -1, spends=voided)
+        del self.open[name]
+
+    def _add(self, name: str, sign: int, *, spends: bool) -> None:
+        who, attribute, countries, cost = self.open[name]
+        for rule, country in self.cells(attribute, countries):
+            key = who, rule, country
+            self.held[key] = self.held.get(key, 0) + sign * cost
+            if spends:
+                cell = rule, country
+                self.spent[cell] = self.spent.get(cell, 0) + sign * cost
+
+
+def written(name: str, attribute: str, countries: frozenset[str], cost: int) -> Any:
+    return {
+        "release": name,
+        "mechanisms": [
+            {
+                "name": "m",
+                "mechanism": "gaussian",
+                "attributes": [attribute],
+                "where": {"country": sorted(countries)},
+                "cost": {"user": {"rho": cost / 20}},
+            }
+        ],
+    }
+
+
+@pytest.mark.spec("LED-23")
+@settings(max_examples=examples(60), deadline=None)
+@given(st.lists(ASKED | STEPS, max_size=20))
+def test_holdings_are_bounded_by_cell_and_identity(asked: list[Any]) -> None:
+    store = TrialStore("the ledger", lambda after: iter(()), 0)
+    clock, oracle = FixedClock("2026-05-01T12:00:00.000000Z"), Oracle()
+    people = {
+        who: Workspace(store, clock, policy=COMPILED, actor=who)
+        for who in ("ann", "bob")
+    }
+    for number, (kind, *rest) in enumerate(asked):
+        clock.time = add_seconds(clock.time, 1)  # Too little for anything to expire.
+        if kind != "reserve":
+            names = sorted(oracle.open)
+            if names:
+                name = names[rest[0] % len(names)]
+                if kind == "start":
+                    people["ann"].start(name)
+                else:
+                    people["ann"].void(name, reason="x")
+                oracle.end(name, voided=kind == "void")
+            continue
+        who, attribute, countries, cost, seconds = rest
+        name, cells = f"r-{number}", frozenset(countries)
+        expected = oracle.answer(who, attribute, cells, cost)
+        release = written(name, attribute, cells, cost)
+        if expected == "held":
+            with pytest.raises(ConflictError) as caught:
+                people[who].submit(release, reserve_seconds=seconds)
+            assert caught.value.code is Code.HELD_TOO_MUCH
+            continue
+        found = people[who].submit(release, reserve_seconds=seconds)
+        if not found.allowed:
+            assert expected == "deny"
+            continue
+        assert expected in ("large", "small")
+        most = DAY if expected == "large" else DAYS * DAY
+        assert found.expires_at == add_seconds(clock.time, min(seconds, most))
+        oracle.reserve(name, who, attribute, cells, cost)
+    if people["ann"].exists():
+        audit(store.read(0))

@@ -1,0 +1,129 @@
+"""A server bounds what one identity holds reserved, and officers void it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samples.served import Served, served
+
+from modicum.core.document import from_python
+from modicum.policy.model import ReservationBound, stricter
+from modicum.server.equipment import Equipment
+from modicum.server.settings import RESERVATIONS, Settings
+from modicum.server.settings_reading import read_settings
+
+POLICY = """
+modicum: policy/v1
+name: held
+units: {user: {id: user_id}}
+schema: {attributes: {age: low}}
+policies:
+  - {name: all, when: "true", unit: user, budget: {rho: 1}}
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Served]:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    with served(
+        tmp_path / "ledger.db",
+        policy=tmp_path / "policy.yaml",
+        own=Equipment(reservations=RESERVATIONS),
+    ) as found:
+        yield found
+
+
+def release(name: str, rho: float) -> dict[str, Any]:
+    return {
+        "release": name,
+        "dataset": "visits",
+        "mechanisms": [
+            {
+                "name": "m",
+                "mechanism": "gaussian",
+                "attributes": ["age"],
+                "cost": {"user": {"rho": rho}},
+            }
+        ],
+    }
+
+
+def test_a_server_bounds_what_an_analyst_holds(server: Served) -> None:
+    for name in ("a", "b"):
+        reserved = server.post("ann", "/releases", release(name, 0.1))
+        assert reserved.json()["status"] == "reserved"
+    before = server.get("olga", "/ledger/head").json()
+    refused = server.post("ann", "/releases", release("c", 0.1))
+    told = refused.json()
+    assert (refused.status_code, told["code"], told["kind"]) == (
+        409,
+        "MOD847",
+        "conflict",
+    )
+    assert told["detail"].startswith("`ann` already holds rho = 0.2 reserved")
+    assert any("`a`, `b`" in note for note in told["problems"][0]["notes"])
+    assert server.get("olga", "/ledger/head").json() == before
+    checked = server.post("ann", "/releases:check", release("c", 0.1)).json()
+    assert any("refused now" in one for one in checked["notices"])
+    # Others are not bounded by it, and whoever commits plans not at all.
+    assert server.post("amir", "/releases", release("d", 0.2)).status_code == 200
+    for name in ("e", "f"):
+        answered = server.post("petra", "/releases", release(name, 0.2))
+        assert answered.json()["status"] == "reserved"
+
+
+def test_an_officer_voids_what_anybody_holds_and_says_why(server: Served) -> None:
+    server.post("ann", "/releases", release("a", 0.9))
+    assert server.post("olga", "/releases/a:start").status_code == 403
+    for reason in ({}, {"reason": ""}):
+        assert server.post("olga", "/releases/a:void", reason).status_code == 422
+    why = {"reason": "nobody runs it"}
+    assert server.post("amir", "/releases/a:void", why).status_code == 403
+    voided = server.post("olga", "/releases/a:void", why)
+    assert (voided.status_code, voided.json()["status"]) == (200, "voided")
+    last = server.get("ann", "/releases/a").json()["story"][-1]
+    assert last["actor"] == "olga"
+    assert "nobody runs it" in str(last)
+    assert server.post("ann", "/releases", release("b", 0.9)).status_code == 200
+
+
+@pytest.mark.parametrize(("rho", "days"), [(0.25, 7), (0.26, 1)])
+def test_a_reservation_does_not_stand_for_90_days(
+    server: Served, rho: float, days: int
+) -> None:
+    long = server.post(
+        "ann",
+        "/releases",
+        release("a", rho),
+        params={"reserve_seconds": 90 * 24 * 3600},
+    ).json()
+    assert long["status"] == "reserved"
+    begun = server.get("ann", "/releases/a").json()["story"][0]["at"]
+    ends = datetime.fromisoformat(long["expires_at"])
+    assert ends - datetime.fromisoformat(begun) == timedelta(days=days)
+    assert any("one may not hold it longer" in one for one in long["notices"])
+
+
+def settings(**more: object) -> Settings:
+    return read_settings(from_python({"modicum": "server/v1", **more}), Path())
+
+
+def test_settings_bound_reservations_where_people_are_told_apart() -> None:
+    assert settings().bound is None
+    assert settings(api_tokens=True).bound == ReservationBound(Fraction(1, 4), 7)
+    wider = {"share": 0.5}
+    assert settings(reservations=wider).bound == ReservationBound(Fraction(1, 2), 7)
+    off = settings(api_tokens=True, reservations={"share": 1, "days": 90}).bound
+    assert off == ReservationBound(Fraction(1), 90)
+
+
+def test_of_two_bounds_the_smaller_numbers_hold() -> None:
+    one, other = ReservationBound(Fraction(1, 4), 7), ReservationBound(None, 3)
+    assert stricter(one, other) == ReservationBound(Fraction(1, 4), 3)
+    assert stricter(one, None) == stricter(None, one) == one
+    assert stricter(None, None) is None
