@@ -331,6 +331,56 @@ def test_too_many_problems_end_the_collection() -> None:
     assert len(caught.value.problems) == PROBLEMS_MAX
 
 
+@pytest.mark.parametrize(
+    ("word", "known"),
+    [
+        ("pateint", "patient"),
+        ("diagnoses", "diagnosis"),
+        ("blackbox", "black-box"),
+        ("user_day", "user-day"),
+        ("Page", "page"),
+        ("pge", "page"),
+        ("ogla", "olga"),
+        ("gauss", "gaussian"),
+        ("polices", "policies"),
+        ("frist-come", "first-come"),
+        ("FRA", "FR"),
+        ("mll", "ml"),
+    ],
+)
+def test_a_slip_of_the_pen_gets_a_suggestion(word: str, known: str) -> None:
+    others = ["zebra", known, "quantile"]
+    assert reading.nearest(word, others) == f'did you mean "{known}"?'
+
+
+@pytest.mark.parametrize(
+    ("word", "known"),
+    [
+        ("date", "rate"),
+        ("date", "delta"),
+        ("page", "age"),
+        ("epsilon", "person"),
+        ("release", "replace"),
+        ("country", "currency"),
+        ("attributes", "contributors"),
+        ("sigma", "sample"),
+        ("mean", "median"),
+        ("id", "ip"),
+        ("eps", "epidemic-status"),
+        ("", "ml"),
+        ("__", "ml"),
+    ],
+)
+def test_another_word_is_never_suggested(word: str, known: str) -> None:
+    assert reading.nearest(word, [known]) == ""
+
+
+def test_the_nearest_of_several_words_is_suggested() -> None:
+    words = ["statistics", "static", "statics"]
+    assert reading.nearest("statik", words) == 'did you mean "static"?'
+
+
+
 def test_a_place_in_words() -> None:
     assert reading.place(Mark("p.yaml", 3, 4)) == "p.yaml:3"
     assert reading.place(None) == "-"
