@@ -520,3 +520,18 @@ def test_who_interrupts_is_answered() -> None:
         holder.stdin.close()
     assert signal.SIGINT + 128 == Exit.INTERRUPTED == waiting.returncode
     assert "interrupted: " in waiting.stderr
+
+
+# --- many equal mistakes --------------------------------------------------------
+
+
+def test_equal_mistakes_in_a_file_of_past_releases_are_told_once() -> None:
+    run("init")
+    past = [{**counts(f"r{number}"), "date": "2020-01-01"} for number in range(104)]
+    Path("past.yaml").write_text(json.dumps(past, indent=0))
+    said = run("release", "record-past", "past.yaml", code=Exit.INVALID)
+    assert said.count("unknown key `date`") == 1
+    assert "found 104 times" in said
+    assert 'did you mean "released_on"?' in said
+    found = document("release", "record-past", "past.yaml", code=Exit.INVALID)
+    assert len(found["problems"]) == 104

@@ -10,8 +10,10 @@ from dataclasses import replace
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError, Mark, Problem
 
-#: More problems than this are not collected; the first ones matter.
-PROBLEMS_MAX = 50
+#: Reading stops after so many problems, and says so.
+PROBLEMS_MAX = 10_000
+
+_STOPPED = f"reading stopped here, after {PROBLEMS_MAX} mistakes"
 
 
 class Problems:
@@ -37,8 +39,11 @@ class Problems:
     def raise_any(self) -> None:
         """Raise what was found, in the order of the text; return if nothing was."""
         if self._found:
-            found = _once(self._found)
-            raise InputError(*sorted(found, key=_place)[:PROBLEMS_MAX])
+            found = sorted(_once(self._found), key=_place)
+            if len(self._found) >= PROBLEMS_MAX and _STOPPED not in found[-1].notes:
+                last = found[-1]
+                found[-1] = replace(last, notes=(*last.notes, _STOPPED))
+            raise InputError(*found)
 
 
 _OF_A_RULE = re.compile(r" \(rule [^()]*\)")
@@ -100,6 +105,14 @@ def placed(node: Node) -> Iterator[None]:
         ) from error
 
 
+#: What people guess, and what is meant, where that is known.
+_GUESSED = {
+    "date": ("released_on",),
+    "epsilon": ("eps", "loss"),
+    "eps": ("loss",),
+}
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return ``did you mean "x"?`` for the nearest known word, or nothing.
 
@@ -122,6 +135,10 @@ def close_words(word: str, known: Iterable[str]) -> list[str]:
     """
     wrong: dict[str, int] = {}
     typed = _letters(word)
+    known = list(known)
+    guessed = [one for one in _GUESSED.get(typed, ()) if one in known]
+    if guessed:
+        return guessed[:1]
     for one in known:
         meant = _letters(one)
         if typed[:1] != meant[:1] or not typed:

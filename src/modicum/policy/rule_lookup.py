@@ -63,7 +63,10 @@ def _unknown(compiled: CompiledPolicy, scope: str, settings: set[str]) -> InputE
     known = [setting.name for settings in rules.extensions for setting in settings]
     strange = sorted(settings - set(known))
     if scope not in scopes:
-        message, near = f"no rule is about `{scope[:80]}`", close_words(scope, scopes)[:3]
+        message, near = (
+            f"no rule is about `{scope[:80]}`",
+            close_words(scope, scopes)[:3],
+        )
     elif strange:
         message = f"no extension has a setting `{strange[0][:80]}`"
         near = close_words(strange[0], known)[:3] or known
