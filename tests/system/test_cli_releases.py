@@ -535,3 +535,34 @@ def test_equal_mistakes_in_a_file_of_past_releases_are_told_once() -> None:
     assert 'did you mean "released_on"?' in said
     found = document("release", "record-past", "past.yaml", code=Exit.INVALID)
     assert len(found["problems"]) == 104
+
+
+# --- a denial -------------------------------------------------------------------
+
+
+def test_a_denial_shows_the_rules_that_deny_and_counts_the_others() -> None:
+    run("init")
+    run("release", "submit", "one.yaml")
+    run("release", "submit", "two.yaml", code=Exit.DENIED)  # Each further one says so.
+    for verb in ("check", "submit"):
+        short = run("release", verb, "two.yaml", code=Exit.DENIED).splitlines()
+        whole = run("release", verb, "two.yaml", "--all", code=Exit.DENIED).splitlines()
+        over = [line for line in whole if line.startswith("  OVER ")]
+        holding = [line for line in whole if line.startswith("  ok  ")]
+        assert over
+        assert len(holding) > 1
+        more = f"  {len(holding)} more rules hold; --all shows them"
+        assert short == [
+            line
+            for line in (more if one == holding[0] else one for one in whole)
+            if line not in holding
+        ]
+        found = document("release", verb, "two.yaml", code=Exit.DENIED)
+        assert len(found["losses"]) == len(over) + len(holding)
+
+
+def test_a_release_that_is_allowed_shows_every_rule() -> None:
+    run("init")
+    said = run("release", "check", "one.yaml")
+    assert said.count("\n  ok  ") > 1
+    assert "more rules" not in said

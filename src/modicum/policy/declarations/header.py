@@ -41,6 +41,7 @@ _ACCOUNTANTS = MappingProxyType(
     {"rdp": "combined-v1", "zcdp": "zcdp-v1", "basic": "basic-v1"}
 )
 
+
 @dataclass(frozen=True, slots=True)
 class Header:
     """The `dp` block.
