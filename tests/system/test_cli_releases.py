@@ -566,3 +566,43 @@ def test_a_release_that_is_allowed_shows_every_rule() -> None:
     said = run("release", "check", "one.yaml")
     assert said.count("\n  ok  ") > 1
     assert "more rules" not in said
+
+
+# --- a loss that follows from another -------------------------------------------
+
+DEVICES = POLICY.replace(
+    "units: {user: {id: user_id}}",
+    "units: {user: {id: user_id},"
+    " device: {id: device_id, within: user, neighbors: substitute}}",
+)
+HOW = "4 x user, 2 removals and 2 additions"
+
+
+def test_a_derived_loss_says_how_when_it_is_asked_for_and_later() -> None:
+    Path("policy.yaml").write_text(DEVICES)
+    run("init")
+    (one,) = counts("one", rho=0.0001)["mechanisms"]
+    stated = {"user": {"rho": 0.0001}, "device": {"rho": 0.0001}}
+    two = [{**one, "name": "a"}, {**one, "name": "b", "cost": stated}]
+    Path("one.yaml").write_text(json.dumps({"release": "one", "mechanisms": two}))
+    note = f"the loss of a per device is derived: {HOW}"
+    assert f"  note: {note}\n" in run("release", "check", "one.yaml")
+    assert note in document("release", "check", "one.yaml")["notices"]
+    run("release", "submit", "one.yaml")
+    shown = run("release", "show", "one")
+    assert shown.count("(derived: ") == 1
+    assert (
+        f"  per device: eps inf, rho 0.0016, mu2 (mu squared) 0.0032  (derived: {HOW})"
+        in shown
+    )
+    first, second = document("release", "show", "one")["mechanisms"]
+    assert first["derived"] == {"device": HOW}
+    assert second["derived"] == {}
+
+
+def test_a_loss_that_all_mechanisms_derive_names_none() -> None:
+    Path("policy.yaml").write_text(DEVICES)
+    run("init")
+    assert f"the loss per device is derived: {HOW}" in run(
+        "release", "check", "one.yaml"
+    )

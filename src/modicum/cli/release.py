@@ -163,7 +163,9 @@ def _print_standing(workspace: Workspace, standing: Standing, *, as_json: bool) 
     if as_json:
         from modicum.workspace.documents.releases import release_to_dict
 
-        print_json(release_to_dict(standing, workspace.release_of(standing)))
+        release = workspace.release_of(standing)
+        vocabulary = workspace.policy().policy.vocabulary
+        print_json(release_to_dict(standing, release, vocabulary))
     else:
         print_standing(standing)
 
