@@ -30,6 +30,7 @@ Results go to standard output, mistakes and remarks to standard error;
 with `--json` a mistake in a file or in the ledger is a JSON document
 on standard output.
 A mistake in the command line itself is always text, with exit code 2.
+`-h` is short for `--help`.
 The exit code is part of the answer (see [Exit codes](exit-codes.md)).
 
 Three environment variables stand in for options:

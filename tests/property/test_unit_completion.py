@@ -135,7 +135,7 @@ def test_a_month_of_days_by_group_privacy_and_by_a_bound() -> None:
             "month",
             EPS,
             62,
-            "62 x day",
+            "62 x day, 31 removals and 31 additions",
         ),
     ],
 )

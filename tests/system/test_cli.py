@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from samples.small import POLICY, counts
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from modicum.cli.main import app
@@ -345,3 +346,59 @@ def test_malformed_input_is_refused_with_its_place_and_changes_nothing(
     place = (error["file"], error["line"], error["column"])
     assert (error["code"], place) == (code, (broken.name, line, column))
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def every_command(group: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Return the words of each command and of each group of commands."""
+    found = [path]
+    for name, command in getattr(group, "commands", {}).items():
+        found += every_command(command, (*path, name))
+    return found
+
+
+COMMANDS = every_command(get_command(app))
+
+
+def test_every_command_is_found() -> None:
+    assert len(COMMANDS) > 100
+    assert ("release", "check") in COMMANDS
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_h_is_help_for_every_command(command: tuple[str, ...]) -> None:
+    assert run(*command, "-h") == run(*command, "--help")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("check", "`modicum release check`"),
+        ("submit", "`modicum release submit` or `modicum escrow submit`"),
+        ("start", "`modicum release start`"),
+        ("post", "`modicum release post`"),
+        (
+            "approve",
+            "`modicum policy approve` or `modicum release approve`"
+            " or `modicum escrow approve`",
+        ),
+        ("verify", "`modicum ledger verify` or `modicum audit verify`"),
+        ("chek", "`modicum release check`"),
+        ("relese", "`modicum release`"),
+        ("release sbmit", "`modicum release submit`"),
+        ("release verify", "`modicum ledger verify` or `modicum audit verify`"),
+        ("policy list", "`modicum policy lint` or `modicum release list`"),
+    ],
+)
+def test_an_unknown_command_is_looked_for_among_all(typed: str, meant: str) -> None:
+    found = RUNNER.invoke(app, typed.split())
+    assert found.exit_code == 2
+    last = typed.rsplit(maxsplit=1)[-1]
+    said = f"No such command '{last}'. Did you mean {meant}"
+    assert said in " ".join(found.output.split())
+
+
+def test_an_unknown_command_like_no_other_gets_no_suggestion() -> None:
+    found = RUNNER.invoke(app, ["zzz"])
+    assert found.exit_code == 2
+    assert "No such command 'zzz'." in found.output
+    assert "Did you mean" not in found.output

@@ -155,6 +155,8 @@ def test_the_active_policy_is_that_of_the_usual_ledger(folder: Path) -> None:
         assert run("policy", "diff", *command) == whole
     explained = ("policy", "explain", "active", "attr:salary")
     assert run(*explained) == run(*explained, *WHERE)
+    assert run("policy", "explain", "attr:salary") == run(*explained)
+    assert run("policy", "explain", "attr:salary", *WHERE) == run(*explained)
     assert "name the file" in run("policy", "diff", "active", exit_code=2)
 
 
@@ -223,6 +225,13 @@ def test_explain_a_rule(folder: Path) -> None:
         "        spent by r-0023 (rho 0.00263, 23 %)",
     ):
         assert line in found, line
+
+
+@pytest.mark.parametrize("only", ["policy.yaml", "active"])
+def test_explain_needs_a_rule(folder: Path, only: str) -> None:
+    found = CliRunner().invoke(app, ["policy", "explain", only])
+    assert found.exit_code == 2
+    assert "name a rule" in found.output
 
 
 def test_explain_all_contexts_and_other_rules(folder: Path) -> None:

@@ -81,6 +81,20 @@ def test_what_is_printed_is_a_release_that_passes(folder: Path, vary: str) -> No
     assert (folder / "ledger.db").read_bytes() == before
 
 
+def test_noise_that_is_given_by_eps_and_delta_is_varied_as_sigma(folder: Path) -> None:
+    month = "sensitivity: {user: {l2: 1}, user-month: {l2: 1}}"
+    text = ASKED.replace(month, "sensitivity: {user: {l2: 1}}")
+    text = text.replace("sigma: 2", "eps: 2\n    delta: 1e-6")
+    (folder / "asked.yaml").write_text(text)
+    run("release", "check", "asked.yaml", exit_code=3)
+    fitted = run("release", "fit", "asked.yaml", "--vary", "noise")
+    assert "sigma" in fitted
+    assert "eps:" not in fitted
+    assert "instead of 2.2" in fitted
+    (folder / "fitted.yaml").write_text(fitted)
+    assert "ALLOW asked" in run("release", "check", "fitted.yaml")
+
+
 def test_the_largest_part_leaves_out_the_full_cells_only(folder: Path) -> None:
     told = document("release", "fit", "asked.yaml", "--vary", "where")
     assert told["changes"] == ["without birth 1991 to 1992, country CH"]

@@ -520,3 +520,89 @@ def test_who_interrupts_is_answered() -> None:
         holder.stdin.close()
     assert signal.SIGINT + 128 == Exit.INTERRUPTED == waiting.returncode
     assert "interrupted: " in waiting.stderr
+
+
+# --- many equal mistakes --------------------------------------------------------
+
+
+def test_equal_mistakes_in_a_file_of_past_releases_are_told_once() -> None:
+    run("init")
+    past = [{**counts(f"r{number}"), "date": "2020-01-01"} for number in range(104)]
+    Path("past.yaml").write_text(json.dumps(past, indent=0))
+    said = run("release", "record-past", "past.yaml", code=Exit.INVALID)
+    assert said.count("unknown key `date`") == 1
+    assert "found 104 times" in said
+    assert 'did you mean "released_on"?' in said
+    found = document("release", "record-past", "past.yaml", code=Exit.INVALID)
+    assert len(found["problems"]) == 104
+
+
+# --- a denial -------------------------------------------------------------------
+
+
+def test_a_denial_shows_the_rules_that_deny_and_counts_the_others() -> None:
+    run("init")
+    run("release", "submit", "one.yaml")
+    run("release", "submit", "two.yaml", code=Exit.DENIED)  # Each further one says so.
+    for verb in ("check", "submit"):
+        short = run("release", verb, "two.yaml", code=Exit.DENIED).splitlines()
+        whole = run("release", verb, "two.yaml", "--all", code=Exit.DENIED).splitlines()
+        over = [line for line in whole if line.startswith("  OVER ")]
+        holding = [line for line in whole if line.startswith("  ok  ")]
+        assert over
+        assert len(holding) > 1
+        more = f"  {len(holding)} more rules hold; --all shows them"
+        assert short == [
+            line
+            for line in (more if one == holding[0] else one for one in whole)
+            if line not in holding
+        ]
+        found = document("release", verb, "two.yaml", code=Exit.DENIED)
+        assert len(found["losses"]) == len(over) + len(holding)
+
+
+def test_a_release_that_is_allowed_shows_every_rule() -> None:
+    run("init")
+    said = run("release", "check", "one.yaml")
+    assert said.count("\n  ok  ") > 1
+    assert "more rules" not in said
+
+
+# --- a loss that follows from another -------------------------------------------
+
+DEVICES = POLICY.replace(
+    "units: {user: {id: user_id}}",
+    "units: {user: {id: user_id},"
+    " device: {id: device_id, within: user, neighbors: substitute}}",
+)
+HOW = "4 x user, 2 removals and 2 additions"
+
+
+def test_a_derived_loss_says_how_when_it_is_asked_for_and_later() -> None:
+    Path("policy.yaml").write_text(DEVICES)
+    run("init")
+    (one,) = counts("one", rho=0.0001)["mechanisms"]
+    stated = {"user": {"rho": 0.0001}, "device": {"rho": 0.0001}}
+    two = [{**one, "name": "a"}, {**one, "name": "b", "cost": stated}]
+    Path("one.yaml").write_text(json.dumps({"release": "one", "mechanisms": two}))
+    note = f"the loss of a per device is derived: {HOW}"
+    assert f"  note: {note}\n" in run("release", "check", "one.yaml")
+    assert note in document("release", "check", "one.yaml")["notices"]
+    run("release", "submit", "one.yaml")
+    shown = run("release", "show", "one")
+    assert shown.count("(derived: ") == 1
+    assert (
+        f"  per device: eps inf, rho 0.0016, mu2 (mu squared) 0.0032  (derived: {HOW})"
+        in shown
+    )
+    first, second = document("release", "show", "one")["mechanisms"]
+    assert first["derived"] == {"device": HOW}
+    assert second["derived"] == {}
+
+
+def test_a_loss_that_all_mechanisms_derive_names_none() -> None:
+    Path("policy.yaml").write_text(DEVICES)
+    run("init")
+    assert f"the loss per device is derived: {HOW}" in run(
+        "release", "check", "one.yaml"
+    )

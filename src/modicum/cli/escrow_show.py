@@ -157,4 +157,4 @@ def _print_charge(what: str, one: Priced) -> None:
         return
     from modicum.cli.query_text import print_plan
 
-    print_plan(one.query, one.decision)
+    print_plan(one.query, one.decision, whole=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
+from typer.core import TyperGroup
 
 from modicum.cli import (
     account,
@@ -30,9 +32,55 @@ from modicum.cli import (
 )
 from modicum.cli.exits import Exit
 from modicum.core.errors import Code
+from modicum.core.mistakes import close_words
+
+#: So many commands are suggested at once.
+_MEANT_MAX = 5
+
+
+class _Commands(TyperGroup):
+    """All commands; one that is not there is looked for among all of them."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is meant, or say which ones may be."""
+        group, path = cast("Any", self), "modicum"
+        for word in args:
+            if not isinstance(group, TyperGroup) or word.startswith("-"):
+                break
+            if word not in group.commands:
+                meant = self._meant(word, f"{path} ")
+                if meant:
+                    ctx.fail(f"No such command {word!r}. Did you mean {meant}?")
+                break
+            group, path = group.commands[word], f"{path} {word}"
+        return super().resolve_command(ctx, args)
+
+    def _meant(self, word: str, inside: str) -> str:
+        """Return the commands that end with a word, or with one like it."""
+        every = dict(_paths(self, "modicum"))
+        own = [last for path, last in every.items() if path == inside + last]
+        same = [path for path, last in every.items() if last == word]
+        found = [inside + last for last in close_words(word, own)] + same
+        if not found:
+            like = close_words(word, every.values())[:1]
+            found = [path for path, last in every.items() if last in like]
+        return " or ".join(f"`{path}`" for path in found[:_MEANT_MAX])
+
+
+def _paths(group: TyperGroup, path: str) -> Iterator[tuple[str, str]]:
+    """Yield each command with all its words, and its last one."""
+    for name, command in group.commands.items():
+        words = f"{path} {name}"
+        if not command.hidden:
+            yield words, name
+        if isinstance(command, TyperGroup):
+            yield from _paths(command, words)
+
 
 app = typer.Typer(
     name="modicum",
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Privacy budgets for organizations: check, reserve, remember and explain"
     " every release under one policy.",
     no_args_is_help=True,

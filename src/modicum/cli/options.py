@@ -42,6 +42,9 @@ AsOf = Annotated[
         metavar="SEQ|TIME",
     ),
 ]
+EveryRule = Annotated[
+    bool, typer.Option("--all", help="Show of a denial also the rules that hold.")
+]
 
 #: The ledger that commands use when none is named.
 DEFAULT_LEDGER = "ledger.db"

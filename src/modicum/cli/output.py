@@ -158,8 +158,23 @@ def next_step(release: str, *, of_query: bool) -> str:
     return f"next:  modicum release start {release}"
 
 
+def decision_text(decision: Decision, *, whole: bool) -> str:
+    """Return a decision in words.
+
+    Args:
+        decision: What was decided.
+        whole: Whether a denial shows also the rules that hold.
+    """
+    lines = list(map(printable, decision.explain().split("\n")))
+    holding = [at for at, line in enumerate(lines) if line.startswith("  ok  ")]
+    if not (whole or decision.allowed) and len(holding) > 1:
+        more = f"  {len(holding)} more rules hold; --all shows them"
+        lines[holding[0] : holding[-1] + 1] = [more]
+    return "\n".join(lines)
+
+
 def print_decision(
-    decision: Decision, *, as_json: bool, of_query: bool = False
+    decision: Decision, *, as_json: bool, of_query: bool = False, whole: bool = True
 ) -> None:
     """Print a decision; leave with 3 if it denies.
 
@@ -167,11 +182,12 @@ def print_decision(
         decision: What was decided.
         as_json: Whether JSON is printed.
         of_query: Whether the release was lowered from a query.
+        whole: Whether a denial shows also the rules that hold.
     """
     if as_json:
         print_json(decision.to_dict(deep=True))
     else:
-        print("\n".join(map(printable, decision.explain().split("\n"))))
+        print(decision_text(decision, whole=whole))
         if decision.status == "reserved":
             step = next_step(decision.release, of_query=of_query)
             print(printable(f"  reserved until {decision.expires_at}; {step}"))

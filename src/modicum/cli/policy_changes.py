@@ -135,17 +135,18 @@ def explain(
     policy: Annotated[
         str,
         typer.Argument(
-            help="A policy file, or the word `active` for the ledger's active policy.",
-            metavar="POLICY",
+            help="A policy file, or the word `active` for the ledger's active policy;"
+            " if left out, that one.",
+            metavar="[POLICY]",
         ),
     ],
     rule: Annotated[
-        str,
+        str | None,
         typer.Argument(
             help="The id of a rule, or its scope, which means all its contexts.",
             metavar="RULE",
         ),
-    ],
+    ] = None,
     context: Annotated[
         list[str] | None,
         typer.Option(
@@ -156,13 +157,20 @@ def explain(
     as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
-    """Explain a rule: what it promises, where it comes from, and what is left of it."""
+    """Explain a rule: what it promises, where it comes from, and what is left of it.
+
+    The active policy is that of ledger.db, if no other ledger is given.
+    """
     from modicum.cli.policy_explain import SHOWN, print_rule, rule_to_dict
     from modicum.policy.rule_lookup import find_rules
     from modicum.policy.rule_profile import rule_profiles
     from modicum.policy.rules import Stage
     from modicum.workspace.policies.rule_standing import rule_standing
 
+    if rule is None:
+        if policy == ACTIVE or Path(policy).suffix in (".yaml", ".yml"):
+            raise typer.BadParameter("name a rule, or its scope", param_hint="RULE")
+        policy, rule = ACTIVE, policy
     ledger = _ledger_of(policy, ledger)
     with reporting(as_json=as_json):
         compiled = _policy(policy, ledger, point(as_of))

@@ -10,7 +10,14 @@ import typer
 
 from modicum.cli import query_lint
 from modicum.cli.exits import Exit, exit_for
-from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, Policy
+from modicum.cli.options import (
+    DEFAULT_LEDGER,
+    Actor,
+    EveryRule,
+    Json,
+    Ledger,
+    Policy,
+)
 from modicum.cli.output import note, print_decision, print_json, reporting
 from modicum.core.errors import Code, ModicumError, Problem, UsageError
 
@@ -103,6 +110,7 @@ def plan(
     query: QueryPath,
     policy: Policy = None,
     ledger: Ledger = DEFAULT_LEDGER,
+    show_all: EveryRule = False,
     as_json: Json = False,
 ) -> None:
     """Show what a query would cost each privacy unit, and if it would be allowed.
@@ -120,7 +128,7 @@ def plan(
         if as_json:
             print_json(plan_to_dict(found, decision))
         else:
-            print_plan(found, decision)
+            print_plan(found, decision, whole=show_all)
         if not decision.allowed:
             raise typer.Exit(Exit.DENIED)
 
@@ -177,6 +185,7 @@ def run(
     ] = None,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
+    show_all: EveryRule = False,
     as_json: Json = False,
 ) -> None:
     """Reserve what a query costs, start, run it with noise, and post the answer.
@@ -211,7 +220,7 @@ def run(
                     raise typer.Exit(exit_for(error)) from error
                 raise
         if ran.answers is None:
-            print_decision(ran.decision, as_json=as_json)
+            print_decision(ran.decision, as_json=as_json, whole=show_all)
         telling.told()
 
 

@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from modicum.cli.output import error_to_dict, note, print_json, print_table
+from modicum.cli.output import (
+    decision_text,
+    error_to_dict,
+    note,
+    print_json,
+    print_table,
+)
 from modicum.core.document import Entries, Items, Kind, Node, Scalar
 from modicum.core.errors import ModicumError, printable
 from modicum.core.exact import brief, number_text
@@ -23,12 +29,13 @@ if TYPE_CHECKING:
 _ROWS_AS_TABLE = 1000
 
 
-def print_plan(query: QueryFile, decision: Decision) -> None:
+def print_plan(query: QueryFile, decision: Decision, *, whole: bool) -> None:
     """Print what a query costs, how far its answers stray, and why.
 
     Args:
         query: The query.
         decision: What the ledger would say.
+        whole: Whether a denial shows also the rules that hold.
     """
     from rich.table import Table
 
@@ -36,7 +43,7 @@ def print_plan(query: QueryFile, decision: Decision) -> None:
     from modicum.query.telling import computed
 
     lowered = query.lowered
-    print("\n".join(map(printable, decision.explain().split("\n"))))
+    print(decision_text(decision, whole=whole))
     print()
     measure = "eps" if lowered.asked.noise == "laplace" else "rho"
     table = Table(box=None, pad_edge=False)

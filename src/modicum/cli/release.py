@@ -21,6 +21,7 @@ from modicum.cli.options import (
     DEFAULT_LEDGER,
     Actor,
     AsOf,
+    EveryRule,
     Json,
     Ledger,
     Policy,
@@ -45,6 +46,7 @@ def check(
     policy: Policy = None,
     ledger: Ledger = DEFAULT_LEDGER,
     as_of: AsOf = None,
+    show_all: EveryRule = False,
     as_json: Json = False,
 ) -> None:
     """Say what submitting would answer now. Writes nothing; exits 0 or 3."""
@@ -52,7 +54,8 @@ def check(
 
     with reporting(as_json=as_json):
         view = open_view(ledger, policy=policy, as_of=point(as_of))
-        print_decision(view.check(read_release(file)), as_json=as_json)
+        decision = view.check(read_release(file))
+        print_decision(decision, as_json=as_json, whole=show_all)
 
 
 release_fit.add_to(app)
@@ -84,6 +87,7 @@ def submit(
         ),
     ] = None,
     actor: Actor = None,
+    show_all: EveryRule = False,
     as_json: Json = False,
 ) -> None:
     """Decide a release and reserve its loss if it is allowed; exits 0 or 3."""
@@ -102,7 +106,9 @@ def submit(
             asked = workspace.governance.request(release, reason=request)
             print_requested(asked, as_json=as_json)
             raise typer.Exit(Exit.NEEDS_APPROVAL) from None
-        print_decision(decision, as_json=as_json, of_query=was_lowered(release))
+        print_decision(
+            decision, as_json=as_json, of_query=was_lowered(release), whole=show_all
+        )
 
 
 @app.command()
@@ -157,7 +163,9 @@ def _print_standing(workspace: Workspace, standing: Standing, *, as_json: bool) 
     if as_json:
         from modicum.workspace.documents.releases import release_to_dict
 
-        print_json(release_to_dict(standing, workspace.release_of(standing)))
+        release = workspace.release_of(standing)
+        vocabulary = workspace.policy().policy.vocabulary
+        print_json(release_to_dict(standing, release, vocabulary))
     else:
         print_standing(standing)
 

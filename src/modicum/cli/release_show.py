@@ -15,6 +15,7 @@ from modicum.core.errors import printable
 if TYPE_CHECKING:
     from modicum.ledger import RecordedRelease, Standing
     from modicum.ledger.log.recorded import RecordedMechanism
+    from modicum.release import Vocabulary
     from modicum.workspace.release_story import Happened
 
 Id = Annotated[str, typer.Argument(help="The release's id.", metavar="ID")]
@@ -41,13 +42,14 @@ def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) ->
         if standing is None:
             raise denied_release(release, read(0))
         story = story_of(release, read(0))
+        vocabulary = view.policy().policy.vocabulary
         if as_json:
             happened = [happened_to_dict(one) for one in story]
-            told = release_to_dict(standing, view.release_of(standing))
+            told = release_to_dict(standing, view.release_of(standing), vocabulary)
             print_json({**told, "story": happened})
             return
         print_standing(standing)
-        for line in _shown(standing, view.release_of(standing), story):
+        for line in _shown(standing, view.release_of(standing), story, vocabulary):
             print(printable(f"  {line}"))
 
 
@@ -62,7 +64,10 @@ def print_standing(standing: Standing) -> None:
 
 
 def _shown(
-    standing: Standing, release: RecordedRelease, story: Iterable[Happened]
+    standing: Standing,
+    release: RecordedRelease,
+    story: Iterable[Happened],
+    vocabulary: Vocabulary,
 ) -> Iterator[str]:
     from modicum.release.vocabulary import QUERY
 
@@ -74,7 +79,7 @@ def _shown(
     for key, value in {**release.metadata, **release.labels}.items():
         yield f"{key}: {value}"
     for mechanism in release.mechanisms:
-        yield from _mechanism(mechanism)
+        yield from _mechanism(mechanism, vocabulary)
 
 
 def _happened(one: Happened) -> str:
@@ -94,7 +99,8 @@ def _happened(one: Happened) -> str:
     return "; ".join((f"{event_name(body)} by {one.event.actor}", *more))
 
 
-def _mechanism(mechanism: RecordedMechanism) -> Iterator[str]:
+def _mechanism(mechanism: RecordedMechanism, vocabulary: Vocabulary) -> Iterator[str]:
+    from modicum.release.described import derivations
     from modicum.release.sampling import words_of
 
     described: Mapping[str, Any] = mechanism.description
@@ -112,8 +118,10 @@ def _mechanism(mechanism: RecordedMechanism) -> Iterator[str]:
     for unit, cost in (described.get("cost") or {}).items():
         told = json.dumps(cost, ensure_ascii=False)
         yield f"  declared cost per {unit}: {told}"
+    derived = derivations(described, mechanism.part, mechanism.losses, vocabulary)
     for unit, loss in mechanism.losses.items():
-        yield f"  per {unit}: {_loss_text(loss.coordinates)}"
+        how = f"  (derived: {derived[unit]})" if unit in derived else ""
+        yield f"  per {unit}: {_loss_text(loss.coordinates)}{how}"
 
 
 def _words(key: str) -> str:

@@ -5,7 +5,7 @@ A *refusal* (a release that a policy denies) is a value and never appears here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Self
 
@@ -236,6 +236,23 @@ def _excerpt(mark: Mark, label: str) -> list[str]:
     ]
 
 
+_SHOWN_MAX = 50  # Different mistakes that people are shown at once.
+_PLACES_MAX = 5  # Further places of the same mistake that are named.
+
+
+def _rendered(first: Problem, *again: Problem) -> str:
+    """Return a problem in words, with the other places where it was found."""
+    if not again:
+        return first.render()
+    marks = [one.mark for one in again[:_PLACES_MAX]]
+    places = [f"{mark.file}:{mark.line}" for mark in marks if mark is not None]
+    more = len(again) - len(places)
+    also = f"; also at {', '.join(places)}" if places else ""
+    also += f" and {more} more; --json has them all" if places and more else ""
+    found = printable(f"   = found {1 + len(again)} times{also}")
+    return f"{first.render()}\n{found}"
+
+
 class ModicumError(Exception):
     """Base of every mistake modicum reports; carries one or more problems.
 
@@ -248,7 +265,7 @@ class ModicumError(Exception):
             message = "a mistake needs at least one problem"
             raise ValueError(message)
         self.problems = problems
-        super().__init__("\n".join(problem.message for problem in problems))
+        super().__init__("\n".join(dict.fromkeys(one.message for one in problems)))
 
     @property
     def code(self) -> Code:
@@ -256,8 +273,15 @@ class ModicumError(Exception):
         return self.problems[0].code
 
     def render(self) -> str:
-        """Return all problems as a compiler would print them."""
-        return "\n\n".join(problem.render() for problem in self.problems)
+        """Return the problems as a compiler would print them, equal ones once."""
+        equal: dict[Problem, list[Problem]] = {}
+        for problem in self.problems:
+            equal.setdefault(replace(problem, mark=None), []).append(problem)
+        shown = [_rendered(*group) for group in equal.values()]
+        if len(shown) > _SHOWN_MAX:
+            left = sum(map(len, list(equal.values())[_SHOWN_MAX:]))
+            shown[_SHOWN_MAX:] = [f"… and {left} more mistakes; --json has them all"]
+        return "\n\n".join(shown)
 
     def alone(self) -> Self:
         """Return this mistake, without the frames and errors that it came through.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,8 +10,10 @@ from dataclasses import replace
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError, Mark, Problem
 
-#: More problems than this are not collected; the first ones matter.
-PROBLEMS_MAX = 50
+#: Reading stops after so many problems, and says so.
+PROBLEMS_MAX = 10_000
+
+_STOPPED = f"reading stopped here, after {PROBLEMS_MAX} mistakes"
 
 
 class Problems:
@@ -38,8 +39,11 @@ class Problems:
     def raise_any(self) -> None:
         """Raise what was found, in the order of the text; return if nothing was."""
         if self._found:
-            found = _once(self._found)
-            raise InputError(*sorted(found, key=_place)[:PROBLEMS_MAX])
+            found = sorted(_once(self._found), key=_place)
+            if len(self._found) >= PROBLEMS_MAX and _STOPPED not in found[-1].notes:
+                last = found[-1]
+                found[-1] = replace(last, notes=(*last.notes, _STOPPED))
+            raise InputError(*found)
 
 
 _OF_A_RULE = re.compile(r" \(rule [^()]*\)")
@@ -101,15 +105,71 @@ def placed(node: Node) -> Iterator[None]:
         ) from error
 
 
+#: What people guess, and what is meant, where that is known.
+_GUESSED = {
+    "date": ("released_on",),
+    "epsilon": ("eps", "loss"),
+    "eps": ("loss",),
+}
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return ``did you mean "x"?`` for the nearest known word, or nothing.
 
-    One that differs in capital letters only is nearest.
+    Examples:
+        >>> nearest("diagnoses", ["diagnosis", "country"])
+        'did you mean "diagnosis"?'
+        >>> nearest("date", ["rate", "delta"])
+        ''
     """
-    options = list(known)
-    close = [one for one in options if one.casefold() == word.casefold()]
-    close = close or difflib.get_close_matches(word[:100], options, n=1, cutoff=0.6)
+    close = close_words(word, known)
     return f'did you mean "{close[0]}"?' if close else ""
+
+
+def close_words(word: str, known: Iterable[str]) -> list[str]:
+    """Return the known words that a word may be a slip of, the nearest first.
+
+    Capital letters, hyphens and underscores do not count. The first letter is the
+    same, and at most every third one is wrong, missing, too many or swapped with the
+    next; or the word is the first half of the known one, or more.
+    """
+    wrong: dict[str, int] = {}
+    typed = _letters(word)
+    known = list(known)
+    guessed = [one for one in _GUESSED.get(typed, ()) if one in known]
+    if guessed:
+        return guessed[:1]
+    for one in known:
+        meant = _letters(one)
+        if typed[:1] != meant[:1] or not typed:
+            continue
+        short, long = sorted((len(typed), len(meant)))
+        most = max(1, short // 3) if long > 2 else 0
+        if long - short <= most:
+            slips = _slips(typed, meant)
+            if slips <= most:
+                wrong[one] = slips
+        if short >= 3 and meant.startswith(typed) and 2 * short >= long:
+            wrong.setdefault(one, long)
+    return sorted(wrong, key=lambda one: wrong[one])
+
+
+def _letters(word: str) -> str:
+    return word[:100].casefold().replace("-", "").replace("_", "")
+
+
+def _slips(typed: str, meant: str) -> int:
+    """Return how many slips make one word of another (Damerau & Levenshtein)."""
+    before: list[int] = []
+    row = list(range(len(meant) + 1))
+    for i, letter in enumerate(typed, 1):
+        above, before, row = before, row, [i]
+        for j, other in enumerate(meant, 1):
+            slips = min(before[j] + 1, row[-1] + 1, before[j - 1] + (letter != other))
+            if i > 1 and j > 1 and (letter, typed[i - 2]) == (meant[j - 2], other):
+                slips = min(slips, above[j - 2] + 1)
+            row.append(slips)
+    return row[-1]
 
 
 def place(mark: Mark | None) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.mistakes import close_words
 from modicum.policy.changes.comparison import stage_rules
 from modicum.policy.compile import CompiledPolicy
 from modicum.policy.rules import RuleSet, Stage
@@ -63,17 +63,16 @@ def _unknown(compiled: CompiledPolicy, scope: str, settings: set[str]) -> InputE
     known = [setting.name for settings in rules.extensions for setting in settings]
     strange = sorted(settings - set(known))
     if scope not in scopes:
-        message, near = f"no rule is about `{scope[:80]}`", _nearest(scope, scopes)
+        message, near = (
+            f"no rule is about `{scope[:80]}`",
+            close_words(scope, scopes)[:3],
+        )
     elif strange:
         message = f"no extension has a setting `{strange[0][:80]}`"
-        near = _nearest(strange[0], known) or known
+        near = close_words(strange[0], known)[:3] or known
     else:
         message = f"`{scope}` has no rule in the context {' '.join(sorted(settings))}"
         near = [setting.name for setting in rules.contexts[0].settings]
     notes = ("nearest: " + ", ".join(near),) if near else ()
     remedy = "list the rules with  modicum policy compile FILE"
     return InputError(Problem(Code.UNKNOWN_CHOICE, message, notes=notes, help=remedy))
-
-
-def _nearest(word: str, known: Sequence[str]) -> list[str]:
-    return difflib.get_close_matches(word, known, n=3, cutoff=0.5)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, TypeVar
 
-from modicum.core.document import Node, Scalar
+from modicum.accounting.budgets import ApproxBudget
+from modicum.accounting.kinds.calibration import Family, calibrate
+from modicum.accounting.mechanisms import declared_zcdp
+from modicum.core.document import Entries, Node, Scalar, describe
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.exact import number_text
 from modicum.core.flow_text import flow_text
@@ -20,6 +23,7 @@ from modicum.core.reading import (
     line,
     nearest,
     number,
+    placed,
     positive,
     probability,
     text,
@@ -68,6 +72,7 @@ class _Loss:
     measure: str
     amount: Fraction
     node: Node
+    delta: Fraction | None = None
 
 
 def read_asked(
@@ -118,6 +123,8 @@ def read_asked(
     assert noise is not None
     assert loss is not None
     sql, query = written
+    if noise == "gaussian" and loss.delta is not None:
+        loss = _in_rho(loss, whole=discovery is None and heading.sampling is None)
     _must_be_measured(noise, loss)
     _must_know_weights(weights, query)
     asked = Asked(
@@ -137,14 +144,51 @@ def read_asked(
     return asked, confidence, identity_of(asked, sql, confidence, salt)
 
 
-def _must_be_measured(noise: Noise, loss: _Loss) -> None:
-    if loss.measure != MEASURES[noise]:
+def _in_rho(loss: _Loss, *, whole: bool) -> _Loss:
+    """Return a loss in eps and delta as one in rho: the most that provably meets it.
+
+    Discrete Gaussian noise is known to be rho-zCDP, and not to be Gaussian-DP; so all
+    that zCDP implies is what rho is found by.
+    """
+    assert loss.delta is not None
+    if not whole:
         raise fail(
             Code.DOES_NOT_FIT,
-            f"the loss of {noise} noise is given in `{MEASURES[noise]}`,"
-            f" not in `{loss.measure}`",
+            "a loss in eps and delta is not for a query with `discover` or `sampling`",
             loss.node,
-            help=f"write  loss: {{{loss.unit}: {{{MEASURES[noise]}: …}}}}",
+            help=f"write  loss: {{{loss.unit}: {{rho: …}}}}",
+        )
+    target = ApproxBudget(loss.amount, loss.delta)
+    family = Family("rho", lambda rho: declared_zcdp(rho=rho), rising=True)
+    with placed(loss.node):
+        return replace(
+            loss, measure="rho", amount=calibrate(family, target), delta=None
+        )
+
+
+def _must_be_measured(noise: Noise, loss: _Loss) -> None:
+    wanted = MEASURES[noise]
+    if loss.measure != wanted:
+        given = number_text(loss.amount)
+        raise fail(
+            Code.DOES_NOT_FIT,
+            f"the loss of {noise} noise is given in `{wanted}`, not in"
+            f" `{loss.measure}` alone",
+            loss.node,
+            help=f"write  loss: {{{loss.unit}: {{{wanted}: …}}}}"
+            + (
+                f" , or a `delta` as well, or  noise: laplace ;  modicum account"
+                f" mechanism gaussian --for eps={given},delta=…  shows the rho"
+                if noise == "gaussian"
+                else ""
+            ),
+        )
+    if loss.delta is not None:
+        raise fail(
+            Code.DOES_NOT_FIT,
+            f"the loss of {noise} noise has no `delta`",
+            loss.node,
+            help=f"write  loss: {{{loss.unit}: {{{wanted}: …}}}} , or  noise: gaussian",
         )
 
 
@@ -191,6 +235,13 @@ def _caps(node: Node, vocabulary: Vocabulary) -> tuple[Cap, ...]:
 
 
 def _noise(node: Node) -> Noise:
+    if isinstance(node, Entries):
+        raise fail(
+            Code.WRONG_TYPE,
+            f"`noise` must be text, got {describe(node)}",
+            node,
+            help="write  noise: gaussian  and  loss: {UNIT: {eps: …, delta: …}}",
+        )
     given = text(node, "`noise`")
     for one in MEASURES:
         if given == one:
@@ -224,16 +275,25 @@ def _loss(node: Node, vocabulary: Vocabulary) -> _Loss:
         )
     unit = choice(key, "privacy unit", vocabulary.units, Code.UNKNOWN_UNIT)
     what = f"the loss of `{unit}`"
-    inner = Fields(value, what, help=f"write  loss: {{{unit}: {_AMOUNT}}}").rest()
+    fields = Fields(value, what, help=f"write  loss: {{{unit}: {_AMOUNT}}}")
+    delta = fields.take_optional("delta") if "eps" in fields else None
+    inner = fields.rest()
     if len(inner) != 1 or inner[0][0].text not in MEASURES.values():
         raise fail(
             Code.DOES_NOT_FIT,
-            "a loss is {rho: …} for gaussian noise, {eps: …} for laplace",
+            "a loss is {rho: …} or {eps: …, delta: …} for gaussian noise, {eps: …} for"
+            " laplace",
             inner[0][0] if len(inner) == 1 else value,
             label=nearest(inner[0][0].text, ("rho", "eps")) if inner else "",
         )
     measure, amount = inner[0]
-    return _Loss(unit, measure.text, positive(amount, "the loss"), measure)
+    return _Loss(
+        unit,
+        measure.text,
+        positive(amount, "the loss"),
+        measure,
+        None if delta is None else probability(delta, "`delta`"),
+    )
 
 
 _AMOUNT: Final = "{eps: …}"

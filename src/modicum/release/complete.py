@@ -51,7 +51,12 @@ def completed(
         vocabulary: Its units, in order, and their relations.
     """
     derived = [
-        _derived(given[other], other, count, vocabulary.relation(other))
+        _derived(
+            given[other],
+            other,
+            count,
+            (vocabulary.relation(unit), vocabulary.relation(other)),
+        )
         for other in vocabulary.units
         if other != unit
         and other in given
@@ -105,18 +110,26 @@ def nowhere_more(loss: Loss, other: Loss) -> bool:
     return all(mine <= most for mine, most in pairs)
 
 
-def _derived(stated: Stated, other: str, count: int, relation: Relation) -> Proven:
-    return Proven(group(stated.curve, count).loss(), _words(other, count, relation))
+def _derived(
+    stated: Stated, other: str, count: int, relations: tuple[Relation, Relation]
+) -> Proven:
+    words = _words(other, count, *relations)
+    return Proven(group(stated.curve, count).loss(), words)
 
 
-def _words(other: str, count: int, relation: Relation) -> str:
+def _words(other: str, count: int, change: Relation, step: Relation) -> str:
+    if count > 1 and step == "add-remove" != change:
+        pairs = f"{count // 2} removals and {count // 2} additions"
+        return (
+            f"{count} x {other}, {'1 removal and 1 addition' if count == 2 else pairs}"
+        )
     if count > 1:
         return f"{count} x {other}"
     return {
         "add-remove": other,
         "substitute": f"{other}, substitution",
         "any-change": f"{other}, any change",
-    }[relation]
+    }[step]
 
 
 def _best(own: Proven, others: list[Proven]) -> Proven:

@@ -9,7 +9,7 @@ whether it reads what is true at all times; so equal ones are priced once.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
@@ -26,8 +26,9 @@ from modicum.release.model import Mechanism, Release
 from modicum.release.parse_mechanism import parse_mechanism
 from modicum.release.parts import Part, Span
 from modicum.release.periods import Overlaps, overlaps
-from modicum.release.price import price
+from modicum.release.price import price, price_mechanism
 from modicum.release.sampling import sampling_from_plain
+from modicum.release.stated import STATED
 from modicum.release.units import kinds
 from modicum.release.vocabulary import Vocabulary
 
@@ -126,6 +127,41 @@ class PriceList:
         if known is not None:
             return known
         return self._days.keep(days, overlaps(self._kinds, days))
+
+
+def derivations(
+    described: Mapping[str, Plain],
+    part: Part,
+    losses: Mapping[str, Loss],
+    vocabulary: Vocabulary,
+) -> Mapping[str, str]:
+    """Return how the losses of units follow from those of other units, in words.
+
+    Args:
+        described: The description, as it is stored.
+        part: The part of the data that it reads.
+        losses: Its losses by unit, as they are stored.
+        vocabulary: The units to price for.
+
+    Returns:
+        By unit; without those whose loss is stated, or would be another one today.
+    """
+    attributes = described.get("attributes")
+    if not isinstance(attributes, Sequence):
+        return {}
+    static = vocabulary.population.static.intersection(attributes)
+    try:
+        if _unfamiliar(described):
+            return {}
+        read = _read_back(described, sorted(static), vocabulary)
+        priced = price_mechanism(read.over(Part(periods=part.periods)), vocabulary)
+    except InputError:
+        return {}
+    return {
+        unit: source
+        for unit, source in priced.sources.items()
+        if source not in STATED and priced.losses[unit] == losses.get(unit)
+    }
 
 
 def _unfamiliar(described: Mapping[str, Plain]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from modicum.core.document import Node
+from modicum.core.document import Entries, Node
 from modicum.core.errors import Code
 from modicum.core.reading import Fields, Problems, fail, items, line, release_id, text
 from modicum.release.heading import Heading
@@ -46,6 +46,9 @@ __all__ = [
 
 #: More mechanisms in one release are refused.
 MECHANISMS_MAX = 1000
+#: Of more of them the noise is not given by eps and delta: each takes a tenth of a
+#: second to be found.
+CALIBRATED_MAX = 100
 
 
 def parse_release(node: Node, vocabulary: Vocabulary) -> Release:
@@ -69,6 +72,18 @@ def parse_release(node: Node, vocabulary: Vocabulary) -> Release:
                 Code.OUT_OF_RANGE,
                 f"a release has 1 to {MECHANISMS_MAX} mechanisms, not {len(described)}",
                 node,
+            )
+        calibrated = [
+            one
+            for one in described
+            if isinstance(one, Entries) and any(k.text == "eps" for k, _ in one.entries)
+        ]
+        if "eps" not in vocabulary.labels and len(calibrated) > CALIBRATED_MAX:
+            raise fail(
+                Code.TOO_LARGE,
+                f"more than {CALIBRATED_MAX} mechanisms are given by `eps`",
+                calibrated[CALIBRATED_MAX],
+                help="give the others by `sigma`",
             )
         for number, item in enumerate(described, 1):
             with found.guard():

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeVar
 
-from modicum.accounting import Budget
+from modicum.accounting import ApproxBudget, Budget
 from modicum.accounting.budget_reading import cost_delta, read_measured
+from modicum.accounting.kinds.table import calibrated, kind_named
 from modicum.core.document import Node
 from modicum.core.errors import Code, Mark
+from modicum.core.exact import brief
+from modicum.core.flow_text import flow_text
 from modicum.core.reading import (
     Fields,
     Problems,
@@ -22,7 +26,9 @@ from modicum.core.reading import (
     items,
     name,
     nearest,
+    placed,
     positive,
+    probability,
     text,
 )
 from modicum.release.heading import Inherited
@@ -38,7 +44,12 @@ CONTRIBUTIONS_MAX = 10**6
 
 T = TypeVar("T")
 
-_PLANNED = MappingProxyType({"noise": "give `mechanism` and its parameters instead"})
+_PLANNED = MappingProxyType(
+    {
+        "noise": "give `mechanism: gaussian` with `sigma`, or with `eps` and `delta`,"
+        " or another mechanism with its parameters, instead"
+    }
+)
 
 
 def parse_labels(
@@ -99,6 +110,9 @@ def parse_mechanism(
     numbers = _read_numbers(fields, kind, vocabulary, found)
     part = read_part(fields, inherited.part, vocabulary, found)
     sampling = read_sampling(fields, inherited.sampling, vocabulary, found)
+    if KINDS[kind].norm == "l2" and not {"eps", "delta"} & vocabulary.labels.keys():
+        with found.guard():
+            _calibrate(fields, kind, numbers, sampled=sampling is not None)
     cost_node = fields.take_optional("cost")
     cost: dict[str, Budget] = {}
     if cost_node is not None:
@@ -158,6 +172,52 @@ def _read_numbers(
         with found.guard():
             read.public_frame = _public_frame(fields)
     return read
+
+
+def _calibrate(fields: Fields, kind: str, read: _Numbers, *, sampled: bool) -> None:
+    """Find the sigma of Gaussian noise from `eps` and `delta`, if these are given.
+
+    They are for the one unit that has a sensitivity. What is charged is computed from
+    sigma, as if sigma had been given.
+    """
+    eps, delta = fields.take_optional("eps"), fields.take_optional("delta")
+    node = delta if eps is None else eps
+    if node is None:
+        return
+    size = brief(next(iter(read.sensitivity.values()), Fraction(1)))
+    shown = flow_text(node) if eps is not None else "…"
+    target = f"eps={shown},delta={'…' if delta is None else flow_text(delta)}"
+    command = f"modicum account mechanism {kind} sensitivity={size} --for {target}"
+    by_hand = f"`sigma`, which  {command}  finds"
+    missing = "eps" if eps is None else "delta" if delta is None else ""
+    problem, remedy = "", ""
+    if sampled:
+        problem = "`eps` and `delta` are not for a mechanism on a sample"
+        remedy = f"write {by_hand} for one run on all rows"
+    elif "sigma" in read.parameters:
+        problem = "`sigma` and `eps` are both given, and one follows from the other"
+        remedy = "leave `sigma` out, or `eps` and `delta`"
+    elif missing:
+        problem = f"the noise of a Gaussian mechanism needs `{missing}` too"
+        remedy = f"write `{missing}: …` as well, or {by_hand}"
+    elif len(read.sensitivity) != 1:
+        units = ", ".join(read.sensitivity) or "none"
+        problem = f"for which privacy unit is `eps` meant? `sensitivity` names {units}"
+        remedy = f"name one unit in `sensitivity`, or write {by_hand} for one of them"
+    if eps is None or delta is None or problem:
+        code = Code.MISSING_KEY if missing else Code.KEYS_CONFLICT
+        raise fail(code, problem, node, help=remedy)
+    target_eps, target_delta = positive(eps, "`eps`"), probability(delta, "`delta`")
+    target_budget = ApproxBudget(target_eps, target_delta)
+    with placed(node):
+        (moves,) = read.sensitivity.values()
+        read.parameters["sigma"] = _sigma(kind, moves, target_budget)
+
+
+@lru_cache(maxsize=4096)
+def _sigma(kind: str, sensitivity: Fraction, target: ApproxBudget) -> Fraction:
+    known = {"sensitivity": sensitivity}
+    return calibrated(kind_named(kind), known, target, find="sigma")[1]
 
 
 def refuse_hidden(

@@ -27,6 +27,9 @@ from modicum.release.price_mistakes import wrong
 from modicum.release.units import Relation
 from modicum.release.vocabulary import Vocabulary
 
+#: What the loss of a unit comes from, if from nothing of another unit.
+STATED = frozenset({"declared", "computed", "declared, covers the computed"})
+
 
 @dataclass(frozen=True, slots=True)
 class Stated:

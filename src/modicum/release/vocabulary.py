@@ -46,6 +46,15 @@ CHOICE_METHODS = frozenset(
         "private-selection",
     }
 )
+#: Names that a label may not have: they are keys of a release or a mechanism.
+RESERVED = frozenset(
+    {
+        *("release", "id", "m", "name", "mechanism", "mechanisms", "attributes"),
+        *("sensitivity", "contribution_bound", "public_frame", "cost", "unit"),
+        *("scale", "sigma", "truth", "values", "noise", "sampling"),
+        *("where", "periods", "released_on", "evidence", "labeled_by"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

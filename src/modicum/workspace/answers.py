@@ -33,11 +33,15 @@ from modicum.policy import CompiledPolicy, Policy
 from modicum.policy.predicates import holds, words
 from modicum.release import ReleaseDraft, read_and_price
 from modicum.release.sampling import words_of
+from modicum.release.stated import STATED
 from modicum.workspace.book import Book
 from modicum.workspace.decision import Decision
 
 #: A release in any form: a draft, plain data as in a file, or a tree with places.
 Description: TypeAlias = "ReleaseDraft | Mapping[str, object] | Node"
+
+#: So many mechanisms are named in one notice.
+_NAMED_MAX = 5
 
 
 def price_release(
@@ -161,6 +165,7 @@ def answer_to(
             f" (`{state.policy.name}`, {state.policy.digest[:12]})"
         )
     notices.extend(_samples(recorded))
+    notices.extend(_derived(recorded))
     return Decision(
         release=recorded.id,
         verdict=verdict,
@@ -189,6 +194,22 @@ def _samples(recorded: RecordedRelease) -> Iterator[str]:
         if sampled:
             name = one.description.get("name", "?")
             yield f"mechanism `{name}` runs {sampled}, which nobody may see"
+
+
+def _derived(recorded: RecordedRelease) -> Iterator[str]:
+    """Yield of which units the loss follows from that of another unit, and how."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for number, one in enumerate(recorded.mechanisms):
+        for unit, source in (one.sources or {}).items():
+            if source not in STATED:
+                name = str(one.description.get("name", number + 1))
+                found.setdefault((unit, source), []).append(name)
+    for (unit, source), names in found.items():
+        more = len(names) - _NAMED_MAX
+        of = ", ".join(names[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+        every = len(names) == len(recorded.mechanisms)
+        of = "" if every else f" of {of}"
+        yield f"the loss{of} per {unit} is derived: {source}"
 
 
 def refuse_other(

@@ -329,6 +329,77 @@ def test_too_many_problems_end_the_collection() -> None:
     with pytest.raises(InputError) as caught, found.guard():
         raise fail(Code.NOT_A_NUMBER, "once more")
     assert len(caught.value.problems) == PROBLEMS_MAX
+    assert "reading stopped here" in caught.value.problems[-1].notes[0]
+
+
+def at(line: int, message: str = "unknown key `date` in the release") -> Problem:
+    return Problem(Code.UNKNOWN_KEY, message, Mark("p.yaml", line, 1, 4, "date: x"))
+
+
+def test_equal_mistakes_are_shown_once_with_their_number_and_places() -> None:
+    said = InputError(*(at(line) for line in range(1, 105))).render()
+    assert said.count("unknown key") == 1
+    assert said.splitlines()[-1] == (
+        "   = found 104 times; also at p.yaml:2, p.yaml:3, p.yaml:4, p.yaml:5, p.yaml:6"
+        " and 98 more; --json has them all"
+    )
+
+
+def test_no_mistake_is_left_out_without_a_word() -> None:
+    error = InputError(*(at(line, f"number {line}") for line in range(1, 63)))
+    said = error.render()
+    assert said.count("error[") == 50
+    assert said.endswith("\n\n… and 12 more mistakes; --json has them all")
+    assert "more mistakes" not in InputError(*error.problems[:50]).render()
+
+
+@pytest.mark.parametrize(
+    ("word", "known"),
+    [
+        ("pateint", "patient"),
+        ("diagnoses", "diagnosis"),
+        ("blackbox", "black-box"),
+        ("user_day", "user-day"),
+        ("Page", "page"),
+        ("pge", "page"),
+        ("ogla", "olga"),
+        ("gauss", "gaussian"),
+        ("polices", "policies"),
+        ("frist-come", "first-come"),
+        ("FRA", "FR"),
+        ("mll", "ml"),
+    ],
+)
+def test_a_slip_of_the_pen_gets_a_suggestion(word: str, known: str) -> None:
+    others = ["zebra", known, "quantile"]
+    assert reading.nearest(word, others) == f'did you mean "{known}"?'
+
+
+@pytest.mark.parametrize(
+    ("word", "known"),
+    [
+        ("date", "rate"),
+        ("date", "delta"),
+        ("page", "age"),
+        ("epsilon", "person"),
+        ("release", "replace"),
+        ("country", "currency"),
+        ("attributes", "contributors"),
+        ("sigma", "sample"),
+        ("mean", "median"),
+        ("id", "ip"),
+        ("eps", "epidemic-status"),
+        ("", "ml"),
+        ("__", "ml"),
+    ],
+)
+def test_another_word_is_never_suggested(word: str, known: str) -> None:
+    assert reading.nearest(word, [known]) == ""
+
+
+def test_the_nearest_of_several_words_is_suggested() -> None:
+    words = ["statistics", "static", "statics"]
+    assert reading.nearest("statik", words) == 'did you mean "static"?'
 
 
 def test_a_place_in_words() -> None:

@@ -230,6 +230,21 @@ def test_where_nothing_can_be_written_the_reason_is_said(
     assert said in f"{problem.label} {problem.help}"
 
 
+def test_a_label_that_is_not_declared_is_told_how_to_declare_it() -> None:
+    problem = compiled(POLICY.replace("m.ml ==", "m.purpose_kind =="))
+    assert isinstance(problem, Problem)
+    assert problem.help.startswith(
+        "if it is a label, declare it under `labels`, as in  labels:"
+        " {purpose_kind: {values: [none, some], default: some}} ; known: attributes,"
+    )
+    misspelt = compiled(POLICY.replace("m.ml ==", "m.mll =="))
+    assert isinstance(misspelt, Problem)
+    assert "declare" not in misspelt.help
+    of_releases = compiled(POLICY.replace("m.ml ==", "m.sigma =="))
+    assert isinstance(of_releases, Problem)
+    assert "declare" not in of_releases.help
+
+
 def test_a_field_that_is_a_label_too_is_listed_once() -> None:
     problem = compiled(POLICY.replace("m.ml ==", "release.mll =="))
     assert isinstance(problem, Problem)

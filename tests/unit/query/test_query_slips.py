@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from samples import asked
 
+from modicum.accounting.budgets import ApproxBudget
+from modicum.accounting.kinds.calibration import meets
+from modicum.accounting.mechanisms import declared_zcdp
 from modicum.core.errors import Code, InputError, Problem
 from modicum.query.read_asked import QUERY_KEYS
 from modicum.shell.query_files import load_query
@@ -182,3 +186,61 @@ def test_a_tables_file_that_is_not_there_is_met_where_it_is_named(
     assert problem.code is Code.FILE_UNREADABLE
     assert problem.mark is not None
     assert (problem.mark.line, problem.mark.column) == (4, 11)
+
+
+# --- epsilon of Gaussian noise --------------------------------------------------
+
+
+def rho_of(folder: Path, loss: str) -> Fraction:
+    (folder / "tables.yaml").write_text(asked.TABLES)
+    (folder / "q.yaml").write_text(QUERY.replace("{rho: 0.015}", loss))
+    query = load_query(folder / "q.yaml", asked.compiled(asked.POLICY))
+    return query.lowered.asked.loss
+
+
+@pytest.mark.parametrize(("eps", "delta"), [("1", "1e-6"), ("0.05", "1e-9")])
+def test_a_loss_in_eps_and_delta_of_gaussian_noise_becomes_rho(
+    tmp_path: Path, eps: str, delta: str
+) -> None:
+    rho = rho_of(tmp_path, f"{{eps: {eps}, delta: {delta}}}")
+    target = ApproxBudget(Fraction(eps), Fraction(delta))
+    assert meets(declared_zcdp(rho=rho), target)
+    assert not meets(declared_zcdp(rho=rho * Fraction(1_000_001, 1_000_000)), target)
+
+
+def test_a_loss_in_eps_of_gaussian_noise_asks_for_delta(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, QUERY.replace("{rho: 0.015}", "{eps: 1}"))
+    assert problem.code is Code.DOES_NOT_FIT
+    assert "or a `delta` as well" in problem.help
+    assert "modicum account mechanism gaussian --for eps=1,delta=…" in problem.help
+
+
+@pytest.mark.parametrize(
+    ("was", "written"),
+    [("  noise: gaussian", "  noise: laplace"),
+     ("  noise:", "  discover: {delta: 1e-9}\n  noise:"),
+     ("query:", "sampling: {unit: user, rate: 0.1, by: poisson}\nquery:")],
+)  # fmt: skip
+def test_a_loss_in_eps_and_delta_is_refused_where_nothing_is_proven(
+    tmp_path: Path, was: str, written: str
+) -> None:
+    text = QUERY.replace("{rho: 0.015}", "{eps: 1, delta: 1e-6}")
+    assert problems(tmp_path, text) == ()
+    found = problems(tmp_path, text.replace(was, written))
+    assert [one.code for one in found] == [Code.DOES_NOT_FIT]
+
+
+@pytest.mark.parametrize(
+    ("was", "written", "said"),
+    [
+        ("noise: gaussian", "noise: {gaussian: {epsilon: 1}}", "noise: gaussian"),
+        ("  loss:", "  epsilon: 1\n  los:", 'did you mean "loss"?'),
+        ("{rho: 0.015}", "{eps: 1, delta: 2}", "strictly between 0 and 1"),
+        ("{rho: 0.015}", "{rho: 1, delta: 1e-6}", "{eps: …, delta: …}"),
+    ],
+)
+def test_an_epsilon_in_the_wrong_place_is_told_the_right_one(
+    tmp_path: Path, was: str, written: str, said: str
+) -> None:
+    found = problems(tmp_path, QUERY.replace(was, written))
+    assert said in "\n".join(one.render() for one in found)

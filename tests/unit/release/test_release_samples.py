@@ -320,7 +320,7 @@ def test_who_may_leave_the_sample_needs_a_cost_of_its_own() -> None:
     sure = {unit: near[unit] for unit in ("user", "day")}
     fine = priced(told | {"sensitivity": sure}, words)
     assert at(fine, "day", EPS) <= Fraction(1, 2)
-    assert fine.sources["visit"] == "4 x user"
+    assert fine.sources["visit"] == "4 x user, 2 removals and 2 additions"
 
 
 # --- format ---------------------------------------------------------------------------

@@ -31,6 +31,8 @@ class RecordedMechanism:
         part: The part of the data it reads.
         neighbors: By unit, the neighboring relation that its loss is proven under,
             where that is not `add-remove`.
+        sources: By unit, what its loss was proven from; None if it was read from the
+            log, which does not keep it.
         written: The bytes that it is stored as, once they are known.
         alike: The bytes of all that but the part, once they are known.
     """
@@ -41,6 +43,7 @@ class RecordedMechanism:
     losses: Mapping[str, Loss]
     part: Part = EVERYTHING
     neighbors: Mapping[str, Relation] = field(default_factory=dict)
+    sources: Mapping[str, str] | None = field(repr=False, compare=False, default=None)
     written: Written | None = field(init=False, repr=False, compare=False, default=None)
     alike: bytes | None = field(init=False, repr=False, compare=False, default=None)
 
@@ -117,6 +120,7 @@ def _record_mechanism(one: PricedMechanism) -> RecordedMechanism:
         losses=known.losses,
         part=one.mechanism.part,
         neighbors=known.neighbors,
+        sources=one.sources,
     )
     recorded.keep_written(written_mechanism(one))
     recorded.keep_alike(known.alike)

@@ -18,7 +18,7 @@ from modicum.policy.cel.tree import (
 )
 from modicum.policy.predicates import Scope
 from modicum.release import Vocabulary
-from modicum.release.vocabulary import METADATA
+from modicum.release.vocabulary import METADATA, RESERVED
 
 #: What `m` has beside labels.
 MECHANISM_FIELDS = ("attributes", "contribution_bound", "mechanism", "name")
@@ -157,6 +157,12 @@ def _unknown_field(field: Field, owner: str, available: tuple[str, ...]) -> CelE
     if not error.label and field.name in elsewhere:
         other = "release" if owner == "m" else "m"
         error.rewrite = Rewrite(f"{owner}.{field.name}", f"{other}.{field.name}")
+    elif not error.label and field.name not in RESERVED:
+        error.help = (
+            "if it is a label, declare it under `labels`, as in  labels:"
+            f" {{{field.name[:60]}: {{values: [none, some], default: some}}}} ;"
+            f" {error.help}"
+        )
     return error
 
 

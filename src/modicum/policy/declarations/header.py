@@ -34,20 +34,11 @@ from modicum.policy.model import (
     Attribute,
 )
 from modicum.release import Label, Relation, Unit, Vocabulary
+from modicum.release.vocabulary import RESERVED
 
 #: `accountant` is the older word for the filter; what each one means.
 _ACCOUNTANTS = MappingProxyType(
     {"rdp": "combined-v1", "zcdp": "zcdp-v1", "basic": "basic-v1"}
-)
-
-#: Names that a label may not have: they are keys of a release or a mechanism.
-_RESERVED = frozenset(
-    {
-        *("release", "id", "m", "name", "mechanism", "mechanisms", "attributes"),
-        *("sensitivity", "contribution_bound", "public_frame", "cost", "unit"),
-        *("scale", "sigma", "truth", "values", "noise", "sampling"),
-        *("where", "periods", "released_on", "evidence", "labeled_by"),
-    }
 )
 
 
@@ -206,7 +197,7 @@ def _labels(
     for key, value in Fields(node, "`labels`").rest():
         with found.guard():
             label = name(key, "a label")
-            if not label.isidentifier() or label in _RESERVED:
+            if not label.isidentifier() or label in RESERVED:
                 raise fail(
                     Code.BAD_NAME,
                     f"`{label}` cannot be the name of a label",

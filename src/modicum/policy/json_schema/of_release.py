@@ -140,6 +140,10 @@ def _mechanism(kind: str, form: KindFormat, vocabulary: Vocabulary | None) -> Sc
         size = closed({form.norm: positive("its size")}, [form.norm])
         properties["sensitivity"] = _by_unit(size, units, "sensitivities, by unit")
         properties["sampling"] = sampling(units)
+    by_target = form.norm == "l2" and not {"eps", "delta"} & _labels(vocabulary).keys()
+    if by_target:
+        properties["eps"] = positive("the eps that sigma is found for")
+        properties["delta"] = probability("the delta that sigma is found for")
     if kind == "randomized-response":
         properties["public_frame"] = {
             "type": "boolean",
@@ -150,6 +154,8 @@ def _mechanism(kind: str, form: KindFormat, vocabulary: Vocabulary | None) -> Sc
         return schema
     needed = {key: ["sensitivity"] for key in form.parameters}
     needed["sampling"] = ["sensitivity", *form.parameters]
+    if by_target:
+        needed |= {"eps": ["sensitivity", "delta"], "delta": ["sensitivity", "eps"]}
     return {**schema, "dependentRequired": needed}
 
 

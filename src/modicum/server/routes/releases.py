@@ -306,7 +306,7 @@ async def one(
     kept = {"recorded": release_to_plain(told.release)} if recorded else {}
     return json_response(
         {
-            **release_to_dict(told.standing, told.release),
+            **release_to_dict(told.standing, told.release, told.vocabulary),
             "day": date.fromordinal(told.standing.day).isoformat(),
             "story": [happened_to_dict(each) for each in told.story],
             **kept,

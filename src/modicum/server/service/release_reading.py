@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from modicum.ledger import Standing
 from modicum.ledger.state.life import ReleaseStatus
@@ -61,7 +61,7 @@ class ReleaseReading:
             told = seen(view, who, release)
             _, read, _ = view.look()
             story = story_of(release, read(max(told.standing.seq - 1, 0)))
-            return Told(told.standing, told.release, story)
+            return replace(told, story=story)
 
         return await self._threads.look(look)
 

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from modicum.core.errors import Code, ConflictError, InputError, Mark, Problem
 from modicum.ledger import RecordedRelease, Standing
 from modicum.ledger.state.life import unknown_release
+from modicum.release import Vocabulary
 from modicum.server.service.data_sets import data_sets_recorded, may
 from modicum.server.service.threads import Threads
 from modicum.workspace.governing.requesting import requested_in
@@ -38,11 +39,13 @@ class Told:
     Attributes:
         standing: Where it stands.
         release: What it is and costs.
+        vocabulary: The units of the active policy.
         story: Who did what, oldest first.
     """
 
     standing: Standing
     release: RecordedRelease
+    vocabulary: Vocabulary
     story: tuple[Happened, ...] = ()
 
 
@@ -71,7 +74,8 @@ def found(view: LedgerView, who: Identity, release: str) -> Told | None:
     standing = book.standing_at(release, now)
     if standing is None:
         return None
-    told = Told(standing, view.release_of(standing))
+    vocabulary = view.policy().policy.vocabulary
+    told = Told(standing, view.release_of(standing), vocabulary)
     return told if may_see(who, told.release) else None
 
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -81,6 +82,7 @@ def python_root() -> Root:
     for _, path in packages:
         loaded += path.rglob("*.so*") if path.is_dir() else []
     covered = [name for name in _COVERED if (standard / name).is_dir()]
+    refuse_unreadable([executable, standard, *(path for _, path in packages)])
     return Root(
         bound=(
             (python, executable),
@@ -91,6 +93,40 @@ def python_root() -> Root:
         covered=tuple(f"{inside}/{name}" for name in covered),
         python=python,
     )
+
+
+def refuse_unreadable(paths: Iterable[Path]) -> None:
+    """Refuse files of a sandbox that modicum itself cannot read.
+
+    Args:
+        paths: Files, and folders with all that is in them.
+
+    Raises:
+        UnavailableError: With the outermost one that cannot be read or entered.
+    """
+    for path in paths:
+        for above in reversed(path.parents):
+            _must_be_open(above, os.X_OK)
+        _must_be_open(path, os.R_OK)
+        for folder, folders, files in os.walk(path):
+            if folder == str(path):
+                folders[:] = [name for name in folders if name not in _COVERED]
+            for name in folders:
+                _must_be_open(Path(folder, name), os.R_OK | os.X_OK)
+            for name in files:
+                _must_be_open(Path(folder, name), os.R_OK)
+
+
+def _must_be_open(path: Path, mode: int) -> None:
+    if not path.is_symlink() and not os.access(path, mode, effective_ids=True):
+        raise UnavailableError(
+            missing(
+                f"{path} cannot be read by user {os.geteuid()}, which modicum runs as;"
+                " programs need the Python and the libraries in it",
+                f"let that user read it:  chmod -R a+rX {path}  ; or install modicum"
+                " and its Python where that user can read them, such as in /opt",
+            )
+        )
 
 
 def _packages() -> tuple[tuple[str, Path], ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
+from typing import Any
 
 from modicum.core.errors import InputError
 from modicum.ledger import Balances, RecordedRelease, Standing, Verdict, decide
@@ -58,9 +60,23 @@ class Trials:
     def __init__(self, look: Look, release: Description) -> None:
         self.look = look
         self.base = written(release)
+        self._name_sigma()
         self.tried = 0
         self.ended_early = False
         self._work = 0
+
+    def _name_sigma(self) -> None:
+        """Write the sigma of Gaussian noise in the place of the eps that it is for."""
+        mechanisms = self.base["mechanisms"]
+        if not any("eps" in one for one in mechanisms):
+            return
+        recorded = price_release(self.base, self.look.balances.compiled).mechanisms
+        for one, known in zip(mechanisms, recorded, strict=True):
+            described: Mapping[str, Any] = known.description
+            sigma = described["parameters"].get("sigma")
+            if sigma is not None and "sigma" not in one:
+                del one["eps"], one["delta"]
+                one["sigma"] = Decimal(sigma)
 
     @cached_property
     def recorded(self) -> RecordedRelease:

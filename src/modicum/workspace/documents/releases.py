@@ -9,6 +9,8 @@ from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
 from modicum.ledger import RecordedRelease, Standing
 from modicum.ledger.log.events import event_name
 from modicum.ledger.log.recorded import RecordedMechanism
+from modicum.release import Vocabulary
+from modicum.release.described import derivations
 from modicum.release.parts import part_to_plain
 from modicum.workspace.explaining.explain import json_number
 from modicum.workspace.release_story import Happened
@@ -29,12 +31,15 @@ def listed_to_dict(one: Standing) -> dict[str, object]:
     }
 
 
-def release_to_dict(standing: Standing, release: RecordedRelease) -> dict[str, object]:
+def release_to_dict(
+    standing: Standing, release: RecordedRelease, vocabulary: Vocabulary
+) -> dict[str, object]:
     """Return a release as plain JSON.
 
     Args:
         standing: Where it stands.
         release: What it is and costs.
+        vocabulary: The units of the policy, to tell how losses are derived.
     """
     return {
         "release": release.id,
@@ -44,7 +49,9 @@ def release_to_dict(standing: Standing, release: RecordedRelease) -> dict[str, o
         "labels": dict(release.labels),
         "metadata": dict(release.metadata),
         "content": release.content,
-        "mechanisms": [_mechanism_to_dict(one) for one in release.mechanisms],
+        "mechanisms": [
+            _mechanism_to_dict(one, vocabulary) for one in release.mechanisms
+        ],
     }
 
 
@@ -66,7 +73,9 @@ def happened_to_dict(one: Happened) -> dict[str, object]:
     }
 
 
-def _mechanism_to_dict(one: RecordedMechanism) -> dict[str, object]:
+def _mechanism_to_dict(
+    one: RecordedMechanism, vocabulary: Vocabulary
+) -> dict[str, object]:
     losses = {
         unit: {
             coordinate_name(index): json_number(
@@ -81,4 +90,5 @@ def _mechanism_to_dict(one: RecordedMechanism) -> dict[str, object]:
         "labels": dict(one.labels),
         **part_to_plain(one.part),
         "losses": losses,
+        "derived": dict(derivations(one.description, one.part, one.losses, vocabulary)),
     }
