@@ -206,9 +206,12 @@ def __getattr__(name: str) -> object:
     if name not in _PUBLIC:
         message = f"module `modicum` has no attribute `{name}`"
         raise AttributeError(message)
+    from modicum.core.extras import needing_extras
+
     module, attribute = _PUBLIC[name]
-    found = import_module(module)
-    value: object = getattr(found, attribute) if attribute else found
+    with needing_extras():
+        found = import_module(module)
+        value: object = getattr(found, attribute) if attribute else found
     globals()[name] = value
     return value
 

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from modicum.core.errors import Code, InputError
+from modicum.core.extras import needing_extras
 from modicum.query.parsing.computed import of_aggregates
 from modicum.query.parsing.cut import cut, quiet
 from modicum.query.parsing.lines import Lines
@@ -79,7 +80,8 @@ def read_tree(
     Raises:
         InputError: If it is too long or too deep, is no SQL, or is no SELECT.
     """
-    from sqlglot import exp
+    with needing_extras():
+        from sqlglot import exp
 
     lines = Lines(text, source)
     _refuse_unprintable(text, lines)
