@@ -41,22 +41,29 @@ class Environment:
         Args:
             wanted: The library, maybe with extras, such as `modicum[query]`.
         """
-        for one in _closure(Requirement(wanted), set()):
+        for one in libraries(wanted):
             for file in one.files or ():
                 link = self._site / file.parts[0]
                 if file.parts[0] not in ("..", "__pycache__") and not link.exists():
                     link.symlink_to(Path(str(one.locate_file(file.parts[0]))))
 
 
-def _closure(wanted: Requirement, seen: set[str]) -> Iterator[Distribution]:
-    if str(wanted) in seen:
-        return
-    seen.add(str(wanted))
-    found = distribution(wanted.name)
-    yield found
-    for line in found.requires or ():
-        needed = Requirement(line)
-        if needed.marker is None or any(
-            needed.marker.evaluate({"extra": extra}) for extra in ("", *wanted.extras)
-        ):
-            yield from _closure(needed, seen)
+def libraries(wanted: str) -> Iterator[Distribution]:
+    """Yield a library and all that it needs, as their metadata says.
+
+    Args:
+        wanted: The library, maybe with extras.
+    """
+    seen, waiting = set(), [wanted]
+    while waiting:
+        one = Requirement(waiting.pop())
+        if str(one) in seen:
+            continue
+        seen.add(str(one))
+        found = distribution(one.name)
+        yield found
+        for line in found.requires or ():
+            marker = Requirement(line).marker
+            extras = ("", *one.extras)
+            if not marker or any(marker.evaluate({"extra": name}) for name in extras):
+                waiting.append(line)

@@ -80,7 +80,7 @@ def _wishes(
     delta: str | None,
 ) -> dict[str, Wish]:
     from modicum.risk.choosing.priorities import Wish
-    from modicum.shell.risks.facts import NoiseGiven, stated_noise
+    from modicum.risk.noise import NoiseGiven, stated_noise
 
     weights = _by_name(questions, "NAME=WEIGHT", "NAME=WEIGHT...")
     widths = _by_name(sensitivity, "VALUE or NAME=VALUE", "--sensitivity", all_of=True)

@@ -11,10 +11,12 @@ from modicum.core.errors import Code, Problem, UsageError
 
 #: By library, the extra that is named where it is missing; others may bring it, too.
 EXTRAS: Final[Mapping[str, str]] = {
+    "anyio": "server",
     "authlib": "server",
     "dp_accounting": "pld",
     "duckdb": "query",
     "fastapi": "server",
+    "h11": "server",
     "highspy": "plan",
     "httpx2": "remote",
     "joserfc": "server",

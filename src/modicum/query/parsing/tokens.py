@@ -8,7 +8,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from modicum.core.errors import Code, InputError
-from modicum.core.extras import needing_extras
 from modicum.query.parsing.computed import of_aggregates
 from modicum.query.parsing.cut import cut, quiet
 from modicum.query.parsing.lines import Lines
@@ -80,12 +79,11 @@ def read_tree(
     Raises:
         InputError: If it is too long or too deep, is no SQL, or is no SELECT.
     """
-    with needing_extras():
-        from sqlglot import exp
-
     lines = Lines(text, source)
     _refuse_unprintable(text, lines)
     tokens = cut(text, lines)
+    from sqlglot import exp
+
     if not tokens:
         raise refused(Code.NOT_SQL, "there is no query", None, reason=Reason())
     sql = SqlText(text, source, tokens, declared)

@@ -15,19 +15,22 @@ from modicum.risk.choice import Choice
 from modicum.risk.given import Number, above_zero, argument
 from modicum.risk.indicator import Form
 from modicum.risk.influence.clamping import clamped
-from modicum.risk.noise import Calibration, Noise
+from modicum.risk.noise import (
+    NORMS,
+    Calibration,
+    Mechanism,
+    Noise,
+    NoiseGiven,
+    stated_noise,
+)
 from modicum.risk.profile import Influence
 from modicum.risk.question import Question, read_question
 from modicum.risk.sensitivity import PublicBounds, public_sensitivity
 from modicum.shell.risks.conversions import conversions
 from modicum.shell.risks.data import ControllerData
 from modicum.shell.risks.facts import (
-    NORMS,
     BoundsGiven,
-    Mechanism,
-    NoiseGiven,
     public_bounds,
-    stated_noise,
     unbounded_sums,
 )
 from modicum.shell.risks.fitting import must_fit
