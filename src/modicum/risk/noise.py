@@ -168,22 +168,18 @@ class NoiseGiven:
                 "the number of coordinates", self.dimensions, least=1, by="dimensions"
             )
 
+    def noise(self) -> Noise:
+        """Return the noise; its answer is one number unless `dimensions` is said.
 
-def stated_noise(given: NoiseGiven) -> Noise:
-    """Return noise of which all is said; the answer is one number unless it is said.
-
-    Args:
-        given: What is said.
-
-    Raises:
-        InputError: If a part is missing, or out of its range.
-    """
-    sensitivity = _stated("sensitivity", given.sensitivity)
-    dimensions = given.dimensions or 1
-    if given.mechanism == "laplace":
-        return LaplaceNoise(sensitivity, dimensions)
-    delta = _stated("delta", given.delta)
-    return GaussianNoise(sensitivity, delta, dimensions, given.calibration)
+        Raises:
+            InputError: If a part is missing, or out of its range.
+        """
+        sensitivity = _stated("sensitivity", self.sensitivity)
+        dimensions = self.dimensions or 1
+        if self.mechanism == "laplace":
+            return LaplaceNoise(sensitivity, dimensions)
+        delta = _stated("delta", self.delta)
+        return GaussianNoise(sensitivity, delta, dimensions, self.calibration)
 
 
 def _stated(name: str, value: Number | None) -> Fraction:

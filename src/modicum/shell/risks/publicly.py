@@ -21,7 +21,6 @@ from modicum.risk.noise import (
     Mechanism,
     Noise,
     NoiseGiven,
-    stated_noise,
 )
 from modicum.risk.profile import Influence
 from modicum.risk.question import Question, read_question
@@ -132,7 +131,7 @@ def _noise(question: Question, public: PublicBounds, given: NoiseGiven) -> Noise
         raise _unknown(
             "Gaussian noise has a delta", f"give {argument('delta')} such as 1e-6"
         )
-    return stated_noise(replace(given, sensitivity=width, dimensions=dimensions))
+    return replace(given, sensitivity=width, dimensions=dimensions).noise()
 
 
 def _unknown(reason: str, remedy: str) -> InputError:
