@@ -177,8 +177,8 @@ class Folder:
         """Run a Python block; later blocks of the page see its names."""
         os.chdir(self.place)
         if not self._in_process:
-            self.printed, code = self.run(f"python -c {shlex.quote(block.text)}")
-            assert not code, self.printed
+            self.printed, left = self.run(f"python -c {shlex.quote(block.text)}")
+            assert not left, self.printed
             return
         code = compile("\n" * block.line + block.text, str(block), "exec")
         out = io.StringIO()
