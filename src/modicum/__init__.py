@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         zcdp,
     )
     from modicum.remote.opening import connect
+    from modicum.risk.candidates import grid
     from modicum.shell import request_files as requests
     from modicum.shell import risks as risk
     from modicum.shell.adapters.dp_events import from_dp_event
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from modicum.shell.files import load_policy, load_release
     from modicum.shell.joining import reservation
     from modicum.shell.query_files import load_query, sql_query
-    from modicum.shell.risks import count, grid
+    from modicum.shell.risks import count
     from modicum.shell.serving.decider import Decider, Limits
     from modicum.shell.serving.once import Once, Replayed
     from modicum.shell.serving.opening import open_decider
@@ -78,7 +79,7 @@ _PUBLIC = {
     "requests": ("modicum.shell.request_files", ""),
     "risk": ("modicum.risk", ""),
     "count": ("modicum.shell.risks", "count"),
-    "grid": ("modicum.shell.risks", "grid"),
+    "grid": ("modicum.risk.candidates", "grid"),
     "from_dp_event": ("modicum.shell.adapters.dp_events", "from_dp_event"),
     "reservation": ("modicum.shell.joining", "reservation"),
     "open_escrow": ("modicum.shell.escrow.opening", "open_escrow"),
@@ -206,9 +207,12 @@ def __getattr__(name: str) -> object:
     if name not in _PUBLIC:
         message = f"module `modicum` has no attribute `{name}`"
         raise AttributeError(message)
+    from modicum.core.extras import needing_extras
+
     module, attribute = _PUBLIC[name]
-    found = import_module(module)
-    value: object = getattr(found, attribute) if attribute else found
+    with needing_extras():
+        found = import_module(module)
+        value: object = getattr(found, attribute) if attribute else found
     globals()[name] = value
     return value
 

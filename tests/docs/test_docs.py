@@ -3,6 +3,7 @@
 A page marks what is tried, by an HTML comment on the line above a code block:
 
     <!-- run -->                  console or python: run it in the page's folder
+    <!-- run: other numbers -->   console: the same, but numbers may differ
     <!-- output -->               text: what the python block above it printed
     <!-- file: NAME -->           write the block to a file of the page's folder
     <!-- append: NAME -->         write the block to the end of that file
@@ -14,6 +15,9 @@ anywhere on it, in an empty one. In a console block, a line that begins with `$ 
 command, which may end in `# exit 3`; what follows is all that it prints. There, `...`
 stands for anything: within a line, or, alone on a line, for any lines. Times and
 hashes may differ.
+
+The README begins with what `make demo` installs, and nothing else. A line that runs
+`.venv/bin/pip install` adds extras; without them, what follows must fail and name them.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
@@ -38,6 +42,7 @@ from typing import Any
 
 import pytest
 from samples.documents import described_in, keys
+from samples.environments import Environment
 from samples.sandboxed import sandbox, users
 from typer.testing import CliRunner
 
@@ -56,6 +61,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
 EXAMPLE = ROOT / "src" / "modicum" / "shell" / "examples" / "acme-health"
+README = ROOT / "README.md"
+PAGEVIEWS = ROOT / "examples" / "pageviews"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 
 #: What `make demo` runs; a test compares it with the Makefile.
@@ -117,10 +124,19 @@ def name_of(page: Path) -> str:
 
 
 class Folder:
-    """The folder a page works in, and a shell that stays there between commands."""
+    """The folder a page works in, and a shell that stays there between commands.
 
-    def __init__(self, place: Path, bin_folder: Path) -> None:
+    Args:
+        place: The folder.
+        bin_folder: Where commands are looked for first.
+        in_process: Whether modicum runs in this process, which is faster.
+    """
+
+    def __init__(
+        self, place: Path, bin_folder: Path, *, in_process: bool = True
+    ) -> None:
         self.place = place
+        self._in_process = in_process
         self._path = f"{bin_folder}{os.pathsep}{os.environ['PATH']}"
         self.names: dict[str, Any] = {"__name__": "page"}
         self.printed = ""
@@ -134,7 +150,8 @@ class Folder:
             self.place = self.place / words[1]
             return "", 0
         os.chdir(self.place)
-        if words[0] == "modicum" and not re.search(r"[|<>;&*$]", command):
+        plain = words[0] == "modicum" and not re.search(r"[|<>;&*$]", command)
+        if plain and self._in_process:
             result = CliRunner().invoke(app, words[1:], prog_name="modicum")
             assert result.exception is None or isinstance(
                 result.exception, SystemExit
@@ -159,6 +176,10 @@ class Folder:
     def execute(self, block: Block) -> None:
         """Run a Python block; later blocks of the page see its names."""
         os.chdir(self.place)
+        if not self._in_process:
+            self.printed, left = self.run(f"python -c {shlex.quote(block.text)}")
+            assert not left, self.printed
+            return
         code = compile("\n" * block.line + block.text, str(block), "exec")
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
@@ -262,22 +283,72 @@ def _tried(page: Path) -> bool:
     return any(block.mark == "run" for block in blocks(page))
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if _tried(p)], ids=name_of)
+def try_block(block: Block, folder: Folder) -> None:
+    """Do as a block says, and compare what it shows."""
+    if re.match("(file|append): ", block.mark):
+        folder.write(block)
+    elif block.mark == "run" and block.language == "python":
+        folder.execute(block)
+    elif block.mark.startswith("run"):
+        for command, exit_code, shown in steps(block):
+            printed, code = folder.run(command)
+            assert code == exit_code, f"{block}: `{command}` left with {code}"
+            texts = [shown, printed]
+            if block.mark == "run: other numbers":
+                texts = [re.sub(r"\d+", "0", one) for one in texts]
+            compare(f"{block}: `{command}`", *texts)
+    elif block.mark == "output":
+        compare(str(block), block.text, folder.printed)
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if _tried(p) and p != README], ids=name_of
+)
 def test_what_a_page_shows_is_what_happens(page: Path, folder: Folder) -> None:
     if page.stem in {"run-an-escrow", "census-signal"}:
         sandbox()  # Without one the page is skipped, or fails in CI.
     for block in blocks(page):
-        if re.match("(file|append): ", block.mark):
-            folder.write(block)
-        elif block.mark == "run" and block.language == "python":
-            folder.execute(block)
-        elif block.mark == "run":
-            for command, exit_code, shown in steps(block):
-                printed, code = folder.run(command)
-                assert code == exit_code, f"{block}: `{command}` left with {code}"
-                compare(f"{block}: `{command}`", shown, printed)
-        elif block.mark == "output":
-            compare(str(block), block.text, folder.printed)
+        try_block(block, folder)
+
+
+_INSTALL = re.compile(r"^\$ \.venv/bin/pip install .*'\.(\[[\w,]+\])'\n", re.M)
+
+
+@pytest.mark.slow
+def test_the_readme_runs_with_the_extras_that_it_installs(
+    folder: Folder, tmp_path: Path
+) -> None:
+    env, bare = Environment(tmp_path / "venv"), Environment(tmp_path / "bare")
+    root = tmp_path / "checkout"
+    views = shutil.ignore_patterns("*.csv", "*.db*")
+    shutil.copytree(PAGEVIEWS, root / "examples" / PAGEVIEWS.name, ignore=views)
+    folder = Folder(root, env.bin, in_process=False)
+    missing = ""
+    for number, written in enumerate(blocks(README)):
+        install = _INSTALL.search(written.text)
+        block = replace(written, text=_INSTALL.sub("", written.text))
+        if install is not None:
+            missing = f"modicum{install[1]}"
+            env.install(missing)
+        if missing and block.mark.startswith("run"):
+            copy = Path(shutil.copytree(root, tmp_path / f"bare-{number}"))
+            without = Folder(
+                copy / folder.place.relative_to(root), bare.bin, in_process=False
+            )
+            said = "".join(without.run(command)[0] for command, _, _ in steps(block))
+            assert "error[MOD108]" in said, f"{block}: {said}"
+            assert f"pip install '{missing}'" in said, f"{block}: {said}"
+            assert "MOD900" not in said, f"{block}: {said}"
+        try_block(block, folder)
+    assert missing, "the README installs an extra"
+
+
+def test_numbers_that_the_readme_shows_are_useful() -> None:
+    (block,) = marked("run: other numbers")
+    rows = [re.findall(r",(\d+)", line) for line in block.text.splitlines()]
+    shown = [tuple(map(int, row)) for row in rows if len(row) == 3]
+    assert len(shown) >= 4
+    assert all(low < value < high < low + value / 5 for value, low, high in shown)
 
 
 def test_make_demo_is_what_the_pages_say() -> None:
@@ -322,7 +393,8 @@ def test_pages_show_settings() -> None:
 
 def test_every_mark_is_known_and_stands_on_a_block() -> None:
     known = re.compile(
-        r"run|output|(file|append): \S+|policy|release acme-health|folder: empty"
+        r"run(: other numbers)?|output|(file|append): \S+|policy|release acme-health"
+        r"|folder: empty"
     )
     for page in PAGES:
         text = page.read_text(encoding="utf-8")

@@ -23,12 +23,11 @@ from samples.spark import spark_or_skip
 
 from modicum.query import tables
 from modicum.query.bounding import UNBOUNDED, moves
-from modicum.query.exact.statements import Secrets
 from modicum.query.groups import Grouping, shape_of
 from modicum.query.lowering import norms_of
 from modicum.query.model import ColumnRef, Key, Query
 from modicum.query.sensitivity import Norms
-from modicum.query.statistics import Cap, Exact, ExactPlan, Statistic
+from modicum.query.statistics import Cap, Exact, ExactPlan, Secrets, Statistic
 from modicum.query.tree import nodes_of
 from modicum.release.parts import Part
 from modicum.release.periods import overlaps

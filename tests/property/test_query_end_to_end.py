@@ -23,10 +23,10 @@ from modicum.core.exact import LOSS_UNIT
 from modicum.query.answers import answers_of
 from modicum.query.asking import Asked, Discovery, Noise
 from modicum.query.bounding import UNBOUNDED
-from modicum.query.exact.statements import Secrets, statements
+from modicum.query.exact.statements import statements
 from modicum.query.lowering import Lowered, lower
 from modicum.query.model import AllOf, AnyOf, Compare, Condition, IsIn, Not
-from modicum.query.statistics import Cap
+from modicum.query.statistics import Cap, Secrets
 from modicum.query.telling import computed, derivation
 from modicum.release import parse_release, price
 from modicum.release.parts import EVERYTHING, Part

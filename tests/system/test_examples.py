@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import re
@@ -10,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -223,11 +225,40 @@ def test_queries_of_page_views_cost_what_they_say(
         assert abs(Fraction(line["losses"][unit]) - Fraction(loss)) < Fraction("1e-6")
 
 
-def test_the_views_are_what_their_script_writes(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_page_views_are_far_above_their_noise(tmp_path: Path) -> None:
     shutil.copy(PAGEVIEWS / "make_views.py", tmp_path)
     runpy.run_path(str(tmp_path / "make_views.py"), run_name="__main__")
-    written_now = (tmp_path / "views.csv").read_bytes()
-    assert written_now == (PAGEVIEWS / "views.csv").read_bytes()
+    views = (tmp_path / "views.csv").read_bytes()
+    digest = "afba9e4bf0622a7b3608274b66d53a3075257882d9d19e8b8fefc6510016d8ee"
+    assert hashlib.sha256(views).hexdigest() == digest, "the same at every run"
+
+    days: Counter[tuple[str, ...]] = Counter()  # By reader.
+    counts: Counter[tuple[str, ...]] = Counter()  # By page.
+    for line in views.decode().splitlines()[1:]:
+        _, time, reader, page, _ = line.split(",")
+        days[reader, time[:10]] += 1
+        counts[time[:10], page] += 1
+    months = Counter(reader for reader, _ in days.elements())
+    assert max(days.values()) <= 10, "caps cut nothing: counts are exact"
+    assert max(months.values()) <= 70
+
+    begin(PAGEVIEWS, tmp_path / "ledger.db")
+    code, output = run(
+        *("query", "run", PAGEVIEWS / "queries" / "01-day-and-page.yaml"),
+        *("--data", tmp_path / "views.csv", "--ledger", tmp_path / "ledger.db"),
+        *("--out", tmp_path / "answer.csv"),
+    )
+    assert code == 0, output
+    answer = (tmp_path / "answer.csv").read_text().splitlines()[1:]
+    assert len(answer) == len(counts) == 120
+    for line in answer:
+        day, page, *numbers = line.split(",")
+        exact, (value, low, high) = counts[day, page], map(Fraction, numbers)
+        assert low < value < high
+        half = (high - low) / 2
+        assert half < exact / 10, "noise is below a tenth of each count"
+        assert abs(value - exact) < 4 * half, "nearly eight standard deviations"
 
 
 @pytest.mark.spec("POL-12")

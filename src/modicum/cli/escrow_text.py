@@ -145,14 +145,19 @@ def print_let_go(found: LetGo) -> None:
 
 
 def _print_answers(answers: Mapping[str, Any]) -> None:
+    from fractions import Fraction
+
     from rich.table import Table
 
+    from modicum.query.answers import interval_of
+
     table = Table(box=None, pad_edge=False)
+    interval = interval_of(Fraction(answers["confidence"]))
     for key in answers["keys"]:
         table.add_column(printable(key.upper()), no_wrap=True)
     for name in answers["aggregates"]:
         table.add_column(printable(name.upper()), no_wrap=True, justify="right")
-        table.add_column("FROM … TO", no_wrap=True)
+        table.add_column(interval, no_wrap=True)
     for row in answers["rows"]:
         cells = [printable(str(key)) for key in row["keys"]]
         for one in row["answers"]:

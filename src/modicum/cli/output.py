@@ -13,6 +13,7 @@ import typer
 
 from modicum.cli.exits import Exit, exit_for
 from modicum.core.errors import ModicumError, printable
+from modicum.core.extras import needing_extras
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,7 +125,8 @@ def reporting(*, as_json: bool) -> Iterator[None]:
     it goes to standard error.
     """
     try:
-        yield
+        with needing_extras():
+            yield
     except ModicumError as error:
         if as_json:
             print_json(error_to_dict(error))

@@ -154,12 +154,14 @@ def print_answers(answers: Answers) -> None:
 def _print_rows(answers: Answers) -> None:
     from rich.table import Table
 
+    from modicum.query.answers import interval_of
+
     table = Table(box=None, pad_edge=False)
     for key in answers.keys:
         table.add_column(printable(key.upper()), no_wrap=True)
     for name in answers.aggregates:
         table.add_column(printable(name.upper()), no_wrap=True, justify="right")
-        table.add_column("FROM … TO", no_wrap=True)
+        table.add_column(interval_of(answers.confidence), no_wrap=True)
     for row in answers.rows:
         cells = [printable(str(key)) for key in row.keys]
         for one in row.estimates:

@@ -89,12 +89,12 @@ def rdr(
 
     With a preference (`--tau`, `--max-variance`), also the epsilon that meets it.
     """
-    from modicum.cli.risk_text import print_risk
-    from modicum.shell.risks.charging import uncharged
-    from modicum.shell.risks.choices import METHODS
-    from modicum.shell.risks.documents import risk_to_dict
-
     with reporting(as_json=as_json), in_options():
+        from modicum.cli.risk_text import print_risk
+        from modicum.shell.risks.charging import uncharged
+        from modicum.shell.risks.choices import METHODS
+        from modicum.shell.risks.documents import risk_to_dict
+
         chooses = tau is not None or max_variance is not None
         refuse_unheard(context, mechanism, chooses=chooses)
         one_of(choice, METHODS, "--choice")
@@ -162,14 +162,14 @@ def choose(
     A private selection reads rows: with `--release`, its loss is reserved before, and
     spent whatever it finds. Exits 0, or 3 if it is denied.
     """
-    from modicum.cli.risk_charging import Charging
-    from modicum.cli.risk_release import Asked
-    from modicum.cli.risk_text import print_choice
-    from modicum.shell.risks import unseen_risk
-    from modicum.shell.risks.charging import NoDraws
-    from modicum.shell.risks.documents import choice_to_dict
-
     with reporting(as_json=as_json), in_options():
+        from modicum.cli.risk_charging import Charging
+        from modicum.cli.risk_release import Asked
+        from modicum.cli.risk_text import print_choice
+        from modicum.shell.risks import unseen_risk
+        from modicum.shell.risks.charging import NoDraws
+        from modicum.shell.risks.documents import choice_to_dict
+
         refuse_unheard(context, mechanism)
         one_of(choice, _TOLD, "--choice")
         known = facts(
@@ -226,10 +226,10 @@ def compare_groups(
     as_json: Json = False,
 ) -> None:
     """Compare how exposed groups of people are, for each epsilon."""
-    from modicum.cli.risk_text import print_groups
-    from modicum.shell.risks.documents import groups_to_dict
-
     with reporting(as_json=as_json), in_options():
+        from modicum.cli.risk_text import print_groups
+        from modicum.shell.risks.documents import groups_to_dict
+
         if len(set(groups)) < 2:
             raise typer.BadParameter("name two groups or more", param_hint="--groups")
         refuse_unheard(context, mechanism)

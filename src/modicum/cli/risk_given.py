@@ -54,7 +54,7 @@ def facts(
     Raises:
         BadParameter: If one is none of the words that it may be, or not so written.
     """
-    from modicum.shell.risks import PUBLISHED
+    from modicum.risk.candidates import PUBLISHED
 
     return {
         "unit": unit,
@@ -150,7 +150,7 @@ def epsilons_given(text: str) -> Sequence[Number]:
     Raises:
         BadParameter: If it is neither.
     """
-    from modicum.shell.risks import grid
+    from modicum.risk.candidates import grid
 
     if ":" not in text:
         return text.split(",")

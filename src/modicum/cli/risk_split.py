@@ -80,7 +80,7 @@ def _wishes(
     delta: str | None,
 ) -> dict[str, Wish]:
     from modicum.risk.choosing.priorities import Wish
-    from modicum.shell.risks.facts import NoiseGiven, stated_noise
+    from modicum.risk.noise import NoiseGiven
 
     weights = _by_name(questions, "NAME=WEIGHT", "NAME=WEIGHT...")
     widths = _by_name(sensitivity, "VALUE or NAME=VALUE", "--sensitivity", all_of=True)
@@ -93,9 +93,9 @@ def _wishes(
             f"give one for `{missing[0]}`, or one for all", param_hint="--sensitivity"
         )
     noises = {
-        name: stated_noise(
-            NoiseGiven(mechanism, widths[name if name in widths else ""], delta)
-        )
+        name: NoiseGiven(
+            mechanism, widths[name if name in widths else ""], delta
+        ).noise()
         for name in weights
     }
     return {name: Wish.of(weight, noises[name]) for name, weight in weights.items()}

@@ -85,7 +85,6 @@ def serve(
     from modicum.shell.wiring import current_actor
 
     with reporting(as_json=False):
-        _need_server()
         from modicum.server.opening import open_server
         from modicum.server.settings_binding import overridden
 
@@ -160,28 +159,3 @@ def _let_in(settings: Settings, user: str) -> Iterator[str]:
             yield "programs by its tokens"
     if settings.api_tokens or settings.is_local:
         yield "whoever has an API token"
-
-
-def _need_server() -> None:
-    """Refuse to go on without the libraries of the server.
-
-    Raises:
-        UsageError: If one is missing.
-    """
-    from importlib.util import find_spec
-
-    from modicum.core.errors import Code, Problem, UsageError
-
-    missing = [
-        one
-        for one in ("fastapi", "uvicorn", "authlib", "httpx2")
-        if find_spec(one) is None
-    ]
-    if missing:
-        raise UsageError(
-            Problem(
-                Code.NOT_SUPPORTED,
-                f"the server needs {', '.join(missing)}",
-                help="install it with  pip install 'modicum[server]'",
-            )
-        )

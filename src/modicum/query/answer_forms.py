@@ -9,7 +9,8 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
-from modicum.core.errors import Code, Problem, UsageError
+from modicum.core.errors import UsageError
+from modicum.core.extras import not_installed
 
 #: The lines of a table that are written out in a notebook.
 HTML_ROWS_MAX = 1000
@@ -92,13 +93,7 @@ def needed(library: str) -> Any:
     try:
         return import_module(library)
     except ImportError:
-        raise UsageError(
-            Problem(
-                Code.NOT_SUPPORTED,
-                f"`{library}` is not installed",
-                help=f"pip install {library}",
-            )
-        ) from None
+        raise UsageError(not_installed(f"`{library}`", library)) from None
 
 
 def float_at(value: Fraction | None, *, towards: float | None = None) -> float | None:

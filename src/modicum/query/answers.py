@@ -1,7 +1,7 @@
 """Answers: what noisy statistics say about each aggregate, and how sure that is.
 
-Each interval holds the answer that there would be without noise, with the confidence
-that is asked for: for one aggregate of one group, not for all of them together. What an
+Each interval covers the exact answer with the probability that is asked for: for one
+aggregate of one group, not for all of them together. What an
 aggregate is made of shares its risk of being wrong evenly.
 
 Counts and sums are told as they are drawn. They may be negative: if these were raised
@@ -135,7 +135,7 @@ class Answers:
     def _in_words(self) -> tuple[list[str], list[list[str]]]:
         header = [*self.keys]
         for name in self.aggregates:
-            header += [name, "from … to"]
+            header += [name, interval_of(self.confidence)]
         rows = [
             [*(printable(str(key)) for key in row.keys), *_cells(row.estimates)]
             for row in self.rows
@@ -193,20 +193,30 @@ def answers_of(lowered: Lowered, noisy: Noisy, confidence: Fraction) -> Answers:
         tuple(one.name for one in query.aggregates),
         tuple(rows),
         confidence,
-        notes_of(lowered),
+        notes_of(lowered, confidence),
     )
 
 
-def notes_of(lowered: Lowered) -> tuple[str, ...]:
+def interval_of(confidence: Fraction) -> str:
+    """Return what an interval is called.
+
+    Args:
+        confidence: How sure it is, above 0 and below 1.
+    """
+    return f"{brief(100 * confidence)} % CI"
+
+
+def notes_of(lowered: Lowered, confidence: Fraction) -> tuple[str, ...]:
     """Return what the intervals of answers do not say.
 
     Args:
         lowered: The query.
+        confidence: How sure each interval is.
     """
     found = [
-        "Each interval is about noise only: the answer without noise lies in it. What"
-        " is lost by bounds on rows and on values, and by rounding values to steps, is"
-        " not in it.",
+        f"Each {interval_of(confidence)} is about noise only: it covers the exact"
+        f" answer with {brief(100 * confidence)} % probability. What is lost by bounds"
+        " on rows and on values, and by rounding values to steps, is not in it.",
         "The confidence is that of one interval, not of all of them together.",
     ]
     sampling = lowered.asked.sampling

@@ -9,11 +9,11 @@ from fractions import Fraction
 from modicum.core.document import Entries, Node, Scalar, from_python
 from modicum.core.reading import Fields, Problems, text
 from modicum.query.asking import Asked
-from modicum.query.exact.statements import Secrets, statements
 from modicum.query.explaining import explanation, headline
 from modicum.query.lowering import Lowered, lower
 from modicum.query.misplaced import refuse_misplaced
 from modicum.query.read_asked import read_asked
+from modicum.query.statistics import Secrets
 from modicum.query.tables import Tables
 from modicum.release.heading import Heading
 from modicum.release.parse import parse_heading
@@ -102,6 +102,8 @@ def read_query_file(
     inner.take_optional("tables")
     asked, confidence, identity = read_asked(inner, heading, tables, vocabulary)
     lowered = lower(asked, vocabulary)
+    from modicum.query.exact.statements import statements
+
     statements(lowered.plan, Secrets("00"))  # What no engine computes is no query.
     described = _described(node, lowered, identity)
     return QueryFile(heading, asked, confidence, lowered, described, policy, node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from modicum.query.model import ColumnRef, Query
@@ -17,6 +17,21 @@ from modicum.release.units import Unit
 #: - `distinct`: how many values of a column there are that are not NULL.
 #: - `histogram`: how many bounded values lie in each bin of a column; one more key.
 StatisticKind: TypeAlias = Literal["rows", "total", "squares", "distinct", "histogram"]
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What nobody may know who could choose rows by it.
+
+    Attributes:
+        order_key: The key of the order in which caps keep rows, in lower-case hex.
+        sample_seed: The seed of the secret sample, in lower-case hex.
+        block_key: The key that divides instances into blocks, in lower-case hex.
+    """
+
+    order_key: str = field(repr=False)
+    sample_seed: str = field(default="", repr=False)
+    block_key: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

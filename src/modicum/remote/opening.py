@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modicum.core.errors import Code, Problem, UsageError
+from modicum.core.extras import needing_extras
 from modicum.remote.secrets import token_of
 from modicum.shell.adapters.adapting import Adapters
 from modicum.shell.wiring import token_from_environment
@@ -41,19 +42,9 @@ def connect(
         UsageError: If the address, the token or the certificates cannot be used, or
             `httpx2` is not installed.
     """
-    try:
+    with needing_extras():
         from modicum.remote.connection import Connection
         from modicum.remote.workspace import RemoteWorkspace
-    except ModuleNotFoundError as error:
-        if error.name != "httpx2":
-            raise
-        raise UsageError(
-            Problem(
-                Code.NOT_SUPPORTED,
-                "asking a server needs `httpx2`, which is not installed",
-                help="install it:  pip install 'modicum[remote]'",
-            )
-        ) from error
     if not 0 < timeout_seconds < float("inf"):
         raise UsageError(
             Problem(Code.OUT_OF_RANGE, "timeout_seconds must be finite and above 0")

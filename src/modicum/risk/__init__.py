@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from modicum.core.extras import needing_extras
+
 #: Much of what people call as `mo.risk.…` looks at data, which nothing on this floor
 #: does: it is found in the shell, when it is first used.
 _IN_THE_SHELL = frozenset(
@@ -34,7 +36,8 @@ def __getattr__(name: str) -> object:
     if name not in _IN_THE_SHELL:
         message = f"module `modicum.risk` has no attribute `{name}`"
         raise AttributeError(message)
-    value: object = getattr(import_module("modicum.shell.risks"), name)
+    with needing_extras():
+        value: object = getattr(import_module("modicum.shell.risks"), name)
     globals()[name] = value
     return value
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from modicum.accounting.conversions.profiles import gaussian_delta, gaussian_sigma_for
 from modicum.accounting.decimals import precise, significant, to_decimal
+from modicum.core.errors import Code
 from modicum.core.exact import number_text
-from modicum.risk.given import above_zero, argument, count, mistake
+from modicum.risk.given import Number, above_zero, argument, count, mistake
 from modicum.risk.profile import Norm
 
 #: How the standard deviation of Gaussian noise follows from (epsilon, delta):
 #: `published` is the classical formula, `exact` the least that reaches them.
 Calibration: TypeAlias = Literal["published", "exact"]
+Mechanism: TypeAlias = Literal["laplace", "gaussian"]
 
 # ln 20, and the 97.5 % point of the standard normal, both rounded up.
 _LAPLACE_95 = 2.995732273553992
@@ -130,3 +133,56 @@ def _classical(unit: Fraction, delta: Fraction) -> Fraction:
     # Rounded up, so that nothing is promised of less noise than the formula's.
     log = (Decimal("1.25") / to_decimal(delta)).ln()
     return significant(to_decimal(unit) * (2 * log).sqrt(), _DIGITS, up=True)
+
+
+NORMS: Final[Mapping[str, Norm]] = {"laplace": "l1", "gaussian": "l2"}
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseGiven:
+    """What is said of the noise; None is what nothing is said of.
+
+    Attributes:
+        mechanism: `laplace` or `gaussian`.
+        sensitivity: How far one person can move the answer in any table.
+        delta: For Gaussian noise.
+        dimensions: How many numbers the answer has.
+        calibration: For Gaussian noise: `exact` or `published`.
+    """
+
+    mechanism: Mechanism
+    sensitivity: Number | None = None
+    delta: Number | None = None
+    dimensions: int | None = None
+    calibration: Calibration = "exact"
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in NORMS:
+            raise mistake(
+                f"the mechanism is {self.mechanism!r}",
+                f"give laplace or gaussian as {argument('mechanism')}",
+                Code.UNKNOWN_CHOICE,
+            )
+        if self.dimensions is not None:
+            count(
+                "the number of coordinates", self.dimensions, least=1, by="dimensions"
+            )
+
+    def noise(self) -> Noise:
+        """Return the noise; its answer is one number unless `dimensions` is said.
+
+        Raises:
+            InputError: If a part is missing, or out of its range.
+        """
+        sensitivity = _stated("sensitivity", self.sensitivity)
+        dimensions = self.dimensions or 1
+        if self.mechanism == "laplace":
+            return LaplaceNoise(sensitivity, dimensions)
+        delta = _stated("delta", self.delta)
+        return GaussianNoise(sensitivity, delta, dimensions, self.calibration)
+
+
+def _stated(name: str, value: Number | None) -> Fraction:
+    if value is None:
+        raise mistake(f"the noise has no {name}", f"give {argument(name)}")
+    return above_zero(name, value, by=name)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from modicum.core.document import Node
 from modicum.core.errors import Code
+from modicum.core.extras import needing_extras
 from modicum.core.fields import Fields
 from modicum.core.reading import fail, items, text
 from modicum.risk.candidates import PUBLISHED
 from modicum.server.contract_schema import QUERY_MAX
 from modicum.server.reading_programs import amount
-from modicum.shell.escrow.by_risk import Facts
+
+if TYPE_CHECKING:
+    from modicum.shell.escrow.by_risk import Facts
 
 #: So many candidates are taken.
 CANDIDATES_MAX: Final = 1000
@@ -67,7 +70,11 @@ def read_risk(node: Node) -> RiskAsked:
 
     Raises:
         InputError: If it is none, or says what nothing would hear.
+        UsageError: If the server has no libraries for it.
     """
+    with needing_extras():
+        from modicum.shell.escrow.by_risk import Facts
+
     fields = Fields(node, "the request")
     contract = _text(fields, "contract", 200)
     file = _text(fields, "file", QUERY_MAX)

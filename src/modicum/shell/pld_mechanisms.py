@@ -20,6 +20,7 @@ from modicum.accounting.curves import Curve
 from modicum.accounting.decimals import precise
 from modicum.accounting.kinds.batch_format import Part
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.extras import not_installed
 from modicum.shell.pld_sides import (
     SURPLUS,
     ULP,
@@ -240,13 +241,8 @@ def library() -> Any:
     try:
         from dp_accounting.pld import privacy_loss_distribution
     except ImportError as error:
-        raise InputError(
-            Problem(
-                Code.NOT_SUPPORTED,
-                "privacy loss distributions need the library dp-accounting",
-                help="pip install 'modicum[pld]'",
-            )
-        ) from error
+        what = "dp-accounting, which privacy loss distributions need,"
+        raise InputError(not_installed(what, "modicum[pld]")) from error
     return privacy_loss_distribution
 
 

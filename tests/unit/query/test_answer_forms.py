@@ -89,7 +89,7 @@ def test_a_library_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
 
 def test_text_has_a_line_for_each_group_and_note() -> None:
     assert str(answers(("main", Fraction(-4)), ("help", None))).splitlines() == [
-        "page   n            from … to",
+        "page   n              95 % CI",
         "main  -4  -4.33333 … -3.66667",
         "help   -                - … -",
         "note: a <note>",

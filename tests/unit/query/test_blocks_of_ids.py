@@ -15,9 +15,8 @@ from samples.spark import spark_or_skip
 from modicum.core.document import from_python
 from modicum.policy.compile import compile_text
 from modicum.query.document import QueryFile, read_query_file
-from modicum.query.exact.statements import Secrets
 from modicum.query.read_tables import read_tables
-from modicum.query.statistics import Block, Exact
+from modicum.query.statistics import Block, Exact, Secrets
 from modicum.shell.engines.duckdb_engine import DuckdbEngine
 from modicum.shell.engines.spark_engine import SparkEngine
 

@@ -11,7 +11,7 @@ from samples import asked
 
 from modicum.core.errors import Code, InputError
 from modicum.query.document import QueryFile
-from modicum.query.exact.statements import Secrets
+from modicum.query.statistics import Secrets
 from modicum.shell.engines.duckdb_engine import DuckdbEngine
 
 READERS = """\

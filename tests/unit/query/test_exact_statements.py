@@ -14,9 +14,9 @@ from samples import watched
 from modicum.core.errors import Code, InputError, InvariantError
 from modicum.query.exact import expressions as sql
 from modicum.query.exact.answers import read_answers
-from modicum.query.exact.statements import Secrets, Statement, statements
+from modicum.query.exact.statements import Statement, statements
 from modicum.query.model import ColumnRef, Compare, Key, Query
-from modicum.query.statistics import Cap, ExactPlan, Statistic
+from modicum.query.statistics import Cap, ExactPlan, Secrets, Statistic
 from modicum.query.tables import Column, Table, Tables
 from modicum.release.parts import Part
 from modicum.release.units import Unit

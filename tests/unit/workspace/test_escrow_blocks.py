@@ -31,7 +31,7 @@ from modicum.ledger.log.escrow_events import ContractProposed
 from modicum.ledger.log.event_format import to_plain
 from modicum.ledger.log.events import ReleaseReserved
 from modicum.policy.compile import compile_text
-from modicum.query.exact.statements import Secrets
+from modicum.query.statistics import Secrets
 from modicum.shell.adapters.adapting import Adapters
 from modicum.shell.engines.noise import OpenDpSampler
 from modicum.shell.engines.opening import SystemLots

@@ -26,8 +26,7 @@ from modicum.core.errors import (
 from modicum.policy import CompiledPolicy
 from modicum.query.answers import Answers
 from modicum.query.document import QueryFile
-from modicum.query.exact.statements import Secrets
-from modicum.query.statistics import Exact, ExactPlan
+from modicum.query.statistics import Exact, ExactPlan, Secrets
 from modicum.workspace import Workspace
 from modicum.workspace.decision import Decision
 from modicum.workspace.querying.queries import Queries, Ran

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from modicum.core.errors import Code, InputError, Problem, check
+from modicum.core.errors import InputError, check
+from modicum.core.extras import not_installed
 from modicum.planner.allocating.problem import Booleans, Integers, Numbers
 
 #: How far a row may be overdrawn, as a share of what it holds.
@@ -103,13 +104,8 @@ def library() -> ModuleType:
     try:
         import highspy
     except ImportError as error:
-        raise InputError(
-            Problem(
-                Code.NOT_SUPPORTED,
-                "optimal and guided plans need the library highspy",
-                help="pip install 'modicum[plan]'",
-            )
-        ) from error
+        what = "highspy, which optimal and guided plans need,"
+        raise InputError(not_installed(what, "modicum[plan]")) from error
     return highspy
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from sqlglot import exp
@@ -16,7 +16,7 @@ from modicum.query.exact.cutting import Pieces, Step, first_rows, spare_name
 from modicum.query.exact.names import Names
 from modicum.query.groups import grain_of
 from modicum.query.model import ColumnRef
-from modicum.query.statistics import ExactPlan, Statistic
+from modicum.query.statistics import ExactPlan, Secrets, Statistic
 from modicum.query.tables import ColumnType, Table
 
 #: The engines' ways of writing SQL.
@@ -25,21 +25,6 @@ Dialect: TypeAlias = Literal["duckdb", "spark"]
 #: What every statement calls the number of rows of a group.
 ROWS: Final = "n"
 _HEX: Final = frozenset("0123456789abcdef")
-
-
-@dataclass(frozen=True, slots=True)
-class Secrets:
-    """What nobody may know who could choose rows by it.
-
-    Attributes:
-        order_key: The key of the order in which caps keep rows, in lower-case hex.
-        sample_seed: The seed of the secret sample, in lower-case hex.
-        block_key: The key that divides instances into blocks, in lower-case hex.
-    """
-
-    order_key: str = field(repr=False)
-    sample_seed: str = field(default="", repr=False)
-    block_key: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 from modicum.core.errors import Code
+from modicum.core.extras import needing_extras
 from modicum.query.parsing.lines import Lines
 from modicum.query.refusals import Reason, refused
 
@@ -24,9 +25,11 @@ def cut(text: str, lines: Lines) -> Sequence[Token]:
 
     Raises:
         InputError: If a quote or a comment is not closed.
+        UsageError: If sqlglot is not installed.
     """
-    from sqlglot.dialects.dialect import Dialect
-    from sqlglot.errors import SqlglotError
+    with needing_extras():
+        from sqlglot.dialects.dialect import Dialect
+        from sqlglot.errors import SqlglotError
 
     try:
         with quiet():

@@ -79,11 +79,11 @@ def read_tree(
     Raises:
         InputError: If it is too long or too deep, is no SQL, or is no SELECT.
     """
-    from sqlglot import exp
-
     lines = Lines(text, source)
     _refuse_unprintable(text, lines)
     tokens = cut(text, lines)
+    from sqlglot import exp
+
     if not tokens:
         raise refused(Code.NOT_SQL, "there is no query", None, reason=Reason())
     sql = SqlText(text, source, tokens, declared)

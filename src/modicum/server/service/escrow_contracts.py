@@ -20,7 +20,6 @@ from modicum.server.service.escrow_sight import (
 from modicum.server.service.sight import OF_ANOTHER, id_unusable
 from modicum.server.service.threads import Threads
 from modicum.server.service.words import Word
-from modicum.shell.escrow.by_risk import risk_of, risk_of_file
 from modicum.workspace.escrowing.looking import (
     Examined,
     Looked,
@@ -149,6 +148,8 @@ class EscrowContracts:
         who.must_some(Action.READ_DATA)
 
         def look(view: LedgerView) -> dict[str, object]:
+            from modicum.shell.escrow.by_risk import risk_of, risk_of_file
+
             escrow, compiled = view.state().escrow, view.policy()
             if asked.contract:
                 flow = seen_contract(escrow, who, asked.contract)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from shlex import quote
 from typing import Any, TypeVar
 
 from modicum.core.errors import (
@@ -14,6 +13,7 @@ from modicum.core.errors import (
     UnavailableError,
     UsageError,
 )
+from modicum.core.extras import not_installed
 
 _Result = TypeVar("_Result")
 
@@ -33,13 +33,7 @@ def loaded(module: str, library: str, package: str) -> Any:
     try:
         return import_module(module)
     except ImportError:
-        raise UsageError(
-            Problem(
-                Code.NOT_SUPPORTED,
-                f"{library} is not installed",
-                help=f"install it with  pip install {quote(package)}",
-            )
-        ) from None
+        raise UsageError(not_installed(library, package)) from None
 
 
 def unquoted(library: str, doing: str, work: Callable[[], _Result]) -> _Result:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from modicum.core.errors import Code, InputError, Problem, check
 from modicum.core.exact import brief
+from modicum.core.extras import not_installed
 from modicum.core.scrubbing import scrubbed
 from modicum.shell.engines.protocol import failed
 
@@ -152,13 +153,8 @@ def _opendp() -> ModuleType:
     try:
         import opendp.prelude as library
     except ImportError:
-        raise InputError(
-            Problem(
-                Code.NOT_SUPPORTED,
-                "noise is drawn by the library OpenDP, which is not installed",
-                help="pip install 'modicum[query]'",
-            )
-        ) from None
+        what = "OpenDP, which draws the noise,"
+        raise InputError(not_installed(what, "modicum[query]")) from None
     library.enable_features("contrib")  # Its name for all that is not verified twice.
     return library
 

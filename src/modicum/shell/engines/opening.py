@@ -8,13 +8,13 @@ from importlib.util import find_spec
 from typing import Final
 
 from modicum.core.errors import Code, Problem, UsageError
+from modicum.core.extras import EXTRAS, not_installed
 from modicum.core.mistakes import nearest
-from modicum.query.exact.statements import Secrets
+from modicum.query.statistics import Secrets
 from modicum.shell.engines.protocol import Engine
 
 #: The engines, and the package that each needs.
 ENGINES: Final = {"duckdb": "duckdb", "spark": "pyspark"}
-_EXTRAS: Final = {"duckdb": "query", "spark": "spark"}
 
 
 def open_engine(
@@ -66,13 +66,8 @@ def must_be_installed(name: str) -> None:
             )
         )
     if find_spec(ENGINES[name]) is None:
-        raise UsageError(
-            Problem(
-                Code.NOT_SUPPORTED,
-                f"the engine `{name}` is not installed",
-                help=f"install it with  pip install 'modicum[{_EXTRAS[name]}]'",
-            )
-        )
+        package = f"modicum[{EXTRAS[ENGINES[name]]}]"
+        raise UsageError(not_installed(f"the engine `{name}`", package))
 
 
 class SystemLots:

@@ -6,8 +6,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from modicum.core.errors import Code, Problem, UnavailableError
-from modicum.query.exact.statements import Secrets
-from modicum.query.statistics import Exact, ExactPlan
+from modicum.query.statistics import Exact, ExactPlan, Secrets
 
 
 class Engine(Protocol):

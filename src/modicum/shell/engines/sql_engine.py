@@ -11,8 +11,8 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.core.scrubbing import scrubbed
 from modicum.query.exact.answers import read_answers
 from modicum.query.exact.reading import Form, as_declared, misfits
-from modicum.query.exact.statements import Dialect, Secrets, Statements, statements
-from modicum.query.statistics import Exact, ExactPlan, KeyValue
+from modicum.query.exact.statements import Dialect, Statements, statements
+from modicum.query.statistics import Exact, ExactPlan, KeyValue, Secrets
 from modicum.shell.engines.protocol import failed
 from modicum.shell.engines.sources import Source, source_of
 from modicum.shell.engines.unchanged import must_be_unchanged, state_of

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from modicum.core.errors import Code, InputError, Problem, UsageError
+from modicum.core.extras import not_installed
 from modicum.shell.proofs.new_files import write_whole
 
 if TYPE_CHECKING:
@@ -71,13 +72,8 @@ def styled() -> Iterator[None]:
     try:
         from matplotlib import style
     except ImportError as error:
-        raise InputError(
-            Problem(
-                Code.NOT_SUPPORTED,
-                "plots need the library matplotlib",
-                help="pip install 'modicum[plots]'",
-            )
-        ) from error
+        what = "matplotlib, which plots need,"
+        raise InputError(not_installed(what, "modicum[plots]")) from error
     with style.context(dict(_STYLE), after_reset=True):
         yield
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from modicum.core.errors import Code, InputError
-from modicum.risk.given import Number, above_zero, argument, count, mistake
+from modicum.core.errors import InputError
+from modicum.risk.given import Number, above_zero, count
 from modicum.risk.influence.statement import PeopleGroup
-from modicum.risk.noise import Calibration, GaussianNoise, LaplaceNoise, Noise
-from modicum.risk.profile import Influence, Norm
+from modicum.risk.noise import (
+    NORMS,
+    GaussianNoise,
+    LaplaceNoise,
+    Noise,
+    NoiseGiven,
+)
+from modicum.risk.profile import Influence
 from modicum.risk.question import Question, read_condition
 from modicum.risk.sensitivity import (
     PublicBounds,
@@ -23,66 +28,9 @@ from modicum.risk.value_bounds import bounds_by_value
 from modicum.shell.engines.sql_engine import SqlEngine
 from modicum.shell.risks.ranges import whole_range
 
-Mechanism: TypeAlias = Literal["laplace", "gaussian"]
 BoundsGiven: TypeAlias = (
     Mapping[str, tuple[Number, Number]] | tuple[Number, Number] | None
 )
-
-NORMS: dict[str, Norm] = {"laplace": "l1", "gaussian": "l2"}
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseGiven:
-    """What is said of the noise; None is what nothing is said of.
-
-    Attributes:
-        mechanism: `laplace` or `gaussian`.
-        sensitivity: How far one person can move the answer in any table.
-        delta: For Gaussian noise.
-        dimensions: How many numbers the answer has.
-        calibration: For Gaussian noise: `exact` or `published`.
-    """
-
-    mechanism: Mechanism
-    sensitivity: Number | None = None
-    delta: Number | None = None
-    dimensions: int | None = None
-    calibration: Calibration = "exact"
-
-    def __post_init__(self) -> None:
-        if self.mechanism not in NORMS:
-            raise mistake(
-                f"the mechanism is {self.mechanism!r}",
-                f"give laplace or gaussian as {argument('mechanism')}",
-                Code.UNKNOWN_CHOICE,
-            )
-        if self.dimensions is not None:
-            count(
-                "the number of coordinates", self.dimensions, least=1, by="dimensions"
-            )
-
-
-def stated_noise(given: NoiseGiven) -> Noise:
-    """Return noise of which all is said; the answer is one number unless it is said.
-
-    Args:
-        given: What is said.
-
-    Raises:
-        InputError: If a part is missing, or out of its range.
-    """
-    sensitivity = _stated("sensitivity", given.sensitivity)
-    dimensions = given.dimensions or 1
-    if given.mechanism == "laplace":
-        return LaplaceNoise(sensitivity, dimensions)
-    delta = _stated("delta", given.delta)
-    return GaussianNoise(sensitivity, delta, dimensions, given.calibration)
-
-
-def _stated(name: str, value: Number | None) -> Fraction:
-    if value is None:
-        raise mistake(f"the noise has no {name}", f"give {argument(name)}")
-    return above_zero(name, value, by=name)
 
 
 def people_groups(

@@ -15,19 +15,21 @@ from modicum.risk.choice import Choice
 from modicum.risk.given import Number, above_zero, argument
 from modicum.risk.indicator import Form
 from modicum.risk.influence.clamping import clamped
-from modicum.risk.noise import Calibration, Noise
+from modicum.risk.noise import (
+    NORMS,
+    Calibration,
+    Mechanism,
+    Noise,
+    NoiseGiven,
+)
 from modicum.risk.profile import Influence
 from modicum.risk.question import Question, read_question
 from modicum.risk.sensitivity import PublicBounds, public_sensitivity
 from modicum.shell.risks.conversions import conversions
 from modicum.shell.risks.data import ControllerData
 from modicum.shell.risks.facts import (
-    NORMS,
     BoundsGiven,
-    Mechanism,
-    NoiseGiven,
     public_bounds,
-    stated_noise,
     unbounded_sums,
 )
 from modicum.shell.risks.fitting import must_fit
@@ -129,7 +131,7 @@ def _noise(question: Question, public: PublicBounds, given: NoiseGiven) -> Noise
         raise _unknown(
             "Gaussian noise has a delta", f"give {argument('delta')} such as 1e-6"
         )
-    return stated_noise(replace(given, sensitivity=width, dimensions=dimensions))
+    return replace(given, sensitivity=width, dimensions=dimensions).noise()
 
 
 def _unknown(reason: str, remedy: str) -> InputError:

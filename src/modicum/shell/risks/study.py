@@ -24,7 +24,7 @@ from modicum.risk.given import Number
 from modicum.risk.indicator import Form, Indicator
 from modicum.risk.influence.clamping import clamped
 from modicum.risk.losses import person_losses
-from modicum.risk.noise import Calibration, LaplaceNoise, Noise
+from modicum.risk.noise import Calibration, LaplaceNoise, Mechanism, Noise, NoiseGiven
 from modicum.risk.profile import RELATION, Influence, Profile
 from modicum.risk.question import Question, read_question
 from modicum.risk.study.study import Study
@@ -34,8 +34,6 @@ from modicum.shell.risks.conversions import conversions
 from modicum.shell.risks.data import ControllerData
 from modicum.shell.risks.facts import (
     BoundsGiven,
-    Mechanism,
-    NoiseGiven,
     noise_of,
     people_groups,
     public_bounds,

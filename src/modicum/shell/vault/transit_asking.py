@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from modicum.core.errors import Code, Problem, UsageError
+from modicum.core.extras import needing_extras
 from modicum.shell.vault.mistakes import no_key
 from modicum.shell.vault.owned_files import read_owned
 
@@ -169,15 +170,5 @@ def _object(body: bytes) -> Mapping[str, Any]:
 
 
 def _need_httpx2() -> None:
-    try:
+    with needing_extras():
         import httpx2  # noqa: F401 - only whether it is there
-    except ModuleNotFoundError as error:
-        if error.name != "httpx2":
-            raise
-        raise UsageError(
-            Problem(
-                Code.NOT_SUPPORTED,
-                "asking a key service needs `httpx2`, which is not installed",
-                help="install it with  pip install 'modicum[remote]'",
-            )
-        ) from None

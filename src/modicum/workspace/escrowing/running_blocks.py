@@ -20,8 +20,7 @@ from modicum.escrow.programs import Table
 from modicum.ledger.log.contracts import Contract, TaskTerms
 from modicum.ledger.state.flow import Flow
 from modicum.query.document import QueryFile
-from modicum.query.exact.statements import Secrets
-from modicum.query.statistics import Block
+from modicum.query.statistics import Block, Secrets
 from modicum.workspace.book import Entry
 from modicum.workspace.escrowing.carrying_out import NoNoise
 from modicum.workspace.escrowing.ledger import Ledger

@@ -8,8 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from modicum.query.exact.statements import Secrets
-    from modicum.query.statistics import Exact, ExactPlan
+    from modicum.query.statistics import Exact, ExactPlan, Secrets
 
 
 class Engine(Protocol):

@@ -14,7 +14,7 @@ import pytest
 from samples import watched
 
 from modicum.core.errors import Code, ModicumError
-from modicum.query.exact.statements import Secrets
+from modicum.query.statistics import Secrets
 from modicum.shell.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 from modicum.shell.engines.sources import CsvFile, source_of
 

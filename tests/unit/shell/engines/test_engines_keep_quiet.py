@@ -13,7 +13,7 @@ from samples import watched
 from samples.spark import spark_or_skip, spark_words
 
 from modicum.core.errors import Code, ModicumError, UnavailableError
-from modicum.query.exact.statements import Secrets
+from modicum.query.statistics import Secrets
 from modicum.shell.engines.duckdb_engine import DuckdbEngine
 from modicum.shell.engines.spark_engine import SparkEngine
 from modicum.shell.engines.sql_engine import SqlEngine

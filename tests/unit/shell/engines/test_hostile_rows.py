@@ -18,8 +18,7 @@ from samples.spark import spark_or_skip
 
 from modicum.core.errors import Code, InputError, UnavailableError
 from modicum.query.document import QueryFile
-from modicum.query.exact.statements import Secrets
-from modicum.query.statistics import Exact
+from modicum.query.statistics import Exact, Secrets
 from modicum.shell.engines import duckdb_engine
 from modicum.shell.engines.duckdb_engine import DuckdbEngine
 from modicum.shell.engines.spark_engine import SparkEngine

@@ -1,0 +1,70 @@
+"""Libraries that extras bring, and the mistake that names what to install."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from shlex import quote
+from typing import Final
+
+from modicum.core.errors import Code, Problem, UsageError
+
+#: By library, the extra that is named where it is missing; others may bring it, too.
+EXTRAS: Final[Mapping[str, str]] = {
+    "anyio": "server",
+    "authlib": "server",
+    "dp_accounting": "pld",
+    "duckdb": "query",
+    "fastapi": "server",
+    "h11": "server",
+    "highspy": "plan",
+    "httpx2": "remote",
+    "joserfc": "server",
+    "matplotlib": "plots",
+    "numba": "fast",
+    "opendp": "query",
+    "opentelemetry": "server",
+    "prometheus_client": "server",
+    "psycopg": "postgres",
+    "pyarrow": "query",
+    "pyseccomp": "escrow",
+    "pyspark": "spark",
+    "sklearn": "escrow",
+    "sqlglot": "query",
+    "starlette": "server",
+    "structlog": "server",
+    "uvicorn": "server",
+    "wasmtime": "escrow",
+}
+
+
+def not_installed(library: str, package: str) -> Problem:
+    """Return the problem of a library that is missing.
+
+    Args:
+        library: What people call it.
+        package: What brings it, as pip takes it: an extra such as `modicum[query]`, or
+            a package that is installed beside modicum.
+    """
+    return Problem(
+        Code.NOT_SUPPORTED,
+        f"{library} is not installed",
+        help=f"pip install {quote(package)}",
+    )
+
+
+@contextmanager
+def needing_extras() -> Iterator[None]:
+    """Name the extra to install where an import inside fails for want of it.
+
+    Raises:
+        UsageError: If a library of an extra is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library not in EXTRAS:
+            raise
+        package = f"modicum[{EXTRAS[library]}]"
+        raise UsageError(not_installed(f"`{library}`", package)) from None
