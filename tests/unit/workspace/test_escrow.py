@@ -142,7 +142,7 @@ def score(tables, arguments, reference):
     (exact,), (private,) = tables.values(), reference.values()
     return abs(exact["rows"][0][1] - private["rows"][0][1]) / 300
 """
-    program = Program("python", code, {}, Range(Fraction(0), Fraction(1)), True)
+    program = Program("wasm", code, {}, Range(Fraction(0), Fraction(1)), True)
     world.queried()
     world.scored(program=program)
     assert set(world.office("amir").show("t").flow.results) == {"exact"}
