@@ -195,9 +195,7 @@ def test_a_block_without_a_score_counts_as_the_middle(
 ) -> None:
     noted = quiet(monkeypatch)
     nothing = b"def score(tables, arguments, reference):\n    return None\n"
-    asked(
-        world, program=Program("wasm", nothing, {}, Range(Fraction(2), Fraction(5)))
-    )
+    asked(world, program=Program("wasm", nothing, {}, Range(Fraction(2), Fraction(5))))
     world.office("amir").run("t")
     assert noted.asked[0][2] == [20 * STEPS // 2]
     assert received(world) == Fraction(7, 2)

@@ -80,8 +80,7 @@ def refuse_exact(program: Program, tier: str) -> None:
             Problem(
                 Code.DOES_NOT_FIT,
                 f"own code in {program.language} may not see exact answers: in the tier"
-                f" {tier} it shares a kernel with later runs, and could leave them signs"
-                " of what it saw",
+                f" {tier} it shares a kernel with later runs, and could signal to them",
                 help="use a task of the catalogue, or write it as a module of"
                 " WebAssembly, for the tier wasm",
             )
@@ -122,8 +121,8 @@ def to_run(tools: Tools, terms: TaskTerms) -> tuple[Program, Limits]:
         terms: What the contract says.
 
     Raises:
-        InputError: If its sandbox does not hold it, or would let it see exact answers
-            that it may not see; or its time is too short, or longer than it may be here.
+        InputError: If its sandbox does not hold it; it would see exact answers, and may
+            not; or its time is too short, or longer than it may be here.
         UnavailableError: If its code cannot be read.
         VerificationError: If its code is not there, or is another one.
     """
