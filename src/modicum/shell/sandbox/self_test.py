@@ -20,8 +20,10 @@ LIMITS: Final = Limits(seconds=30.0, memory_bytes=2**30, processes=8)
 _HONEST: Final = """
 def score(tables, arguments, reference):
     import numpy
+    from concurrent.futures import ThreadPoolExecutor
     from sklearn.linear_model import LinearRegression
-    x = numpy.arange(8.0).reshape(-1, 1)
+    with ThreadPoolExecutor(1) as threads:
+        x = threads.submit(numpy.arange, 8.0).result().reshape(-1, 1)
     return float(LinearRegression().fit(x, 5.25 * x[:, 0]).predict([[8.0]])[0])
 """
 _HONEST_SCORE: Final = 42.0

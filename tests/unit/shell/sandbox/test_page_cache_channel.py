@@ -79,6 +79,26 @@ def test_everything_that_a_program_sees_lies_in_memory() -> None:
     assert mounts == {("/", "tmpfs")}
 
 
+def test_no_program_has_huge_pages() -> None:
+    """Whether there is one hangs on how earlier runs left the memory."""
+    held = sandbox()
+    code = python("import time\ndef score(*_):\n    time.sleep(60)")
+    with ThreadPoolExecutor(1) as threads:
+        run = threads.submit(held.score, code, {}, None, LIMITS)
+        without: set[int] = set()
+        while not run.done() and not without:
+            without = {pid for pid in below(os.getpid()) if not has_huge_pages(pid)}
+        run.result()
+    assert len(without) == 1  # The program, and not what watches it.
+
+
+def has_huge_pages(pid: int) -> bool:
+    try:
+        return "THP_enabled:\t0" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
+
+
 def below(pid: int) -> list[int]:
     """Return all processes that a process started, and that they did."""
     found = []
