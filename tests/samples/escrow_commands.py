@@ -44,6 +44,7 @@ class Desk:
         Path("q.yaml").write_text(query("r-1"))
         Path("task.yaml").write_text(TASK)
         Path("own.py").write_text(OWN)
+        Path("own.wasm").write_text(OWN)  # What holds it loosely takes it for Python.
         self.run("olga", "init", "--policy", "policy.yaml")
         self.escrow("olga", "init", *PLACE)
         patch.setenv("MODICUM_VAULT", str(folder / "vault"))
@@ -52,7 +53,8 @@ class Desk:
     def held_loosely(self) -> OpenSandbox:
         """Let programs run in this process from now on, and return where."""
         box = OpenSandbox()
-        self._patch.setitem(equipment._TIERS, "bubblewrap", lambda uid: box)
+        for tier in ("bubblewrap", "wasm"):
+            self._patch.setitem(equipment._TIERS, tier, lambda uid: box)
         return box
 
     def run(self, who: str, *command: str, code: int = Exit.OK) -> str:
@@ -95,9 +97,9 @@ class Desk:
         self.escrow("amir", "run", "q")
 
     def scored(self, *program: str) -> None:
-        """Let a task of amir run on that, loosely held; by default `own.py`."""
+        """Let a task of amir run on that, loosely held; by default `own.wasm`."""
         self.held_loosely()
-        given = program or ("--code", "own.py")
+        given = program or ("--code", "own.wasm")
         self.escrow("amir", "submit", "task", "t", "q", *given, *WHY)
         self.agree("t")
         self.escrow("amir", "run", "t")

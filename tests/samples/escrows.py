@@ -56,7 +56,8 @@ def score(tables, arguments, reference):
     (table,) = tables.values()
     return table["rows"][0][-1] / 300
 """
-PROGRAM = Program("python", SCORE, {}, Range(Fraction(0), Fraction(1)))
+# What exact answers are given to; `OpenSandbox` takes its code for Python.
+PROGRAM = Program("wasm", SCORE, {}, Range(Fraction(0), Fraction(1)))
 
 
 def query(release: str, rho: str = "0.5") -> str:
@@ -125,7 +126,7 @@ class OpenSandbox:
         before_turn: What is done before one is taken.
     """
 
-    tier: str = "bubblewrap"
+    tier: str = "wasm"
     there: bool = True
     given: list[tuple[Any, Any]] = field(default_factory=list)
     turns: list[str] = field(default_factory=list)
@@ -189,7 +190,7 @@ class MemoryEquipment:
         self.paused.append(seconds)
 
     def sandbox(self, tier: str) -> OpenSandbox:
-        assert tier == self.box.tier
+        assert tier in {self.box.tier, "bubblewrap"}
         return self.box
 
     @contextmanager

@@ -148,7 +148,8 @@ class EscrowScene:
         else:
             form["task"] = self._ran("task")
         if flow == "task":
-            form["program"] = {"code": CODE, "range": [0, "1"], "arguments": {"a": 1}}
+            code = {"code": CODE, "language": "wasm"}  # It is given exact answers.
+            form["program"] = {**code, "range": [0, "1"], "arguments": {"a": 1}}
         return {**form, "width": 0.25} if flow == "raw-signal" else form
 
     def _ask(self, form: dict[str, Any]) -> str:

@@ -59,7 +59,7 @@ def test_all_of_an_own_program_is_shown_with_remarks(desk: Desk) -> None:
     given = ("--code", "own.py", "--range", "-1", "2.5", "--seconds", "7")
     desk.escrow("amir", "submit", "task", "t", "q", *given, *WHY)
     shown = desk.escrow("olga", "show", "t")
-    assert "program, on exact and private answers, in bubblewrap (7 s, 2048" in shown
+    assert "program, on private answers, in bubblewrap (7 s, 2048" in shown
     assert "  scores      from -1 to 5/2\n" in shown
     assert "takes a row or cell by its place" in shown
     lines = OWN.splitlines()
@@ -125,7 +125,7 @@ def test_who_asks_is_told_what_is_next(desk: Desk) -> None:
 
 
 def test_owners_are_shown_what_a_score_by_blocks_costs(desk: Desk) -> None:
-    given = ("--code", "own.py", "--blocks", "20", "--loss", "0.5")
+    given = ("--code", "own.wasm", "--blocks", "20", "--loss", "0.5")
     desk.escrow("amir", "submit", "task", "t", "q", *given, *WHY)
     printed = desk.escrow("olga", "show", "t")
     for words in (

@@ -8,12 +8,14 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from samples.escrows import OWNED, POLICY, PROGRAM, ROWS, TABLES, query
+from samples.escrows import OWNED, POLICY, ROWS, TABLES, query
 from samples.sandboxed import sandbox, users
 
 import modicum as mo
 from modicum.core.errors import ModicumError
+from modicum.escrow import tasks
 from modicum.ledger.log.contracts import Version
+from modicum.shell.catalogue.texts import installed
 from modicum.shell.engines.sources import CsvFile
 from modicum.shell.escrow.equipment import EscrowPlace
 from modicum.shell.escrow.opening import open_escrow
@@ -22,6 +24,14 @@ from modicum.workspace.escrowing.asking import Heading
 from modicum.workspace.escrowing.data_kept import Declared
 from modicum.workspace.escrowing.office import EscrowOffice
 from modicum.workspace.escrowing.ports import Limits
+
+PUBLIC = {"columns": ["town", "people"], "rows": [["north", 100], ["south", 100]]}
+#: How far the counts are from those: there are 150 people in each town.
+DRIFT = tasks.program(
+    tasks.answers(),
+    tasks.relative_error("people", keys=["town"], reference=PUBLIC),
+    installed(),
+)
 
 
 class Town:
@@ -55,7 +65,7 @@ def test_a_signal_comes_back_from_data_that_nobody_can_read(town: Town) -> None:
     amir.ask_query(Heading("q", "to know"), [query("r-1")], exact=True)
     town.agree("q")
     assert amir.run("q").denied is None
-    amir.ask_task(Heading("t", "to know"), "q", PROGRAM, limits=Limits(3.0, 2**30))
+    amir.ask_task(Heading("t", "to know"), "q", DRIFT, limits=Limits(3.0, 2**30))
     town.agree("t")
     amir.run("t")
     amir.ask_signal(Heading("s", "to know"), "t")

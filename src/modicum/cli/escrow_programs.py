@@ -26,7 +26,7 @@ Code = Annotated[
     typer.Option(
         "--code",
         help="A program of your own: Python, or a module of WebAssembly if its name"
-        " ends in .wasm.",
+        " ends in .wasm. In Python it is given private answers alone.",
         metavar="FILE",
     ),
 ]

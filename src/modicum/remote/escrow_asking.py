@@ -68,7 +68,7 @@ class RemoteAsking:
         query: str,
         program: Program,
         *,
-        tier: str = "bubblewrap",
+        tier: str | None = None,
         limits: Limits | None = None,
         blocks: ByBlocks | None = None,
     ) -> Flow:
@@ -78,7 +78,7 @@ class RemoteAsking:
             heading: What it is called, why, and how long.
             query: The contract whose answers it runs on.
             program: The program.
-            tier: The sandbox that it runs in.
+            tier: The sandbox that it runs in; None for the usual of its language.
             limits: What it may use up; None for the usual.
             blocks: Into which blocks people are divided, for a score on exact answers
                 that is differentially private, and charged; None for scores on what
@@ -105,7 +105,7 @@ class RemoteAsking:
                 "compares": program.compares,
                 "catalogue": program.catalogue,
             },
-            "tier": tier,
+            **({"tier": tier} if tier is not None else {}),
             "seconds": int(given.seconds),
             "memory_mib": given.memory_mib,
         }

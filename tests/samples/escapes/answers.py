@@ -6,14 +6,13 @@ from samples.escapes.attempt import Attempt
 
 _READ_HERE = "what comes out is what the test reads"
 
-_FIND = """
-def pipes():
-    for handle in range(64):
-        try:
-            if stat.S_ISFIFO(os.fstat(handle).st_mode):
-                yield handle
-        except OSError:
-            continue
+# Where the answer goes, and what must be written there for a number.
+_ANSWER = """
+ANSWER = 3
+
+def record(number):
+    (bits,) = struct.unpack("=Q", struct.pack("=d", number))
+    return struct.pack("=Q", bits + 1)
 """
 
 ANSWERS = (
@@ -54,61 +53,71 @@ def attempt(given):
     ),
     Attempt(
         "huge-answer",
-        _FIND
+        _ANSWER
         + """
 def attempt(given):
-    for handle in pipes():
-        os.write(handle, b"S" * 60000)
+    os.write(ANSWER, b"S" * 60000)
     return 0.5
 """,
         _READ_HERE,
-        (None,),
+        (0.0,),  # The first eight bytes and the record, added up: below zero.
     ),
     Attempt(
         "two-records",
-        _FIND
+        _ANSWER
         + """
 def attempt(given):
-    for handle in pipes():
-        os.write(handle, b"S" + struct.pack(">d", 0.25))
+    os.write(ANSWER, record(0.25))
     return 0.5
 """,
         _READ_HERE,
-        (None,),
+        (1.0,),  # Their sum, which is large: one number all the same.
     ),
     Attempt(
         "half-a-record",
-        _FIND
+        _ANSWER
         + """
 def attempt(given):
-    for handle in pipes():
-        os.write(handle, b"S123")
-    os._exit(0)
+    try:
+        os.write(ANSWER, record(0.25)[:4])
+    finally:
+        os._exit(0)
 """,
         _READ_HERE,
         (None,),
     ),
     Attempt(
-        "another-letter",
-        _FIND
+        "more-than-can-be-counted",
+        _ANSWER
         + """
 def attempt(given):
-    for handle in pipes():
-        os.write(handle, b"T" + struct.pack(">d", 0.25))
-    os._exit(0)
+    os.write(ANSWER, record(0.25))
+    os.write(ANSWER, struct.pack("=Q", 2**64 - 2))
+    os.write(ANSWER, struct.pack("=Q", 2**64 - 1))
 """,
         _READ_HERE,
-        (None,),
+        (0.25,),  # What was written, and 0.0, which tells of the failure.
     ),
     Attempt(
-        "closed-pipe-and-other-handles",
-        _FIND
+        "answer-that-is-waited-for",
+        _ANSWER
         + """
 def attempt(given):
-    for handle in pipes():
-        os.close(handle)
+    import fcntl
+    flags = fcntl.fcntl(ANSWER, fcntl.F_GETFL)
+    fcntl.fcntl(ANSWER, fcntl.F_SETFL, flags & ~os.O_NONBLOCK)
+    return True
+""",
+        _READ_HERE,
+    ),
+    Attempt(
+        "closed-answer-and-other-handles",
+        _ANSWER
+        + """
+def attempt(given):
+    os.close(ANSWER)
     for handle in (0, 1, 2):
-        os.write(handle, b"S" + struct.pack(">d", 0.25))
+        os.write(handle, record(0.25))
     return 0.5
 """,
         _READ_HERE,

@@ -293,6 +293,58 @@ def attempt(given):
 """,
     ),
     Attempt(
+        "thread-with-a-file",
+        """
+def attempt(given):
+    # The inode of the file counts the threads of the machine. The thread ends at once.
+    import mmap
+    page = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE, prot=7)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    page.write(bytes.fromhex("31ffb83c0000000f05"))  # exit(0)
+    page[2048:2056] = struct.pack("=Q", start)  # Where its stack says it goes on.
+    handle = ctypes.c_int(-1)
+    call(56, 0x51F00, start + 2048, ctypes.byref(handle), 0, 0)
+    return os.fstat(handle.value).st_ino > 0
+""",
+        "kernels before 6.9 do not",
+    ),
+    Attempt(
+        "mapping-of-huge-pages",
+        """
+def attempt(given):
+    # Whether there are any or not, the kernel makes a file and counts it.
+    try:
+        call(9, 0, 2**21, 3, 0x40022, -1, 0)
+    except OSError as error:
+        return error.errno == 12
+    return True
+""",
+    ),
+    Attempt(
+        "files-that-the-kernel-counts",
+        """
+def attempt(given):
+    two = (ctypes.c_int * 2)()
+    done = 0
+    for kind in ((22, two), (293, two, 0), (53, 1, 1, 0, two), (319, b"x", 0),
+                 (319, b"x", 4), (447, 0), (434, os.getpid(), 0), (290, 0, 0),
+                 (291, 0), (283, 1, 0), (289, -1, struct.pack("=Q", 0), 8, 0)):
+        try:
+            call(*kind)
+            done += 1
+        except OSError:
+            continue
+    return done > 0
+""",
+    ),
+    Attempt(
+        "numbers-of-mounts",
+        """
+def attempt(given):
+    return call(332, -100, b"/", 0, 0x5000, ctypes.create_string_buffer(256)) == 0
+""",
+    ),
+    Attempt(
         "raise-limits",
         """
 def attempt(given):

@@ -54,7 +54,7 @@ PEOPLE: Mapping[str, Grants] = {
 OLGA = key(1)
 SIGNED = Owned({"olga": (OLGA.public.hex(),), "pavel": ()}, 1, bits_max=3)
 HALF = Program(
-    "python",
+    "wasm",
     b"def score(tables, arguments, reference):\n    return None\n",
     {"why": "nothing", "deep": [1, {"a": None, "b": True}]},
     Range(Fraction(-1, 3), Fraction(1)),

@@ -30,7 +30,7 @@ class Broken(OpenSandbox):
 
 def test_a_sandbox_that_holds_its_test_can_be_used() -> None:
     (one,) = check_sandboxes([OpenSandbox()])
-    assert (one.check, one.status) == ("sandbox bubblewrap", Status.OK)
+    assert (one.check, one.status) == ("sandbox wasm", Status.OK)
     assert one.facts == {"usable": True}
 
 

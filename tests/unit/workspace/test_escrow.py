@@ -27,15 +27,19 @@ from modicum.core.errors import (
     StaleError,
     UnavailableError,
     UsageError,
+    VerificationError,
 )
 from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.programs import Program, Range
-from modicum.ledger.log.contracts import Version
+from modicum.ledger.log.contracts import TaskTerms, Version
+from modicum.ledger.log.escrow_events import ContractProposed
 from modicum.policy.compile import compile_text
 from modicum.shell.clock import FixedClock
+from modicum.workspace.escrowing import asking
 from modicum.workspace.escrowing.asking import Heading
 from modicum.workspace.escrowing.data_kept import Declared, Owned
 from modicum.workspace.escrowing.ports import Limits
+from modicum.workspace.escrowing.programs_kept import program_text
 
 
 @pytest.fixture
@@ -142,7 +146,7 @@ def score(tables, arguments, reference):
     (exact,), (private,) = tables.values(), reference.values()
     return abs(exact["rows"][0][1] - private["rows"][0][1]) / 300
 """
-    program = Program("python", code, {}, Range(Fraction(0), Fraction(1)), True)
+    program = Program("wasm", code, {}, Range(Fraction(0), Fraction(1)), True)
     world.queried()
     world.scored(program=program)
     assert set(world.office("amir").show("t").flow.results) == {"exact"}
@@ -150,6 +154,81 @@ def score(tables, arguments, reference):
     assert reference is not None
     with pytest.raises(ConflictError, match="no private result"):
         world.office("amir").ask_signal(Heading("s", "to know"), "t")
+
+
+SHARES_A_KERNEL = replace(PROGRAM, language="python")
+TEN = ByBlocks(10, Fraction(1))
+
+
+@pytest.mark.spec("ESC-13")
+def test_own_code_that_shares_a_kernel_is_given_private_answers_alone(
+    world: World,
+) -> None:
+    """Else it could leave the next run signs of the exact ones, and none is counted."""
+    world.queried(rho="0.000001")
+    world.scored(program=SHARES_A_KERNEL)
+    assert set(world.office("amir").show("t").flow.results) == {"private"}
+    ((tables, _),) = world.equipment.box.given
+    assert tables["r-q"].rows != (("north", 150), ("south", 150))
+    with pytest.raises(ConflictError, match="no exact result") as caught:
+        world.office("amir").ask_raw_signal(Heading("r", "to know"), "t", width=None)
+    assert "on exact answers" in caught.value.problems[0].help
+
+
+@pytest.mark.spec("ESC-13")
+@pytest.mark.parametrize("tier", ["bubblewrap", "gvisor"])
+@pytest.mark.parametrize(("compares", "blocks"), [(True, None), (False, TEN)])
+def test_own_code_that_shares_a_kernel_and_needs_exact_answers_is_refused(
+    world: World, tier: str, compares: bool, blocks: ByBlocks | None
+) -> None:
+    world.queried()
+    program = replace(SHARES_A_KERNEL, compares=compares)
+    ask = world.office("amir").ask_task
+    with pytest.raises(InputError, match="may not see exact answers") as caught:
+        ask(Heading("t", "to know"), "q", program, tier=tier, blocks=blocks)
+    assert "catalogue" in caught.value.problems[0].help
+    assert [one.contract.id for one in world.office("amir").contracts()] == ["q"]
+
+
+@pytest.mark.spec("ESC-13")
+@pytest.mark.parametrize(
+    ("compares", "blocks"), [(False, None), (True, None), (False, TEN)]
+)
+def test_a_contract_of_an_earlier_version_gives_it_no_exact_answers(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    compares: bool,
+    blocks: ByBlocks | None,
+) -> None:
+    world.queried()
+    program = replace(SHARES_A_KERNEL, compares=compares)
+    amir = world.office("amir")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(asking, "may_see_exact", lambda *_: True)
+        earlier.setattr(asking, "refuse_exact", lambda *_: None)
+        amir.ask_task(Heading("t", "to know"), "q", program, blocks=blocks)
+    world.agree("t")
+    with pytest.raises(InputError, match="may not see exact answers"):
+        amir.run("t")
+    assert world.equipment.box.turns == []
+    assert amir.show("t").flow.runs == 0
+    assert kinds(world).count("release-reserved") == 1  # That of the query.
+
+
+@pytest.mark.spec("ESC-13")
+def test_own_code_that_calls_itself_vetted_gets_no_exact_answers(world: World) -> None:
+    world.queried()
+    world.office("amir").ask_task(Heading("t", "to know"), "q", PROGRAM)
+    honest = world.office("amir").show("t").flow.contract
+    assert isinstance(honest.terms, TaskTerms)
+    program = program_text(replace(SHARES_A_KERNEL, catalogue="accuracy@1"))
+    terms = replace(honest.terms, program=program, tier="bubblewrap")
+    proposed = ContractProposed(replace(honest, id="f", terms=terms), "why not")
+    world.workspace("amir").turn(lambda entry: entry.add(proposed))
+    world.agree("f")
+    with pytest.raises(VerificationError, match="calls itself `accuracy@1`"):
+        world.office("amir").run("f")
+    assert world.equipment.box.turns == []
 
 
 # --- what is refused ---------------------------------------------------------------

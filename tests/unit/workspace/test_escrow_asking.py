@@ -129,7 +129,7 @@ def test_no_name_is_taken_twice_in_other_capitals(
         (Heading("t", "?", lasts_seconds=0), "q", {}),
         (Heading("t", "?", recipients=["bea"]), "q", {}),
         (Heading("t", "?"), "q", {"limits": Limits(0.1)}),
-        (Heading("t", "?"), "q", {"tier": "wasm"}),
+        (Heading("t", "?"), "q", {"tier": "bubblewrap"}),
         (Heading("t", "?"), "q", {"blocks": ByBlocks(20, Fraction(1), unit="dog")}),
         (Heading("t", "?"), "unrun", {}),
     ],

@@ -385,16 +385,16 @@ def test_what_cannot_run_is_not_asked_for(world: World) -> None:
     world.queried()
     amir = world.office("amir")
     for limits, tier, why in (
-        (Limits(1.0), "bubblewrap", "too short"),
+        (Limits(1.0), "wasm", "too short"),
         (Limits(5.0), "bubblewarp", "no sandbox"),
-        (Limits(5.0), "wasm", "holds no programs"),
+        (Limits(5.0), "bubblewrap", "holds no programs"),
     ):
         with pytest.raises(InputError, match=why):
             amir.ask_task(Heading("t", "?"), "q", PROGRAM, tier=tier, limits=limits)
     assert not world.equipment.box.given
 
 
-@pytest.mark.parametrize("odd", [{"tier": "wasm"}, {"seconds": 1}])
+@pytest.mark.parametrize("odd", [{"tier": "bubblewrap"}, {"seconds": 1}])
 def test_a_contract_of_somebody_s_own_for_what_cannot_run_uses_nothing_up(
     world: World, odd: dict[str, Any]
 ) -> None:

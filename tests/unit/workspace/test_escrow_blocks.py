@@ -54,7 +54,7 @@ def score(tables, arguments, reference):
     return 1e12 if people % 2 else -1e12
 """
 UNIT = Range(Fraction(0), Fraction(1))
-PROGRAM = Program("python", SHARE, {}, UNIT)
+PROGRAM = Program("wasm", SHARE, {}, UNIT)
 TWENTY = ByBlocks(20, Fraction("0.5"))
 HEADING = Heading("t", "what noise costs")
 
@@ -195,9 +195,7 @@ def test_a_block_without_a_score_counts_as_the_middle(
 ) -> None:
     noted = quiet(monkeypatch)
     nothing = b"def score(tables, arguments, reference):\n    return None\n"
-    asked(
-        world, program=Program("python", nothing, {}, Range(Fraction(2), Fraction(5)))
-    )
+    asked(world, program=Program("wasm", nothing, {}, Range(Fraction(2), Fraction(5))))
     world.office("amir").run("t")
     assert noted.asked[0][2] == [20 * STEPS // 2]
     assert received(world) == Fraction(7, 2)
@@ -283,7 +281,7 @@ def test_all_rows_of_a_person_are_in_one_block_of_all_queries(named: World) -> N
         by_name("r-3", joined),
     ]
     run_query(named, texts)
-    asked(named, ByBlocks(3, Fraction("0.1")), Program("python", PARITY, {}, UNIT))
+    asked(named, ByBlocks(3, Fraction("0.1")), Program("wasm", PARITY, {}, UNIT))
     named.office("amir").run("t")
     seen: dict[str, dict[object, int]] = {}
     for number, (tables, _) in enumerate(named.equipment.box.given):
@@ -474,7 +472,7 @@ def refused(world: World, blocks: ByBlocks = TWENTY, **other: Any) -> str:
 def test_programs_and_units_that_do_not_fit_are_refused(world: World) -> None:
     comparing = replace(PROGRAM, compares=True)
     assert "compares" in refused(world, program=comparing)
-    assert "no programs in python" in refused(world, tier="wasm")
+    assert "no programs in wasm" in refused(world, tier="gvisor")
     assert "divided by `town`" in refused(world, ByBlocks(20, Fraction(1), "town"))
     assert "used once" in refused_uses(world)
     world.scored("other")
@@ -711,7 +709,7 @@ def test_what_is_reserved_is_taken_back_if_an_owner_refuses_meanwhile(
     assert world.office("amir").show("t").flow.runs == 0
 
 
-@pytest.mark.parametrize("odd", [{"tier": "wasm"}, {"seconds": 1}])
+@pytest.mark.parametrize("odd", [{"tier": "bubblewrap"}, {"seconds": 1}])
 def test_a_contract_of_somebody_s_own_for_what_cannot_run_costs_nothing(
     world: World, odd: dict[str, Any]
 ) -> None:

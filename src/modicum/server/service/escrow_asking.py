@@ -93,9 +93,7 @@ class EscrowAsking:
             case TaskAsked(query=query):
                 self._must_follow(who, query)
                 program = self._program(wanted)
-                usual = "wasm" if program.language == "wasm" else "bubblewrap"
-                tier, limits = wanted.tier or usual, wanted.limits
-                blocks = wanted.blocks
+                tier, limits, blocks = wanted.tier, wanted.limits, wanted.blocks
                 if blocks is not None:  # It charges a release, as those queries did.
                     self._must_submit_again(who, query)
                 return lambda office: office.ask_task(

@@ -147,7 +147,7 @@ def command(
     for inside in root.covered:
         made += ["--tmpfs", inside, "--remount-ro", inside]
     made += ["--chdir", "/", "--remount-ro", "/", "--"]
-    told_inside = settings(uid, limits, handles.answer, filter_bytes(files=True))
+    told_inside = settings(uid, limits, filter_bytes(files=True))
     return [*made, *inside_command(root, told_inside)]
 
 
@@ -163,13 +163,12 @@ def inside_command(root: Root, told_inside: str) -> list[str]:
     return [root.python, *flags, "-c", first, told_inside]
 
 
-def settings(uid: int | None, limits: Limits, answer: int, code: bytes) -> str:
+def settings(uid: int | None, limits: Limits, code: bytes) -> str:
     """Return what the first program in a sandbox is told, as JSON.
 
     Args:
         uid: The user that it becomes; None if it stays who it is.
         limits: What it may use up.
-        answer: The handle that the record is written to.
         code: The filter of system calls.
     """
     seconds = math.ceil(limits.seconds) + 1
@@ -185,7 +184,6 @@ def settings(uid: int | None, limits: Limits, answer: int, code: bytes) -> str:
         "SIGPENDING": _SIGNALS_MAX,
     }
     told_inside = {
-        "answer": answer,
         "filter": code.hex(),
         "uid": uid,
         # Where there is one user alone, the first process counts as well.

@@ -45,9 +45,11 @@ def copy(source, target, skipped):
         shutil.copystat(source, target)
         os.chmod(target, 0o555 if os.access(source, os.X_OK) else 0o444)
 
-place, pairs, skipped = json.loads(sys.argv[1])
-for number, source in enumerate(pairs):
-    copy(source, place + "/" + str(number), set(skipped))
+place, bound, skipped = json.loads(sys.argv[1])
+os.umask(0o022)
+for inside, source in bound:
+    os.makedirs(os.path.dirname(place + inside), exist_ok=True)
+    copy(source, place + inside, set(skipped))
 os.write(1, b"%d\\n" % os.getpid())
 os.read(0, 1)
 """
@@ -113,7 +115,8 @@ def _made(root: Root, bubblewrap: Path) -> Copied:
         for covered in root.covered
         if (inside := str(Path(covered).parent)) in named
     ]
-    settings = json.dumps([place, [str(one) for one in sources], skipped])
+    pairs = [(inside, str(outside)) for inside, outside in root.bound]
+    settings = json.dumps([place, pairs, skipped])
     command = [
         *(str(bubblewrap), "--dev-bind", "/", "/", "--die-with-parent"),
         *("--size", str(_BYTES_MAX), "--tmpfs", place, "--"),
@@ -135,11 +138,8 @@ def _made(root: Root, bubblewrap: Path) -> Copied:
         finally:
             late.cancel()
             process.kill()
-    bound = tuple(
-        (inside, Path(place, str(number)))
-        for number, (inside, _) in enumerate(root.bound)
-    )
-    return Copied(replace(root, bound=bound, covered=()), handles)
+    # One file system for all of it and for all runs: its number never changes.
+    return Copied(replace(root, bound=(("/", Path(place)),), covered=()), handles)
 
 
 def _place(paths: list[Path]) -> str:

@@ -34,7 +34,6 @@ from modicum.workspace.escrowing.ports import Limits
 
 _FOLDERS: Final = "/usr/local/bin:/usr/bin:/bin"
 _END_SECONDS: Final = 10.0
-_STDOUT: Final = 1
 _SETS: Final = ("bounding", "effective", "permitted")
 _NAMESPACES: Final = ("pid", "network", "ipc", "uts", "mount")
 
@@ -155,7 +154,7 @@ def bundle(root: Root, uid: int | None, limits: Limits) -> dict[str, Any]:
         limits: What it may use up.
     """
     rights = ["CAP_SETUID", "CAP_SETGID"]
-    told_inside = settings(uid, limits, _STDOUT, filter_bytes(files=True))
+    told_inside = settings(uid, limits, filter_bytes(files=True))
     mounts = [
         {
             "destination": inside,

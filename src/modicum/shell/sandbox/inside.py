@@ -3,7 +3,8 @@
 It is not imported but handed to a Python as text, in a root where neither modicum nor
 anything else of the machine is. Until the last right is given up it runs nothing but
 itself; if any step fails it ends, and the program never begins. What comes out is one
-record in one pipe: a letter and the eight bytes of a number, or nothing.
+number in an eventfd, or nothing: an eventfd has no inode of its own, and a pipe has one
+that counts the files of the whole machine.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 _SET_PDEATHSIG, _SET_DUMPABLE, _CAPBSET_DROP, _SECCOMP = 1, 4, 24, 22
 _SET_NO_NEW_PRIVS, _GET_NO_NEW_PRIVS, _CAP_AMBIENT = 38, 39, 47
-_SET_SPECULATION, _FORCE_DISABLE = 53, 8
+_SET_SPECULATION, _FORCE_DISABLE, _SET_THP_DISABLE = 53, 8, 41
 _CLEAR_AMBIENT, _CAPABILITIES, _CAP_VERSION = 4, 64, 0x20080522
 _NEW_USER_NAMESPACE, _KILL, _FILTER_MODE = 0x10000000, 9, 2
 _INSTRUCTION_BYTES = 8
@@ -32,16 +33,14 @@ class _Filter(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
 
 
-def own_handle(answer: int) -> int:
-    """Return the handle that an answer goes to; close all that nobody here needs.
+def keep_answer() -> None:
+    """Move what an answer goes to out of the way; close all that nobody here needs.
 
-    Its number is always the same: another would tell how busy the service is.
+    What is printed must not go there.
     """
-    os.dup2(answer, _ANSWER)
-    if answer == _STDOUT:  # What is printed must not go there.
-        os.dup2(_STDERR, _STDOUT)
+    os.dup2(_STDOUT, _ANSWER)
+    os.dup2(_STDERR, _STDOUT)
     os.closerange(_ANSWER + 1, 2**16)
-    return _ANSWER
 
 
 def read_all(handle: int) -> bytes:
@@ -106,15 +105,18 @@ def confine(settings: dict[str, Any], code: bytes) -> None:
     _must(libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0))
     for kind in range(2):  # Where a processor does not know it, it stays as it is.
         libc.prctl(_SET_SPECULATION, kind, _FORCE_DISABLE, 0, 0)
+    # Whether there is a huge page depends on what earlier runs left of the memory.
+    _must(libc.prctl(_SET_THP_DISABLE, 1, 0, 0, 0))
     _must(libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     kept = ctypes.create_string_buffer(code, len(code))
     program = _Filter(len(code) // _INSTRUCTION_BYTES, ctypes.addressof(kept))
     _must(libc.prctl(_SECCOMP, _FILTER_MODE, ctypes.byref(program), 0, 0))
 
 
-def tell(answer: int, score: float) -> None:
-    """Write the record of a score."""
-    os.write(answer, b"S" + struct.pack(">d", score))
+def tell(score: float) -> None:
+    """Write the record of a score: one more than its bits, as zero cannot be told."""
+    (bits,) = struct.unpack("=Q", struct.pack("=d", score))
+    os.write(_ANSWER, struct.pack("=Q", (bits + 1) % 2**64))
 
 
 def _score(job: dict[str, Any]) -> float | None:
@@ -129,7 +131,7 @@ def _score(job: dict[str, Any]) -> float | None:
 def main() -> None:
     """Give up all rights, run the program, and tell its score."""
     settings = json.loads(sys.argv[1])
-    answer = own_handle(settings["answer"])
+    keep_answer()
     job = read_all(0)
     os.dup2(1, 0)
     confine(settings, bytes.fromhex(settings["filter"]))
@@ -137,7 +139,7 @@ def main() -> None:
     sys.argv[:] = [""]
     found = _score(json.loads(job))
     if found is not None:
-        tell(answer, found)
+        tell(found)
 
 
 if __name__ == "__main__":

@@ -32,12 +32,10 @@ class Handles:
     """The numbers of what a sandbox is handed.
 
     Attributes:
-        answer: Where the record goes.
         status: Where bubblewrap tells which process it made.
         gate: What bubblewrap waits for.
     """
 
-    answer: int
     status: int
     gate: int
 
@@ -97,19 +95,18 @@ def run_held(
     """
     with Open() as kept:
         job = kept.own(sealed("job", given))
-        heard, answer = kept.pipe()
+        answer = kept.answer()
         told, status = kept.pipe()
         gate, opener = kept.pipe()
         silence = kept.own(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC))
         words = kept.own(os.memfd_create("words", os.MFD_CLOEXEC))
-        handles = Handles(answer, status, gate)
         process = _started(
-            command(handles),
-            (job, silence, words if is_heard else silence),
-            (handles.answer, handles.status, handles.gate),
+            command(Handles(status, gate)),
+            (job, answer, words if is_heard else silence),
+            (status, gate),
         )
         try:
-            kept.close(answer, status, gate)
+            kept.close(status, gate)
             pid = _first_process(told, end_at)
             first = kept.own(os.pidfd_open(pid))
         except (OSError, ValueError, TypeError, KeyError) as error:
@@ -120,7 +117,7 @@ def run_held(
             try:
                 os.write(opener, b"g")
                 ends(first, end_at)
-                yield Ended(record_of(heard), _said(words))
+                yield Ended(record_of(answer), _said(words))
             finally:
                 _end(process, first)
 
@@ -141,6 +138,10 @@ class Open:
         """Return a handle, which is closed after the block."""
         self._handles.add(handle)
         return handle
+
+    def answer(self) -> int:
+        """Return where a record goes, which no other handle can be told from."""
+        return self.own(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
 
     def pipe(self) -> tuple[int, int]:
         """Return the two ends of a new pipe, the one to be read first."""
@@ -220,11 +221,11 @@ def ends(first: int, moment: float) -> bool:
     return bool(poll.poll(None if math.isinf(left) else left * 1000))
 
 
-def record_of(heard: int) -> bytes:
+def record_of(answer: int) -> bytes:
     """Return what came out, cut after one byte more than a record."""
-    os.set_blocking(heard, False)
+    os.set_blocking(answer, False)
     try:
-        return os.read(heard, RECORD_BYTES + 1)
+        return os.read(answer, RECORD_BYTES + 1)
     except BlockingIOError:
         return b""
 

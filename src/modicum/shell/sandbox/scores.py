@@ -9,8 +9,8 @@ from typing import Final
 
 from modicum.escrow.programs import STEPS, Range
 
-#: A record is a letter and the eight bytes of a number, the first byte first.
-RECORD_BYTES: Final = 9
+#: A record is what an eventfd holds: one more than the bits of a number.
+RECORD_BYTES: Final = 8
 #: How many bits one score can carry, or that there is none: log2(STEPS + 2).
 BITS_MAX: Final = math.log2(STEPS + 2)
 
@@ -25,15 +25,26 @@ def told(record: bytes, span: Range) -> float | None:
     Returns:
         The score; None if it is anything but one record with a finite number.
     """
-    if len(record) != RECORD_BYTES or record[:1] != b"S":
-        return None
-    (score,) = struct.unpack(">d", record[1:])
-    if not math.isfinite(score):
+    score = number_of(record)
+    if score is None:
         return None
     try:
         return on_grid(score, span)
     except OverflowError:  # Whether a run fails must not be a program's to choose.
         return None
+
+
+def number_of(record: bytes) -> float | None:
+    """Return the number that a record holds; None if it holds no finite one.
+
+    Args:
+        record: All that came out of the sandbox.
+    """
+    if len(record) != RECORD_BYTES:
+        return None
+    (count,) = struct.unpack("=Q", record)
+    (number,) = struct.unpack("=d", struct.pack("=Q", (count - 1) % 2**64))
+    return number if math.isfinite(number) else None
 
 
 def on_grid(score: float, span: Range) -> float:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import struct
 from collections.abc import Callable
 from typing import Final
 
 from modicum.core.errors import UnavailableError
 from modicum.shell.sandbox.missing import leaking
 from modicum.shell.sandbox.process import Ended
+from modicum.shell.sandbox.scores import number_of
 from modicum.workspace.escrowing.ports import Limits
 
 #: The test takes less, unless something waits for the network or runs on.
@@ -20,8 +20,10 @@ LIMITS: Final = Limits(seconds=30.0, memory_bytes=2**30, processes=8)
 _HONEST: Final = """
 def score(tables, arguments, reference):
     import numpy
+    from concurrent.futures import ThreadPoolExecutor
     from sklearn.linear_model import LinearRegression
-    x = numpy.arange(8.0).reshape(-1, 1)
+    with ThreadPoolExecutor(1) as threads:
+        x = threads.submit(numpy.arange, 8.0).result().reshape(-1, 1)
     return float(LinearRegression().fit(x, 5.25 * x[:, 0]).predict([[8.0]])[0])
 """
 _HONEST_SCORE: Final = 42.0
@@ -38,6 +40,7 @@ ATTEMPTS: Final = (
     "rights of root",
     "a handle that nobody gave it",
     "a variable of the environment",
+    "a file that the kernel counts for the whole machine",
 )
 _HOSTILE: Final = """
 import ctypes, os, socket, threading
@@ -84,32 +87,31 @@ def root():
         os.setuid(0)
 
 def handles():
-    for handle in [*range(3, 1024)]:
+    for handle in range(4, 1024):
         try:
             os.fstat(handle)
         except OSError:
             continue
-        if handle != ANSWER:
-            return
+        return
     raise OSError
+
+def count():
+    # Pipes and huge pages draw their inodes from a counter of the whole machine.
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap(None, ctypes.c_size_t(2**21), 3, 0x40022, -1, ctypes.c_long(0))
+    if ctypes.get_errno() == 1:
+        os.pipe()
+
 
 def environment():
     if set(os.environ) <= set(KNOWN):
         raise OSError
 
 def score(tables, arguments, reference):
-    global ANSWER, KNOWN
-    KNOWN, pipes = arguments["known"], []
-    for handle in range(3, 1024):
-        try:
-            if os.fstat(handle).st_mode & 0o170000 == 0o010000:
-                pipes.append(handle)
-        except OSError:
-            continue
-    ANSWER = pipes[0] if len(pipes) == 1 else -1
-    total = 0
+    global KNOWN
+    KNOWN, total = arguments["known"], 0
     tried = (connect, fork, read, write, signal, threads, memory, root, handles,
-             environment)
+             environment, count)
     for number, attempt in enumerate(tried):
         try:
             attempt()
@@ -153,12 +155,12 @@ class SelfTest:
             UnavailableError: If it does not.
         """
         ended = self._run(self._job(_HONEST), LIMITS)
-        score = _number(ended)
+        score = number_of(ended.record)
         if score is None or not math.isclose(score, _HONEST_SCORE):
             said = f" ({ended.words})" if ended.words else ""
             self._refuse(f"an honest program has no score there{said}")
         ended = self._run(self._job(_HOSTILE), LIMITS)
-        score = _number(ended)
+        score = number_of(ended.record)
         if score is None:
             said = f" ({ended.words})" if ended.words else ""
             self._refuse(f"what was tried there did not end well{said}")
@@ -175,10 +177,3 @@ class SelfTest:
 
     def _refuse(self, what: str) -> None:
         raise UnavailableError(leaking(self._tier, what))
-
-
-def _number(ended: Ended) -> float | None:
-    if len(ended.record) != 9:
-        return None
-    number: float = struct.unpack(">d", ended.record[1:])[0]
-    return number

@@ -35,7 +35,7 @@ ALLOWED: Final = (
 
 #: To open files that are there; nothing is mounted that can be written to.
 FILES: Final = (
-    "openat", "open", "stat", "lstat", "newfstatat", "statx", "access",
+    "openat", "open", "stat", "lstat", "newfstatat", "access",
     "faccessat", "faccessat2", "readlink", "readlinkat", "getdents64", "getcwd",
     "chdir", "umask",
 )  # fmt: skip
@@ -54,11 +54,14 @@ FATAL: Final = (
     "sethostname", "setdomainname", "mknod", "mknodat", "execveat",
 )  # fmt: skip
 
-_THREAD: Final = 0x00010000
-#: All namespaces that `clone` can make, and CLONE_PTRACE with CLONE_UNTRACED.
-_NEVER_CLONED: Final = 0x7E020080 | 0x00002000 | 0x00800000
-#: What `fcntl` may do: copy a handle, and tell or change its flags.
-_FCNTL: Final = (0, 1, 2, 3, 4, 1030)
+#: The flags with which C libraries start a thread, all of them and no other, but for
+#: CLONE_DETACHED, which does nothing. With CLONE_PIDFD a thread would come with a file
+#: whose inode counts the threads of the whole machine.
+_THREAD: Final = 0x003D0F00
+_DETACHED: Final = 0x00400000
+#: What `fcntl` may do: copy a handle, tell its flags, and close it on exec. Flags of a
+#: file stay as they are: whoever reads the answer must not be made to wait for it.
+_FCNTL: Final = (0, 1, 2, 3, 1030)
 #: What `ioctl` may do: tell whether something is a terminal, and close on exec.
 _IOCTL: Final = (0x5401, 0x5450, 0x5451)
 _NAME_THREAD: Final = 15
@@ -66,9 +69,12 @@ _NAME_THREAD: Final = 15
 #: of the kernel's cache, which the next run shares.
 _MADVISE: Final = (4, 8)
 _MADVISE_END: Final = 9
-#: MAP_SHARED, also in MAP_SHARED_VALIDATE. Each such mapping of nobody's file is a file
-#: of the kernel's own, and so many of them take long to end.
-_SHARED: Final = 1
+#: The flags that a mapping may have: MAP_PRIVATE, FIXED, ANONYMOUS, 32BIT, DENYWRITE,
+#: EXECUTABLE, NORESERVE, POPULATE, STACK and FIXED_NOREPLACE. A shared mapping of
+#: nobody's file, or one of huge pages, is a file of the kernel's own. Many of the first
+#: take long to end; the second draw inodes from a counter of the whole machine.
+_MAPPED: Final = 0x0012D872
+_ALL: Final = 2**64 - 1
 
 
 @cache
@@ -105,11 +111,12 @@ def filter_bytes(*, files: bool) -> bytes:
         action = lib.ALLOW if advice in _MADVISE else lib.ERRNO(errno.EINVAL)
         made.add_rule(action, "madvise", arg(2, lib.EQ, advice))
     made.add_rule(lib.ERRNO(errno.EINVAL), "madvise", arg(2, lib.GE, _MADVISE_END))
-    made.add_rule(lib.ALLOW, "mmap", arg(3, lib.MASKED_EQ, _SHARED, 0))
-    flags = _THREAD | _NEVER_CLONED
-    made.add_rule(lib.ALLOW, "clone", arg(0, lib.MASKED_EQ, flags, _THREAD))
-    # Where clone3 is not there, the C library takes clone, whose flags can be read.
-    made.add_rule(lib.ERRNO(errno.ENOSYS), "clone3")
+    made.add_rule(lib.ALLOW, "mmap", arg(3, lib.MASKED_EQ, _ALL ^ _MAPPED, 0))
+    made.add_rule(lib.ALLOW, "clone", arg(0, lib.MASKED_EQ, _ALL ^ _DETACHED, _THREAD))
+    # Where these are not there, C libraries take clone, whose flags can be read, and
+    # newfstatat, which does not tell the numbers of mounts.
+    for name in ("clone3", "statx"):
+        made.add_rule(lib.ERRNO(errno.ENOSYS), name)
     # To tell limits, not to set them, and its own alone.
     made.add_rule(lib.ALLOW, "prlimit64", arg(0, lib.EQ, 0), arg(2, lib.EQ, 0))
     return _exported(made)

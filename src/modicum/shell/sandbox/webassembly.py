@@ -6,7 +6,6 @@ import importlib.util
 import json
 import math
 import os
-import struct
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from modicum.shell.sandbox.jobs import sealed
 from modicum.shell.sandbox.missing import leaking, missing
 from modicum.shell.sandbox.needs import needs_of_child
 from modicum.shell.sandbox.process import Open, ends, kill, record_of
+from modicum.shell.sandbox.scores import number_of
 from modicum.shell.sandbox.syscalls import filter_bytes
 from modicum.shell.sandbox.tiers import Tier
 from modicum.workspace.escrowing.ports import Limits
@@ -116,9 +116,10 @@ class WebAssembly(Tier):
     def _test(self) -> None:
         from wasmtime import wat2wasm
 
-        expected = {"a module that ends": (_WORKS, b"S" + struct.pack(">d", 42.0))}
-        expected |= {name: (text, b"") for name, text in _HELD.items()}
-        for name, (text, record) in expected.items():
+        expected: dict[str, tuple[str, float | None]]
+        expected = {"a module that ends": (_WORKS, 42.0)}
+        expected |= {name: (text, None) for name, text in _HELD.items()}
+        for name, (text, number) in expected.items():
             end_at = time.monotonic() + _TEST_LIMITS.seconds
             code = bytes(wat2wasm(text))
             uid = self._places.uid
@@ -126,8 +127,8 @@ class WebAssembly(Tier):
                 code, b"{}", _TEST_LIMITS, end_at, uid, fuel=_TEST_FUEL
             ) as found:
                 pass
-            if found != record:
-                what = "did not work" if record else "got what it should not"
+            if number_of(found) != number:
+                what = "did not work" if number else "got what it should not"
                 raise UnavailableError(leaking(self.tier, f"{name} {what}"))
 
     @contextmanager
@@ -145,10 +146,9 @@ class WebAssembly(Tier):
         given = len(code).to_bytes(_LENGTH_BYTES, "big") + code + job
         with Open() as kept:
             stdin = kept.own(sealed("job", given))
-            heard, answer = kept.pipe()
+            answer = kept.answer()
             silence = kept.own(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC))
             settings = _settings(limits, uid, fuel or self._fuel)
-            settings |= {"answer": answer}
             try:
                 process = subprocess.Popen(  # noqa: S603 - this Python, a file of ours
                     [
@@ -156,11 +156,10 @@ class WebAssembly(Tier):
                         json.dumps(settings),
                     ],
                     stdin=stdin,
-                    stdout=silence,
+                    stdout=answer,
                     stderr=silence,
                     env={},
                     cwd="/",
-                    pass_fds=(answer,),
                     start_new_session=True,
                 )
             except OSError as error:
@@ -170,7 +169,7 @@ class WebAssembly(Tier):
             first = kept.own(os.pidfd_open(process.pid))
             try:
                 ends(first, end_at)
-                yield record_of(heard)
+                yield record_of(answer)
             finally:
                 kill(first)
                 process.wait()

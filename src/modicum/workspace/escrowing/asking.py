@@ -28,7 +28,11 @@ from modicum.ledger.log.escrow_events import ContractProposed
 from modicum.ledger.state.flow import Flow
 from modicum.workspace.book import Book, Entry
 from modicum.workspace.escrowing.declared import charge_of, newest_of
-from modicum.workspace.escrowing.placing import refuse_misplaced
+from modicum.workspace.escrowing.placing import (
+    may_see_exact,
+    refuse_exact,
+    refuse_misplaced,
+)
 from modicum.workspace.escrowing.ports import Limits
 from modicum.workspace.escrowing.programs_kept import program_text, range_of
 from modicum.workspace.escrowing.scoring_blocks import (
@@ -209,9 +213,9 @@ def contract_of_task(
 ) -> Contract:
     """Return a contract by which a program runs on withheld answers.
 
-    It runs on the private answers, and on the exact ones where there are some; one
-    that compares runs on the exact ones alone. By blocks it runs on the exact answers
-    about each block, for a score that is differentially private.
+    It runs on the private answers, and on the exact ones where there are some and it
+    may see them; one that compares runs on the exact ones alone. By blocks it runs on
+    the exact answers about each block, for a score that is differentially private.
 
     Args:
         moment: The ledger; its actor asks.
@@ -222,12 +226,18 @@ def contract_of_task(
     Raises:
         ConflictError: If it cannot be proposed.
         InputError: If there is no reason; its time is too short, or its sandbox holds
-            no such programs; or it cannot be scored by blocks.
+            no such programs; it needs exact answers and may not see them; or it cannot
+            be scored by blocks.
+        VerificationError: If it calls itself a text of the catalogue and is none.
     """
     program, limits = wanted.program, wanted.limits
     limits.refuse_short()
     refuse_misplaced(program, wanted.tier)
+    if program.compares or wanted.blocks is not None:
+        refuse_exact(program, wanted.tier)
     results = ("exact",) if program.compares else tuple(sorted(query.results))
+    if not may_see_exact(program, wanted.tier):
+        results = tuple(one for one in results if one != "exact")
     number, charges = 0, tuple[Charge, ...]()
     if wanted.blocks is not None:
         number, charges = (
@@ -370,11 +380,15 @@ def _drawn_up(
 def _result(flow: Flow, name: str) -> str:
     if name in flow.results:
         return flow.results[name]
+    terms = flow.contract.terms
+    remedy = "let it run first:  modicum escrow run " + flow.contract.id
+    if isinstance(terms, TaskTerms) and name not in terms.results:
+        remedy = f"it is a task without one: ask for a task on {name} answers"
     raise ConflictError(
         Problem(
             Code.CONTRACT_REFUSED,
             f"the contract `{flow.contract.id}` has no {name} result to let go",
-            help="let it run first:  modicum escrow run " + flow.contract.id,
+            help=remedy,
         )
     )
 

@@ -103,7 +103,7 @@ class AskingOffice:
         query: str,
         program: Program,
         *,
-        tier: str = "bubblewrap",
+        tier: str | None = None,
         limits: Limits | None = None,
         blocks: ByBlocks | None = None,
     ) -> Flow:
@@ -113,7 +113,7 @@ class AskingOffice:
             heading: What it is called, why, and how long.
             query: The contract whose answers it runs on.
             program: The program; its code is put into the vault.
-            tier: The sandbox that it runs in.
+            tier: The sandbox that it runs in; None for the usual of its language.
             limits: What it may use up; None for the usual.
             blocks: Into which blocks people are divided, for a score on exact answers
                 that is differentially private, and charged; None for scores on what
@@ -123,12 +123,15 @@ class AskingOffice:
             ConflictError: If it cannot be proposed.
             InputError: If there is no such contract, or no reason; the program calls
                 itself a text of the catalogue and is none; it would have the sandbox
-                for too long; or the queries cannot be divided into blocks.
+                for too long; it needs exact answers and may not see them there; or the
+                queries cannot be divided into blocks.
             UnavailableError: If its code cannot be stored.
             UsageError: If there is no ledger, or no vault.
         """
         _must_be_what_it_says(program)
-        tools, wanted = self._tools, Wanted(program, tier, limits or Limits(), blocks)
+        usual = "wasm" if program.language == "wasm" else "bubblewrap"
+        wanted = Wanted(program, tier or usual, limits or Limits(), blocks)
+        tools = self._tools
 
         def draw_up(moment: Moment, asked: Asked) -> Contract:
             return contract_of_task(moment, asked, _flow(moment, query), wanted)

@@ -6,6 +6,7 @@ from typing import Final
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.mistakes import nearest
+from modicum.escrow.catalogue import vetted
 from modicum.escrow.programs import Program
 from modicum.ledger.log.contracts import TaskTerms
 from modicum.workspace.escrowing.ports import Limits
@@ -47,6 +48,45 @@ def refuse_misplaced(program: Program, tier: str) -> None:
         )
 
 
+def may_see_exact(program: Program, tier: str) -> bool:
+    """Return whether a program may be given exact answers in a sandbox.
+
+    Code that nobody vetted could leave signs of them in a kernel that later runs share,
+    and private scores of those are counted by nobody.
+
+    Args:
+        program: The program.
+        tier: The sandbox.
+
+    Raises:
+        VerificationError: If it calls itself a text of the catalogue and is none.
+    """
+    return tier == "wasm" or vetted(program)
+
+
+def refuse_exact(program: Program, tier: str) -> None:
+    """Refuse to give exact answers to a program that may not see them.
+
+    Args:
+        program: The program.
+        tier: The sandbox.
+
+    Raises:
+        InputError: If it may not.
+        VerificationError: If it calls itself a text of the catalogue and is none.
+    """
+    if not may_see_exact(program, tier):
+        raise InputError(
+            Problem(
+                Code.DOES_NOT_FIT,
+                f"own code in {program.language} may not see exact answers: in the tier"
+                f" {tier} it shares a kernel with later runs, and could signal to them",
+                help="use a task of the catalogue, or write it as a module of"
+                " WebAssembly, for the tier wasm",
+            )
+        )
+
+
 def refuse_long(terms: TaskTerms, most: int) -> None:
     """Refuse a task whose programs others would wait too long for.
 
@@ -81,13 +121,15 @@ def to_run(tools: Tools, terms: TaskTerms) -> tuple[Program, Limits]:
         terms: What the contract says.
 
     Raises:
-        InputError: If its sandbox does not hold it; or its time is too short, or longer
-            than it may be here.
+        InputError: If its sandbox does not hold it; it would see exact answers, and may
+            not; or its time is too short, or longer than it may be here.
         UnavailableError: If its code cannot be read.
         VerificationError: If its code is not there, or is another one.
     """
     program = program_of(tools.equipment.vault, terms.program)
     refuse_misplaced(program, terms.tier)
+    if terms.blocks or "exact" in terms.results:
+        refuse_exact(program, terms.tier)
     limits = Limits(float(terms.seconds), terms.memory_mib * 2**20)
     limits.refuse_short()
     refuse_long(terms, tools.task_seconds)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import struct
 import subprocess
 import sys
 import textwrap
@@ -16,7 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from samples.sandboxed import told_in
+from samples.sandboxed import record, told_in
 
 from modicum.core.errors import Code, Problem, UnavailableError
 from modicum.escrow.programs import Program, Range
@@ -305,7 +304,7 @@ class Paper(Tier):
         end_at: float,
         uid: int | None,
     ) -> Iterator[bytes]:
-        yield b"S" + struct.pack(">d", float(program.code))
+        yield record(float(program.code))
 
     def _needs(self) -> list[Problem]:
         return []
