@@ -188,5 +188,6 @@ def weighed_to_dict(
         "changed": changed,
         "ledger": {"seq": done.seq, "head": done.head} if done and changed else None,
         "conflicts": conflicts_to_list(weighed),
+        "problems": [one.to_dict() for one in weighed.problems],
         "approvals": hearings_to_list(weighed.hearings),
     }
