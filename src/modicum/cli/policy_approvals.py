@@ -16,6 +16,7 @@ from modicum.cli.ledger_checkpoints import PassphraseFile
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
 from modicum.cli.output import print_json, reporting
 from modicum.core.errors import printable
+from modicum.ledger.state.past_words import ATTRIBUTE
 
 if TYPE_CHECKING:
     from modicum.policy import CompiledPolicy
@@ -147,13 +148,21 @@ def _named(subject: str) -> CompiledPolicy | str:
 
 
 def conflict_lines(weighed: Weighed) -> Iterator[str]:
-    """Yield the rules that history exceeds; of those that are to be accepted, more."""
+    """Yield the rules that history exceeds; of those that are to be accepted, more.
+
+    Before them, what else is in the way; after them, which attributes are gone.
+    """
+    for problem in weighed.problems:
+        yield f"  CONFLICT  {problem.message}"
     for conflict in weighed.conflicts:
         problem = conflict.problem
         state = _state(weighed, conflict.rule.id)
         yield f"  {state}  {problem.message}"
         if state == "CONFLICT":
             yield f"            {problem.label}"
+    for name in weighed.accepted:
+        if name.startswith(ATTRIBUTE):
+            yield f"  accepted  {name} is gone"
 
 
 def _state(weighed: Weighed, rule: str) -> str:

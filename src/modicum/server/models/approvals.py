@@ -176,4 +176,5 @@ class ActivationForm(Form):
     changed: bool
     ledger: Head | None
     conflicts: list[Plain]
+    problems: list[Plain]
     approvals: list[HearingForm]

@@ -146,21 +146,18 @@ def what_if(
             replay.take_turns(step)
     given_up = (DENIED, *GIVEN_UP)
     counted = [one.seq for one in history.attempts if one.outcome not in given_up]
+    policies = history.policies
+    problems = [one.problem for one in redefined_units(policies, counted, compiled)]
+    problems += dropped_attributes(
+        policies, history.counted, compiled.policy.vocabulary
+    ).values()
     return WhatIf(
         tuple(replayed),
         replay.closest(),
         conflicts(history.brought(compiled), compiled),
         tuple(_assumptions(history, compiled)),
         tuple(_remarks(history, compiled)),
-        (
-            *(
-                one.problem
-                for one in redefined_units(history.policies, counted, compiled)
-            ),
-            *dropped_attributes(
-                history.policies, history.counted, compiled.policy.vocabulary
-            ).values(),
-        ),
+        tuple(problems),
     )
 
 
