@@ -1,13 +1,14 @@
-"""Logs whose entries are of version 1, as modicum wrote them then."""
+"""Logs as earlier versions of modicum wrote them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from modicum.core.canonical import digest, encode
-from modicum.ledger import GENESIS, Event, Record, RecordedRelease
+from modicum.ledger import GENESIS, Event, Record, RecordedRelease, event_of, seal
 from modicum.ledger.log.event_format import to_plain
 from modicum.ledger.log.events import NAMES, Body, PastRecorded, PolicyActivated
 from samples.audited import ASKING, activated, at, priced
@@ -63,3 +64,23 @@ def _first(event: Event) -> dict[str, Any]:
         for mechanism in body["release"]["mechanisms"]:
             mechanism["sampling"] = None
     return plain
+
+
+def as_written_by(version: int, records: Iterable[Record]) -> list[Record]:
+    """Return a log as if an earlier version had written it."""
+    rows: list[Record] = []
+    for record in records:
+        plain = json.loads(record.payload)
+        plain["event"]["v"] = version
+        plain["prev"] = rows[-1].hash if rows else GENESIS
+        payload = encode(plain)
+        rows.append(Record(record.seq, payload, digest(payload)))
+    return rows
+
+
+def with_policy(records: list[Record], policy: str, **more: Any) -> list[Record]:
+    """Return a log that goes on with a policy that nobody weighed."""
+    new = compiled(policy).policy
+    body = PolicyActivated(new.digest, new.name, new.text, "a change", **more)
+    event = Event(event_of(records[-1], len(records)).at, "ann", body)
+    return [*records, seal(event, len(records) + 1, records[-1].hash)]
