@@ -66,7 +66,8 @@ def release_of(number: int, written: dict[str, str]) -> dict[str, object]:
     return {"release": f"r-{number}", "mechanisms": [mechanism]}
 
 
-@pytest.mark.spec("POL-17", "LED-23")
+@pytest.mark.spec("POL-17")
+@pytest.mark.spec("LED-23")
 @settings(max_examples=examples(25), deadline=None)
 @given(first=units, happened=steps, last=units)
 def test_a_policy_is_refused_exactly_if_a_unit_was_another_when_a_loss_was_recorded(

@@ -16,7 +16,6 @@ from modicum.cli.ledger_checkpoints import PassphraseFile
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
 from modicum.cli.output import print_json, reporting
 from modicum.core.errors import printable
-from modicum.ledger.state.past_words import ATTRIBUTE
 
 if TYPE_CHECKING:
     from modicum.policy import CompiledPolicy
@@ -57,7 +56,8 @@ def approve(
 ) -> None:
     """Agree that a policy takes the place of the active one, if that asks people.
 
-    Prints the rules that releases already made exceed. You agree to the policy's text;
+    Prints the rules that releases already made exceed, and what else is in the way of
+    the policy. You agree to the policy's text;
     who activates it chooses which of these conflicts to accept.
     """
     from modicum.workspace.documents.approvals import conflicts_to_list, said_to_dict
@@ -73,7 +73,11 @@ def approve(
         assert weighed is not None
         if as_json:
             print_json(
-                {"said": [said_to_dict(said)], "conflicts": conflicts_to_list(weighed)}
+                {
+                    "said": [said_to_dict(said)],
+                    "conflicts": conflicts_to_list(weighed),
+                    "problems": [one.to_dict() for one in weighed.problems],
+                }
             )
             return
         print_said(said)
@@ -152,6 +156,8 @@ def conflict_lines(weighed: Weighed) -> Iterator[str]:
 
     Before them, what else is in the way; after them, which attributes are gone.
     """
+    from modicum.ledger.state.past_words import ATTRIBUTE
+
     for problem in weighed.problems:
         yield f"  CONFLICT  {problem.message}"
     for conflict in weighed.conflicts:

@@ -36,7 +36,8 @@ class _Told(msgspec.Struct):
     policy: _Named
     replaced: _Named
     conflicts: tuple[_Conflict, ...]
-    problems: tuple[ToldProblem, ...] = ()
+    accepted: tuple[str, ...]
+    problems: tuple[ToldProblem, ...]
 
 
 class _Done(msgspec.Struct):
@@ -108,7 +109,7 @@ def weighed_of(
         successor=successor,
         conflicts=tuple(_conflict(each, successor) for each in one.conflicts),  # type: ignore[misc]
         made=frozenset(each.rule for each in one.conflicts if each.made),
-        accepted=tuple(each.rule for each in one.conflicts if each.accepted),
+        accepted=one.accepted,
         hearings=hearings_of(told.get("approvals")),
         problems=tuple(problem_of(each) for each in one.problems),
         told=told,

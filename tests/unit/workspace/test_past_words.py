@@ -352,7 +352,8 @@ def test_nothing_is_asked_where_nothing_can_be_renamed(tmp_path: Path) -> None:
     assert of(tmp_path).verify().entries == 7
 
 
-@pytest.mark.spec("POL-18", "LED-23")
+@pytest.mark.spec("POL-18")
+@pytest.mark.spec("LED-23")
 def test_an_audit_finds_attributes_that_nobody_was_asked_about(tmp_path: Path) -> None:
     of(tmp_path, POLICY).submit(release("r-1"), post=True)
     records = [*of(tmp_path).records()]
@@ -368,7 +369,8 @@ def test_an_audit_finds_attributes_that_nobody_was_asked_about(tmp_path: Path) -
 # --- what commands say ------------------------------------------------------------
 
 
-@pytest.mark.spec("POL-17", "POL-18")
+@pytest.mark.spec("POL-17")
+@pytest.mark.spec("POL-18")
 def test_diff_simulate_and_activate_name_what_is_in_the_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
