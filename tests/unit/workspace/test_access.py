@@ -17,7 +17,7 @@ from modicum.accounting.grid import DELTA, coordinate_name
 from modicum.core.canonical import digest, encode
 from modicum.core.errors import Code, ConflictError, InputError, ModicumError
 from modicum.ledger import RecordedRelease, ReleaseStatus, Standing
-from modicum.ledger.log.events import PlanCommitted, RoundOpened
+from modicum.ledger.log.events import PlanCommitted, PolicyActivated, RoundOpened
 from modicum.ledger.log.recorded import RecordedMechanism
 from modicum.policy import CompiledPolicy
 from modicum.release import Part, Population, Vocabulary
@@ -371,7 +371,7 @@ def test_words_that_mean_something_else_by_now_select_nothing(
     begun(tmp_path).submit(described("old", **part))
     ws = workspace(tmp_path, policy=None)
     assert exported(ws, "old").grants
-    ws.governance.activate(changed(before, after), reason="other words")
+    take_up(ws, changed(before, after))
     ws = workspace(tmp_path, policy=None)
     assert refused(ws, "old").code is Code.POLICY_CONFLICT
     ws.submit(described("everything"))
@@ -387,6 +387,13 @@ def test_a_policy_that_changes_nothing_about_the_words_changes_no_grant(
     ws.governance.activate(changed("rho: 10", "rho: 9"), reason="less")
     after = only(exported(workspace(tmp_path, policy=None), "old"))
     assert after == before
+
+
+def take_up(ws: Workspace, successor: CompiledPolicy) -> None:
+    """Activate a policy as earlier versions did, whatever became of its units."""
+    policy = successor.policy
+    body = PolicyActivated(policy.digest, policy.name, policy.text, "other words")
+    ws.turn(lambda entry: entry.add(body))
 
 
 UNITS = "patient: {id: patient_id}"
@@ -410,7 +417,7 @@ def test_a_unit_that_is_another_one_by_now_bounds_nobody(
     ws = workspace(tmp_path, policy=None)
     ws.start("old")
     assert exported(ws, "old").grants
-    ws.governance.activate(changed(before, after), reason="another unit")
+    take_up(ws, changed(before, after))
     ws = workspace(tmp_path, policy=None)
     (problem,) = refused(ws, "old").problems
     assert problem.code is Code.POLICY_CONFLICT
@@ -418,7 +425,7 @@ def test_a_unit_that_is_another_one_by_now_bounds_nobody(
     ws.submit(described("new"))
     assert exported(ws, "new").grants
     # What was changed back was another one meanwhile.
-    ws.governance.activate(compiled(POLICY), reason="as before")
+    take_up(ws, compiled(POLICY))
     assert refused(workspace(tmp_path, policy=None), "old").code is (
         Code.POLICY_CONFLICT
     )
