@@ -11,6 +11,8 @@ from modicum.core.canonical import digest, encode
 from modicum.ledger import GENESIS, Event, Record, RecordedRelease, event_of, seal
 from modicum.ledger.log.event_format import to_plain
 from modicum.ledger.log.events import NAMES, Body, PastRecorded, PolicyActivated
+from modicum.policy import CompiledPolicy
+from modicum.workspace import Workspace
 from samples.audited import ASKING, activated, at, priced
 from samples.small import compiled
 
@@ -84,3 +86,10 @@ def with_policy(records: list[Record], policy: str, **more: Any) -> list[Record]
     body = PolicyActivated(new.digest, new.name, new.text, "a change", **more)
     event = Event(event_of(records[-1], len(records)).at, "ann", body)
     return [*records, seal(event, len(records) + 1, records[-1].hash)]
+
+
+def take_up(ws: Workspace, successor: CompiledPolicy) -> None:
+    """Activate a policy as earlier versions did, whatever becomes of names in it."""
+    policy = successor.policy
+    body = PolicyActivated(policy.digest, policy.name, policy.text, "other words")
+    ws.turn(lambda entry: entry.add(body))

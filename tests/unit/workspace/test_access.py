@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from samples.first_version import take_up
 from samples.small import NOON, compiled, workspace
 from typer.testing import CliRunner
 
@@ -17,7 +18,7 @@ from modicum.accounting.grid import DELTA, coordinate_name
 from modicum.core.canonical import digest, encode
 from modicum.core.errors import Code, ConflictError, InputError, ModicumError
 from modicum.ledger import RecordedRelease, ReleaseStatus, Standing
-from modicum.ledger.log.events import PlanCommitted, PolicyActivated, RoundOpened
+from modicum.ledger.log.events import PlanCommitted, RoundOpened
 from modicum.ledger.log.recorded import RecordedMechanism
 from modicum.policy import CompiledPolicy
 from modicum.release import Part, Population, Vocabulary
@@ -387,13 +388,6 @@ def test_a_policy_that_changes_nothing_about_the_words_changes_no_grant(
     ws.governance.activate(changed("rho: 10", "rho: 9"), reason="less")
     after = only(exported(workspace(tmp_path, policy=None), "old"))
     assert after == before
-
-
-def take_up(ws: Workspace, successor: CompiledPolicy) -> None:
-    """Activate a policy as earlier versions did, whatever became of its units."""
-    policy = successor.policy
-    body = PolicyActivated(policy.digest, policy.name, policy.text, "other words")
-    ws.turn(lambda entry: entry.add(body))
 
 
 UNITS = "patient: {id: patient_id}"
