@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeAlias
 
+from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
 from oracle.audit_points import Extent, Plain, ordinal
 from oracle.audit_sums import Charges, Sums, UnsupportedError
@@ -24,6 +25,8 @@ from oracle.escrow import permits
 
 #: A stored row: its number, its bytes, and its hash.
 Row: TypeAlias = tuple[int, bytes, str]
+#: What tells the instances of a unit apart: its id, its period and its clock.
+Meaning: TypeAlias = tuple[str, str | None, str | None]
 
 GENESIS = "0" * 64
 BRINGS_IN = ("release-reserved", "release-denied", "past-recorded")
@@ -71,6 +74,8 @@ class Findings:
         unpermitted: What happened in an escrow, and no contract permits.
         lost: What was acknowledged and is not there.
         signed: How many approvals are signed, and rightly.
+        understated: The rules of the last policy whose unit was another one, by its id
+            or its time, when a loss that counts was recorded for it.
     """
 
     entries: int = 0
@@ -83,6 +88,7 @@ class Findings:
     unpermitted: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     signed: int = 0
+    understated: list[str] = field(default_factory=list)
 
     @property
     def mistakes(self) -> list[str]:
@@ -114,6 +120,7 @@ def audit(
     auditor = _Auditor(_extent(rows()))
     for row in rows():
         auditor.take(row)
+    auditor.compare_units()
     for word, release in acknowledged:
         if missing := REACHED[word] - auditor.said.get(release, set()):
             auditor.found.lost.append(f"{release} {word}: no {sorted(missing)}")
@@ -161,6 +168,8 @@ class _Auditor:
         self._can_be_given_up: dict[str, Charges] = {}
         self._sums: Sums | None = None
         self._digest = ""
+        self._compiled: CompiledPolicy | None = None
+        self._meanings: dict[str, set[tuple[str, Meaning]]] = {}
         self._last_time = ""
         self._people = People(self.found.broken)
         self._permitted: list[dict[str, Any]] = []
@@ -189,6 +198,27 @@ class _Auditor:
             self._bring_in(event, seq)
         elif kind in LIFE:
             self._step(event, seq)
+
+    def _units(self) -> set[tuple[str, Meaning]]:
+        """Return what tells the instances of each unit of the active policy apart."""
+        assert self._compiled is not None
+        facts = self._compiled.policy.vocabulary.unit_facts
+        return {(name, (one.id, one.period, one.column)) for name, one in facts.items()}
+
+    def compare_units(self) -> None:
+        """See which rules count losses that were recorded for another unit."""
+        if self._compiled is None:
+            return
+        now = dict(self._units())
+        others = {
+            unit
+            for name in self._counted
+            for unit, meaning in self._meanings[name]
+            if now.get(unit, meaning) != meaning
+        }
+        self.found.understated = [
+            rule.id for rule in self._compiled.rules if rule.unit in others
+        ]
 
     def _look_at_escrow(self, event: Plain, seq: int) -> None:
         """See whether contracts permit what happens, from all that happened before."""
@@ -221,7 +251,7 @@ class _Auditor:
         compiled = compile_text(body["text"].encode(), "policy.yaml")
         if compiled.policy.digest != body["digest"]:
             self.found.broken.append(f"{seq}: the digest of its policy")
-        self._digest = compiled.policy.digest
+        self._compiled, self._digest = compiled, compiled.policy.digest
         self._sums = Sums(compiled, self._extent)
         self._can_be_given_up.clear()
         for release, day in self._counted.values():
@@ -245,6 +275,7 @@ class _Auditor:
         self._status[name] = "recorded" if kind == "past-recorded" else "reserved"
         self._expires[name] = event["body"].get("expires_at", "")
         self._counted[name] = release, day
+        self._meanings[name] = self._units()
         self._can_be_given_up[name] = charges
         self._sums.add(charges)
 

@@ -1,15 +1,18 @@
-"""Logs whose entries are of version 1, as modicum wrote them then."""
+"""Logs as earlier versions of modicum wrote them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from modicum.core.canonical import digest, encode
-from modicum.ledger import GENESIS, Event, Record, RecordedRelease
+from modicum.ledger import GENESIS, Event, Record, RecordedRelease, event_of, seal
 from modicum.ledger.log.event_format import to_plain
 from modicum.ledger.log.events import NAMES, Body, PastRecorded, PolicyActivated
+from modicum.policy import CompiledPolicy
+from modicum.workspace import Workspace
 from samples.audited import ASKING, activated, at, priced
 from samples.small import compiled
 
@@ -63,3 +66,30 @@ def _first(event: Event) -> dict[str, Any]:
         for mechanism in body["release"]["mechanisms"]:
             mechanism["sampling"] = None
     return plain
+
+
+def as_written_by(version: int, records: Iterable[Record]) -> list[Record]:
+    """Return a log as if an earlier version had written it."""
+    rows: list[Record] = []
+    for record in records:
+        plain = json.loads(record.payload)
+        plain["event"]["v"] = version
+        plain["prev"] = rows[-1].hash if rows else GENESIS
+        payload = encode(plain)
+        rows.append(Record(record.seq, payload, digest(payload)))
+    return rows
+
+
+def with_policy(records: list[Record], policy: str, **more: Any) -> list[Record]:
+    """Return a log that goes on with a policy that nobody weighed."""
+    new = compiled(policy).policy
+    body = PolicyActivated(new.digest, new.name, new.text, "a change", **more)
+    event = Event(event_of(records[-1], len(records)).at, "ann", body)
+    return [*records, seal(event, len(records) + 1, records[-1].hash)]
+
+
+def take_up(ws: Workspace, successor: CompiledPolicy) -> None:
+    """Activate a policy as earlier versions did, whatever becomes of names in it."""
+    policy = successor.policy
+    body = PolicyActivated(policy.digest, policy.name, policy.text, "other words")
+    ws.turn(lambda entry: entry.add(body))

@@ -17,7 +17,7 @@ from modicum.cli.policy_approvals import PolicyFile, conflict_lines, load
 from modicum.core.errors import ModicumError, printable
 
 if TYPE_CHECKING:
-    from modicum.workspace.governing.activation import Weighed
+    from modicum.workspace.governing.activation import Activation, Weighed
 
 
 def register(app: typer.Typer) -> None:
@@ -35,8 +35,9 @@ def activate(
         typer.Option(
             "--accept-conflict",
             help="The id of a rule, or its scope, that history exceeds and that may"
-            " stay so: it denies what it is about, in the cells that are over.",
-            metavar="RULE",
+            " stay so: it denies what it is about, in the cells that are over. Or"
+            " `attribute:NAME`: the attribute is gone, and is none of the new ones.",
+            metavar="NAME",
         ),
     ] = None,
     replaces: Annotated[
@@ -57,8 +58,10 @@ def activate(
     """Put a policy in the place of the ledger's active one.
 
     Leaves with 4 if releases already made exceed a rule that is new or tighter, or
-    that they did not exceed before, unless each is accepted; with 5 if people must
-    agree first.
+    that they did not exceed before, unless each is accepted; if a privacy unit is
+    redefined under a name that losses were recorded for; and if an attribute that they
+    read is gone where others are new, unless that is accepted. Leaves with 5 if people
+    must agree first.
     """
     from modicum.workspace.governing.activation import refuse_unready
 
@@ -78,27 +81,22 @@ def activate(
         done = office.activate(
             successor, reason=reason, accept=accept, replaces=replaces
         )
-        _print(
-            done.weighed,
-            (done.seq, done.head) if done.changed else None,
-            ledger,
-            as_json=as_json,
-        )
+        _print(done.weighed, done, ledger, as_json=as_json)
 
 
 def _print(
-    weighed: Weighed, done: tuple[int, str] | None, ledger: str, *, as_json: bool
+    weighed: Weighed, done: Activation | None, ledger: str, *, as_json: bool
 ) -> None:
+    from modicum.workspace.documents.approvals import weighed_to_dict
+
     if as_json:
-        print_json(_to_dict(weighed, done))
+        print_json(weighed_to_dict(weighed, done))
     else:
         for line in _lines(weighed, done, ledger):
             print(printable(line))
 
 
-def _lines(
-    weighed: Weighed, done: tuple[int, str] | None, ledger: str
-) -> Iterator[str]:
+def _lines(weighed: Weighed, done: Activation | None, ledger: str) -> Iterator[str]:
     new, old = weighed.successor, weighed.replaced.policy
     called = f"policy `{new.policy.name}` ({new.policy.digest[:12]})"
     if weighed.holds_already:
@@ -108,29 +106,8 @@ def _lines(
     replaced = f"`{old.name}` ({old.digest[:12]})"
     yield f"{shown(ledger)}: {called} {verb}, in place of {replaced}"
     rules = len(new.rules)
-    entry = f", entry {done[0]}" if done else ""
+    entry = f", entry {done.seq}" if done else ""
     yield f"  {rules} rule{'' if rules == 1 else 's'}{entry}"
     yield from conflict_lines(weighed)
     for line in hearing_lines(weighed.hearings):
         yield f"  {line}"
-
-
-def _to_dict(weighed: Weighed, done: tuple[int, str] | None) -> dict[str, object]:
-    from modicum.workspace.documents.approvals import (
-        conflicts_to_list,
-        hearings_to_list,
-    )
-
-    new, old = weighed.successor, weighed.replaced.policy
-    return {
-        "policy": {
-            "name": new.policy.name,
-            "digest": new.policy.digest,
-            "rules": len(new.rules),
-        },
-        "replaced": {"name": old.name, "digest": old.digest},
-        "changed": done is not None,
-        "ledger": None if done is None else {"seq": done[0], "head": done[1]},
-        "conflicts": conflicts_to_list(weighed),
-        "approvals": hearings_to_list(weighed.hearings),
-    }

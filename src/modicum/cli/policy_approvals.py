@@ -56,7 +56,8 @@ def approve(
 ) -> None:
     """Agree that a policy takes the place of the active one, if that asks people.
 
-    Prints the rules that releases already made exceed. You agree to the policy's text;
+    Prints the rules that releases already made exceed, and what else is in the way of
+    the policy. You agree to the policy's text;
     who activates it chooses which of these conflicts to accept.
     """
     from modicum.workspace.documents.approvals import conflicts_to_list, said_to_dict
@@ -72,7 +73,11 @@ def approve(
         assert weighed is not None
         if as_json:
             print_json(
-                {"said": [said_to_dict(said)], "conflicts": conflicts_to_list(weighed)}
+                {
+                    "said": [said_to_dict(said)],
+                    "conflicts": conflicts_to_list(weighed),
+                    "problems": [one.to_dict() for one in weighed.problems],
+                }
             )
             return
         print_said(said)
@@ -147,13 +152,23 @@ def _named(subject: str) -> CompiledPolicy | str:
 
 
 def conflict_lines(weighed: Weighed) -> Iterator[str]:
-    """Yield the rules that history exceeds; of those that are to be accepted, more."""
+    """Yield the rules that history exceeds; of those that are to be accepted, more.
+
+    Before them, what else is in the way; after them, which attributes are gone.
+    """
+    from modicum.ledger.state.past_words import ATTRIBUTE
+
+    for problem in weighed.problems:
+        yield f"  CONFLICT  {problem.message}"
     for conflict in weighed.conflicts:
         problem = conflict.problem
         state = _state(weighed, conflict.rule.id)
         yield f"  {state}  {problem.message}"
         if state == "CONFLICT":
             yield f"            {problem.label}"
+    for name in weighed.accepted:
+        if name.startswith(ATTRIBUTE):
+            yield f"  accepted  {name} is gone"
 
 
 def _state(weighed: Weighed, rule: str) -> str:

@@ -42,18 +42,22 @@ class Met:
 
     @property
     def problems(self) -> list[Problem]:
-        """The conflicts that the change makes, as mistakes.
+        """What is in the way of the change, as mistakes.
 
         A rule that was exceeded before and is no tighter now is no mistake of it.
         """
         note = "it is over its limit under the old policy, too"
         return [
-            replace(problem, notes=(*problem.notes, note))
-            if conflict.rule.id in self.before
-            else problem
-            for conflict in self.what_if.conflicts
-            if conflict.rule.id not in self.before or conflict.rule.id in self.changed
-            for problem in (conflict.problem,)
+            *self.what_if.problems,
+            *(
+                replace(problem, notes=(*problem.notes, note))
+                if conflict.rule.id in self.before
+                else problem
+                for conflict in self.what_if.conflicts
+                if conflict.rule.id not in self.before
+                or conflict.rule.id in self.changed
+                for problem in (conflict.problem,)
+            ),
         ]
 
 
@@ -230,10 +234,12 @@ def _history_lines(met: Met) -> Iterator[str]:
         )
     for remark in found.remarks:
         yield f"         {remark}"
-    for number, conflict in enumerate(found.conflicts):
-        title = "" if number else "CONFLICT"
+    lines = [one.message for one in found.problems]
+    for conflict in found.conflicts:
         also = ", as before" if conflict.rule.id in met.before else ""
-        yield f"{title:<8} {conflict_line(conflict)}{also}"
+        lines.append(f"{conflict_line(conflict)}{also}")
+    for number, line in enumerate(lines):
+        yield f"{'' if number else 'CONFLICT':<8} {line}"
 
 
 def conflict_line(conflict: Conflict) -> str:

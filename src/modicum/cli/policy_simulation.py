@@ -36,6 +36,8 @@ def print_simulation(found: WhatIf, *, whole: bool) -> None:
         )
     for remark in found.remarks:
         print(f"note: {remark}")
+    for problem in found.problems:
+        print(f"conflict: {problem.message}")
     if found.conflicts:
         print(
             f"note: what did happen exceeds {len(found.conflicts)} of its rules:"

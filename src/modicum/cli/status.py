@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli.options import DEFAULT_LEDGER, AsOf, Json, Ledger, Policy, point
-from modicum.cli.output import fitting, print_json, print_table, reporting
+from modicum.cli.output import fitting, note, print_json, print_table, reporting
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def print_status(workspace: LedgerView, *, shown: int | None) -> None:
     from rich.table import Table
 
     from modicum.ledger.deciding.amounts import filled
+    from modicum.workspace.documents.standings import understated
 
     standings = sorted(workspace.standings(), key=filled, reverse=True)
     kept = standings[: fitting(len(standings), shown)]
@@ -69,6 +70,8 @@ def print_status(workspace: LedgerView, *, shown: int | None) -> None:
         print(f"… {left} more (--all)")
     print(_summary(workspace))
     print(printable(_policy_words(workspace)))
+    for problem in understated(workspace):
+        note(problem.render().replace("error[", "warning[", 1))
 
 
 def _cells(loss: RuleLoss) -> tuple[str, ...]:

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from modicum.core.errors import InputError
-from modicum.core.yaml_reader import read_document
-from modicum.policy.parse import parse_policy
+from modicum.policy.past_units import vocabulary_of
 from modicum.release import Population
 
-#: So many policies are remembered.
-_REMEMBERED_MAX = 100
 
-
-@lru_cache(maxsize=_REMEMBERED_MAX)
 def population_of(text: str) -> Population:
     """Return how a policy divides the population.
 
@@ -23,8 +15,5 @@ def population_of(text: str) -> Population:
     Args:
         text: The text of the policy, as a ledger holds it.
     """
-    try:
-        node = read_document(text.encode("utf-8"), "a past policy")
-        return parse_policy(node, text).vocabulary.population
-    except InputError:
-        return Population()
+    vocabulary = vocabulary_of(text)
+    return Population() if vocabulary is None else vocabulary.population

@@ -1,19 +1,30 @@
-"""What the units of a policy that a ledger held were."""
+"""What the units of policies that a ledger held were, and what became of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from modicum.core.errors import InputError
 from modicum.core.yaml_reader import read_document
 from modicum.policy.parse import parse_policy
-from modicum.release import Vocabulary
-from modicum.release.units import Period, Relation
+from modicum.release import Unit, Vocabulary
+from modicum.release.units import Period, Relation, all_steps, owners
 
 #: So many policies are remembered.
 _REMEMBERED_MAX = 100
+
+#: The fields of `Unit` that say which rows make up an instance. If one differs, a loss
+#: that was recorded under the name says nothing about the unit.
+MEANING = ("id", "period", "column")
+#: The fields that claim facts about the data. A loss may have been derived from that of
+#: another unit by these, so it is too low if they claim less now.
+CLAIMS = ("within", "groups")
+#: The fields that are recorded with each loss, which is converted when it is charged
+#: (REL-9).
+RECORDED = ("neighbors",)
 
 
 class Known(NamedTuple):
@@ -33,8 +44,8 @@ class Known(NamedTuple):
 
 
 @lru_cache(maxsize=_REMEMBERED_MAX)
-def units_of(text: str) -> Mapping[str, Known] | None:
-    """Return what the units of a policy were, by their names.
+def vocabulary_of(text: str) -> Vocabulary | None:
+    """Return the words of a policy.
 
     Args:
         text: The text of the policy, as a ledger holds it.
@@ -44,8 +55,16 @@ def units_of(text: str) -> Mapping[str, Known] | None:
     """
     try:
         node = read_document(text.encode("utf-8"), "a past policy")
-        vocabulary = parse_policy(node, text).vocabulary
+        return parse_policy(node, text).vocabulary
     except InputError:
+        return None
+
+
+@lru_cache(maxsize=_REMEMBERED_MAX)
+def units_of(text: str) -> Mapping[str, Known] | None:
+    """Return what the units of a policy were, by their names; None as above."""
+    vocabulary = vocabulary_of(text)
+    if vocabulary is None:
         return None
     return {unit: _known(unit, vocabulary) for unit in vocabulary.units}
 
@@ -55,3 +74,54 @@ def _known(unit: str, vocabulary: Vocabulary) -> Known:
     if facts is None:
         return Known(None, None, None, relation)
     return Known(facts.id, facts.period, facts.column, relation)
+
+
+def redefinitions(
+    old: Mapping[str, Unit], new: Mapping[str, Unit]
+) -> Iterator[tuple[str, str]]:
+    """Yield the units of which a loss recorded under old words may be too low now.
+
+    Of a unit that only one of the policies has, nothing is yielded.
+
+    Args:
+        old: The units of a policy that losses were recorded under, by name.
+        new: The units of a policy that is to charge these losses.
+
+    Yields:
+        The name of a unit, and what differs, in words.
+    """
+    same: list[str] = []
+    for unit in (unit for unit in new if unit in old):
+        differing = [
+            f"{field} {was or 'none'} -> {now or 'none'}"
+            for field in MEANING
+            if (was := getattr(old[unit], field)) != (now := getattr(new[unit], field))
+        ]
+        if differing:
+            yield unit, ", ".join(differing)
+        else:
+            same.append(unit)
+    # That a day lies in its own user is true, claimed or not (`owners`). Under one
+    # relation each, only what is claimed makes a difference.
+    sure = owners(old)
+    now_claimed = {
+        unit: replace(
+            facts,
+            within=(*facts.within, *(sure[unit] & {*same})),
+            neighbors=old[unit].neighbors,
+        )
+        if unit in same
+        else facts
+        for unit, facts in new.items()
+    }
+    before, after = all_steps(old), all_steps(now_claimed)
+    for unit in same:
+        weaker = [
+            f"one change of it takes {after.get((unit, other), 'any number of')}"
+            f" changes of `{other}`, before {before[unit, other]}"
+            for other in same
+            if (unit, other) in before
+            and ((unit, other) not in after or after[unit, other] > before[unit, other])
+        ]
+        if weaker:
+            yield unit, "; ".join(weaker)

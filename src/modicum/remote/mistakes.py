@@ -26,7 +26,9 @@ _KINDS: Final[Mapping[str, type[ModicumError]]] = {
 SENT: Final = "request"
 
 
-class _Item(msgspec.Struct):
+class ToldProblem(msgspec.Struct):
+    """A mistake in JSON, as `Problem.to_dict` writes it."""
+
     code: str
     message: str
     file: str | None = None
@@ -40,7 +42,7 @@ class _Item(msgspec.Struct):
 
 class _Told(msgspec.Struct):
     kind: str
-    problems: tuple[_Item, ...]
+    problems: tuple[ToldProblem, ...]
 
 
 def mistake_of(status: int, body: bytes, sent: Sent | None = None) -> ModicumError:
@@ -57,7 +59,7 @@ def mistake_of(status: int, body: bytes, sent: Sent | None = None) -> ModicumErr
         return not_understood(f"it answers with status {status}")
     if not told.problems or told.kind not in _KINDS:
         return not_understood(f"it answers with status {status}")
-    return _KINDS[told.kind](*(_problem(one, sent) for one in told.problems))
+    return _KINDS[told.kind](*(problem_of(one, sent) for one in told.problems))
 
 
 def not_understood(
@@ -79,7 +81,13 @@ def not_understood(
     )
 
 
-def _problem(one: _Item, sent: Sent | None) -> Problem:
+def problem_of(one: ToldProblem, sent: Sent | None = None) -> Problem:
+    """Return a mistake that a server tells of.
+
+    Args:
+        one: What it tells.
+        sent: What was sent, if places in it are told.
+    """
     try:
         code, message = Code(one.code), one.message
     except ValueError:  # A newer server has more of them.
@@ -87,7 +95,7 @@ def _problem(one: _Item, sent: Sent | None) -> Problem:
     return Problem(code, message, _mark(one, sent), one.label, one.notes, one.help)
 
 
-def _mark(one: _Item, sent: Sent | None) -> Mark | None:
+def _mark(one: ToldProblem, sent: Sent | None) -> Mark | None:
     if one.file is None or one.line is None or one.column is None:
         return None
     told = Mark(one.file, one.line, one.column, one.length or 1)

@@ -267,15 +267,17 @@ class RemotePolicyOffice(RemoteOffice):
             successor: The policy that is to hold.
             reason: Why, for the record; 1 to 2000 characters.
             accept: Rules that history exceeds and that may stay exceeded: their ids,
-                or their scopes.
+                or their scopes. And `attribute:NAME` of attributes that are gone, and
+                are none of the new ones.
             replaces: The digest of the policy that the caller believes to be active;
                 None for whichever is.
 
         Raises:
             AccessError: If whoever asks may not.
             ApprovalError: If people must agree first.
-            InputError: If the policy has mistakes, history exceeds rules that are not
-                accepted, or no reason is given.
+            InputError: If the policy has mistakes, redefines a unit, drops an attribute
+                or is exceeded by history without that being accepted; or there is no
+                reason.
             StaleError: If another policy is active than the one to be replaced.
             UnavailableError: If the server gives no answer. Activate the same again.
         """

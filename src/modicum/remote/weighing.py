@@ -10,7 +10,7 @@ import msgspec
 
 from modicum.policy import CompiledPolicy, Rule
 from modicum.remote.hearings import hearings_of
-from modicum.remote.mistakes import not_understood
+from modicum.remote.mistakes import ToldProblem, not_understood, problem_of
 from modicum.remote.rules import Head, Spender
 from modicum.remote.told import plain_as, read_as
 from modicum.workspace.governing.activation import Activation, Weighed
@@ -36,6 +36,8 @@ class _Told(msgspec.Struct):
     policy: _Named
     replaced: _Named
     conflicts: tuple[_Conflict, ...]
+    accepted: tuple[str, ...]
+    problems: tuple[ToldProblem, ...]
 
 
 class _Done(msgspec.Struct):
@@ -107,8 +109,9 @@ def weighed_of(
         successor=successor,
         conflicts=tuple(_conflict(each, successor) for each in one.conflicts),  # type: ignore[misc]
         made=frozenset(each.rule for each in one.conflicts if each.made),
-        accepted=tuple(each.rule for each in one.conflicts if each.accepted),
+        accepted=one.accepted,
         hearings=hearings_of(told.get("approvals")),
+        problems=tuple(problem_of(each) for each in one.problems),
         told=told,
     )
 

@@ -192,11 +192,14 @@ class LedgerView:
 
         Raises:
             UsageError: If there is no ledger.
-            VerificationError: At the first contradiction.
+            VerificationError: At the first contradiction; or if rules show less than
+                was released, as their unit was redefined under its name.
         """
-        return audit(
+        report = audit(
             self.records(), on_entry, noted_hash=noted_hash, again=self.records
         )
+        report.refuse_understated()
+        return report
 
     def policy(self) -> CompiledPolicy:
         """Return the policy that this workspace decides by. Writes nothing.

@@ -25,6 +25,7 @@ from modicum.ledger import GENESIS, ChainBreakError, Event, Record, seal
 from modicum.ledger.log import chain, quick_reading
 from modicum.ledger.log.event_format import from_plain, to_plain
 from modicum.ledger.log.events import (
+    EVENT_VERSION,
     PastRecorded,
     ReleaseDenied,
     ReleaseExpired,
@@ -247,9 +248,9 @@ def one_release() -> RecordedRelease:
     [
         (b'"seq":3', b'"seq":3.0'),
         (b'"seq":3', b'"seq":true'),
-        (b'"v":4', b'"v":4.0'),
-        (b'"v":4', b'"v":1'),
-        (b'"v":4', b'"v":5'),
+        (b'"v":%d' % EVENT_VERSION, b'"v":%d.0' % EVENT_VERSION),
+        (b'"v":%d' % EVENT_VERSION, b'"v":1'),
+        (b'"v":%d' % EVENT_VERSION, b'"v":%d' % (EVENT_VERSION + 1)),
         (b'"purpose":"x"', b'"purpose":"x","purpose":"x"'),
         (b'"purpose":"x"', b'"purpose":"x","a":"x"'),
         (b'"given":[]', b'"given":[ ]'),

@@ -149,6 +149,7 @@ def test_what_a_policy_changes_and_what_history_exceeds(server: Served) -> None:
     told = own.json()
     DifferencesForm.model_validate(told)
     exceeded = {one["rule"]: one["made"] for one in told.pop("conflicts")}
+    assert told.pop("problems") == []
     old, new = compiled(), compiled(TIGHTER)
     assert told == differences_to_dict(old, new, differences(old, new))
     assert told["counts"]["tighter"]
@@ -202,6 +203,37 @@ def test_a_policy_is_compared_with_an_earlier_one(server: Served) -> None:
     assert now["same_document"] is True
     unknown = sent(server, "ann", "/policies:diff", TIGHTER, against="0" * 64)
     assert unknown.status_code == 404
+
+
+@pytest.mark.spec("POL-17")
+@pytest.mark.spec("POL-18")
+def test_a_redefined_unit_and_a_renamed_attribute_are_refused(server: Served) -> None:
+    server.post("ann", "/releases", release("one"))
+    active = str(server.get("olga", "/policies/active").headers["etag"])
+
+    def activated(text: str, *accept: str) -> Any:
+        return server.post(
+            "olga",
+            "/policies:activate",
+            headers={**YAML, "If-Match": active},
+            content=text,
+            params={"reason": "x", "accept": list(accept)},
+        )
+
+    renamed = POLICY.replace("diagnosis: [", "illness: [")
+    both = renamed.replace("id: user_id", "id: household")
+    codes = ["MOD608", "MOD609"]
+    for path in ("diff", "weigh"):
+        told = sent(server, "amir", f"/policies:{path}", both).json()
+        assert [one["code"] for one in told["problems"]] == codes
+    assert sent(server, "lee", "/policies:diff", both).json()["problems"] is None
+    refused = activated(both)
+    assert refused.status_code == 422
+    assert [one["code"] for one in refused.json()["problems"]] == codes
+    assert activated(both, "attribute:diagnosis").json()["code"] == "MOD608"
+    done = activated(renamed, "attribute:diagnosis")
+    assert done.status_code == 200
+    assert done.json()["accepted"] == ["attribute:diagnosis"]
 
 
 @pytest.mark.parametrize("path", ["compile", "diff", "simulate"])

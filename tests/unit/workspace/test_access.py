@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from samples.first_version import take_up
 from samples.small import NOON, compiled, workspace
 from typer.testing import CliRunner
 
@@ -371,7 +372,7 @@ def test_words_that_mean_something_else_by_now_select_nothing(
     begun(tmp_path).submit(described("old", **part))
     ws = workspace(tmp_path, policy=None)
     assert exported(ws, "old").grants
-    ws.governance.activate(changed(before, after), reason="other words")
+    take_up(ws, changed(before, after))
     ws = workspace(tmp_path, policy=None)
     assert refused(ws, "old").code is Code.POLICY_CONFLICT
     ws.submit(described("everything"))
@@ -410,7 +411,7 @@ def test_a_unit_that_is_another_one_by_now_bounds_nobody(
     ws = workspace(tmp_path, policy=None)
     ws.start("old")
     assert exported(ws, "old").grants
-    ws.governance.activate(changed(before, after), reason="another unit")
+    take_up(ws, changed(before, after))
     ws = workspace(tmp_path, policy=None)
     (problem,) = refused(ws, "old").problems
     assert problem.code is Code.POLICY_CONFLICT
@@ -418,7 +419,7 @@ def test_a_unit_that_is_another_one_by_now_bounds_nobody(
     ws.submit(described("new"))
     assert exported(ws, "new").grants
     # What was changed back was another one meanwhile.
-    ws.governance.activate(compiled(POLICY), reason="as before")
+    take_up(ws, compiled(POLICY))
     assert refused(workspace(tmp_path, policy=None), "old").code is (
         Code.POLICY_CONFLICT
     )

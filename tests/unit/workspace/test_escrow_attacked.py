@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from samples.audited import key
 from samples.escrows import OWNED, POLICY, PROGRAM, ROWS, TABLES, World, query
+from samples.first_version import take_up
 
 from modicum.core.errors import (
     Code,
@@ -136,8 +137,7 @@ def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(
 
     def reserved(*given: Any) -> Any:
         found = reserve(*given)
-        other = compile_text(OTHER.encode(), "policy.yaml")
-        world.workspace("olga").governance.activate(other, reason="another unit")
+        activated(world, OTHER)
         return found
 
     world.office("amir").ask_query(Heading("q", "?"), [query("r-1")])
@@ -150,7 +150,7 @@ def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(
 
 def activated(world: World, text: str) -> None:
     successor = compile_text(text.encode(), "policy.yaml")
-    world.workspace("olga").governance.activate(successor, reason="another unit")
+    take_up(world.workspace("olga"), successor)
 
 
 @pytest.mark.parametrize(

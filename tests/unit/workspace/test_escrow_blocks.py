@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from oracle.escrow import permits
 from samples.escrows import OWNED, POLICY, ROWS, TABLES, World, query
+from samples.first_version import take_up
 
 from modicum.core.errors import (
     Code,
@@ -668,9 +669,10 @@ def test_it_has_its_sandbox_from_before_it_costs_to_its_end(world: World) -> Non
 def test_a_policy_that_means_something_else_stops_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = POLICY.replace("units: {user: {id: person}}", "units: {user: {id: town}}")
+    text = POLICY.replace("units: {user: {id: person}}", "units: {user: {id: town}}")
+    other = compile_text(text.encode(), "policy.yaml")
     asked(world)
-    activate(world, other)
+    take_up(world.workspace("olga"), other)
     opened = list(world.equipment.vault.opened)
     with pytest.raises((StaleError, InputError)):
         world.office("amir").run("t")
@@ -679,7 +681,7 @@ def test_a_policy_that_means_something_else_stops_it(
 
     def reserved(*given: Any) -> Any:
         found = reserve(*given)
-        activate(world, other)
+        take_up(world.workspace("olga"), other)
         return found
 
     monkeypatch.setattr(running_blocks, "reserve", reserved)

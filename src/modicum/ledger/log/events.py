@@ -34,7 +34,7 @@ from modicum.release import (
 )
 
 #: Version of the event schema. Older events are read for good; newer ones are refused.
-EVENT_VERSION = 4
+EVENT_VERSION = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,9 @@ class PolicyActivated:
         text: The file's text.
         reason: Why it replaces the one before; empty for the first.
         accepted: Ids of rules that history exceeds, accepted all the same, in the
-            policy's order. What falls under them stays denied.
+            policy's order; what falls under them stays denied. After them, since
+            version 5, `attribute:NAME` of attributes that releases read and that are
+            gone: none of those that are new is one of them.
     """
 
     digest: str

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from modicum.accounting import Total
-from modicum.core.errors import InputError
+from modicum.core.errors import InputError, VerificationError
 from modicum.ledger.deciding.decide import decide, over_history
 from modicum.ledger.following.folding import (
     Followed,
@@ -33,12 +33,20 @@ from modicum.ledger.proof.consistency import (
     unfounded,
 )
 from modicum.ledger.proof.repricing import Repricing, Unpriced
+from modicum.ledger.state.past_words import (
+    Redefined,
+    dropped_attributes,
+    redefined_units,
+)
 from modicum.ledger.state.state import LossChange, State
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
 
 #: Since this version of the events, the writer sees to it that times never fall.
 _ORDERED_SINCE = 2
+#: Since this version, the writer refuses to redefine a unit under its name, and asks
+#: whether a dropped attribute is one of the new ones.
+_NAMES_KEPT_SINCE = 5
 _DESCRIBING = (ReleaseReserved, ReleaseDenied, PastRecorded, ReleaseRequested)
 
 
@@ -56,6 +64,8 @@ class AuditReport:
         unpriced: The releases whose descriptions could not be priced again.
         approvals: How many times somebody agreed or refused.
         signed: How many of these are signed; each signature was checked.
+        understated: The units of the last policy that have rules, and were others when
+            losses were recorded: their rules show less than was released.
     """
 
     entries: int
@@ -67,6 +77,16 @@ class AuditReport:
     unpriced: Unpriced = field(default_factory=Unpriced)
     approvals: int = 0
     signed: int = 0
+    understated: tuple[Redefined, ...] = ()
+
+    def refuse_understated(self) -> None:
+        """Refuse a ledger of which rules show less than was released.
+
+        Raises:
+            VerificationError: With every unit that was redefined under its name.
+        """
+        if self.understated:
+            raise VerificationError(*(one.problem for one in self.understated))
 
 
 def audit(
@@ -114,6 +134,7 @@ def audit(
         replay.repricing.unpriced,
         replay.approvals,
         replay.signed,
+        replay.understated,
     )
 
 
@@ -178,7 +199,7 @@ class _Replay:
             held = self.state.holders.by
             self._beyond = {k: v for k, v in self._beyond.items() if k in held}
         if isinstance(event.body, PolicyActivated):
-            self._follow_policy(event.body, seq)
+            self._follow_policy(event.body, event.version, seq)
         if change is not None and self._followed is not None:
             self._followed.settle(change)
             if self._again is None:
@@ -295,23 +316,55 @@ class _Replay:
             )
         return self._followed
 
-    def _follow_policy(self, body: PolicyActivated, seq: int) -> None:
+    def _history(self) -> Iterable[LossChange]:
+        if self._again is None:
+            return self._kept
+        return loss_changes(self._again(), self.state)
+
+    def _follow_policy(self, body: PolicyActivated, version: int, seq: int) -> None:
         """Charge all that happened under a policy that was activated just now."""
         compiled = _compiled(body, seq)
-        history: Iterable[LossChange] = self._kept
-        if self._again is not None:
-            history = loss_changes(self._again(), self.state)
         before = self._followed
-        self._followed = followed_from(compiled, self.state, history)
-        self._check_accepted(body.accepted, before, seq)
+        self._followed = followed_from(compiled, self.state, self._history())
+        gone: tuple[str, ...] = ()
+        if version >= _NAMES_KEPT_SINCE:
+            for one in self._redefined_by(compiled):
+                raise ChainBreakError(seq, one.problem.message)
+            releases = (
+                one.release
+                for one in self._history()
+                if self.state.releases[one.release.id].status.counts
+            )
+            earlier, vocabulary = self.state.policies[:-1], compiled.policy.vocabulary
+            gone = tuple(dropped_attributes(earlier, releases, vocabulary))
+        self._check_accepted(body.accepted, gone, before, seq)
+
+    def _redefined_by(self, compiled: CompiledPolicy) -> tuple[Redefined, ...]:
+        counted = self.state.releases.counted_seqs(self.state.at)
+        return redefined_units(self.state.policies, counted, compiled)
+
+    @property
+    def understated(self) -> tuple[Redefined, ...]:
+        """The units with rules that were others when losses were recorded."""
+        if self._followed is None:
+            return ()
+        found = self._redefined_by(self._followed.compiled)
+        return tuple(one for one in found if one.rules)
 
     def _check_accepted(
-        self, accepted: tuple[str, ...], before: Followed | None, seq: int
+        self,
+        accepted: tuple[str, ...],
+        gone: tuple[str, ...],
+        before: Followed | None,
+        seq: int,
     ) -> None:
-        """Check that a policy accepts rules that history exceeds, and all new ones."""
+        """Check that a policy accepts rules that history exceeds, and all new ones.
+
+        And all attributes that are gone, if others are new.
+        """
         now = _exceeded(self._followed) if self.state.releases else []
         known = set(_exceeded(before)) if now else set()
-        if [one for one in now if one in accepted] != list(accepted) or any(
+        if [*(one for one in now if one in accepted), *gone] != list(accepted) or any(
             one not in accepted for one in now if one not in known
         ):
             raise ChainBreakError(

@@ -65,6 +65,19 @@ class Standings(Mapping[str, Standing]):
         """
         return islice(self._places, bisect_right(self._seqs, seq), None)
 
+    def counted_seqs(self, now: str) -> list[int]:
+        """Return the entries of the releases that count as spent, in order.
+
+        Args:
+            now: The time; reservations that have run out by then count no more.
+        """
+        due = {self._places[identifier] for identifier in self._expiries.until(now)}
+        return [
+            seq
+            for place, seq in enumerate(self._seqs)
+            if _STATUSES[self._statuses[place]].counts and place not in due
+        ]
+
     def bring_in(self, standing: Standing) -> None:
         """Add a release whose id is free.
 

@@ -176,4 +176,6 @@ class ActivationForm(Form):
     changed: bool
     ledger: Head | None
     conflicts: list[Plain]
+    accepted: list[str]
+    problems: list[Plain]
     approvals: list[HearingForm]

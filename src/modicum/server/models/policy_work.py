@@ -116,8 +116,8 @@ class ConflictForm(Form):
 class DifferencesForm(Form):
     """What a new policy tightens and loosens.
 
-    `conflicts` are told where the old policy is the active one, to whoever may read all
-    releases; else null.
+    `conflicts` and `problems` are told where the old policy is the active one, to
+    whoever may read all releases; else null.
     """
 
     old: PolicyName
@@ -128,3 +128,4 @@ class DifferencesForm(Form):
     rules: list[RuleChangeForm]
     declared: list[DeclaredChange]
     conflicts: list[ConflictForm] | None
+    problems: list[Plain] | None

@@ -82,16 +82,19 @@ async def diff(
     body = await body_of(request, who, Action.COMPILE_POLICY)
     found = await verbs.policy_work.compare(who, body, against)
     weighed = found.weighed
-    conflicts = None
+    conflicts = problems = None
     if weighed is not None:
         conflicts = [
             {**conflict_to_dict(one), "made": one.rule.id in weighed.made}
             for one in weighed.conflicts
         ]
-    told = differences_to_dict(found.old, found.new, found.found)
-    return json_response(
-        await verbs.sight.masked(who, {**told, "conflicts": conflicts})
-    )
+        problems = [one.to_dict() for one in weighed.problems]
+    told = {
+        **differences_to_dict(found.old, found.new, found.found),
+        "conflicts": conflicts,
+        "problems": problems,
+    }
+    return json_response(await verbs.sight.masked(who, told))
 
 
 @router.post(

@@ -212,6 +212,7 @@ class Audits:
             on_entry=lambda seq: report(min(seq / total, 1.0)),
             noted_hash=noted or None,
         )
+        found.report.refuse_understated()
         return found.to_dict()
 
 

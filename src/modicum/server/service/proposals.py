@@ -31,7 +31,7 @@ class Change:
     Attributes:
         reason: Why, for the record; 1 to 2000 characters.
         replaces: The digest of the policy that is active, as far as they know.
-        accept: Rules that history exceeds, and may.
+        accept: Rules that history exceeds, and may; and attributes that are gone.
     """
 
     reason: str

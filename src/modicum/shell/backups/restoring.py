@@ -18,7 +18,7 @@ from modicum.shell.backups.log_copies import (
     require_same_checkpoints,
 )
 from modicum.shell.backups.new_ledger import new_ledger, refuse_present
-from modicum.shell.proofs.logs import open_log, verify_ledger
+from modicum.shell.proofs.logs import open_log, verify_store
 from modicum.shell.proofs.verification import Trust, Verified, require_noted
 from modicum.shell.storage.sqlite_store import SqliteStore
 from modicum.shell.storage.stores import open_store
@@ -74,7 +74,10 @@ def restore(
     """
     target = open_store(ledger)
     _refuse_present(target, ledger)
-    verified = verify_ledger(backup, Trust(), on_entry=on_entry, noted_hash=heads.noted)
+    # What a policy made of the losses is no reason to lose them.
+    verified = verify_store(
+        open_log(backup), Trust(), on_entry=on_entry, noted_hash=heads.noted
+    )
     if heads.noted is not None:
         require_noted(verified, heads.noted)
     _require_known(verified, heads.known)

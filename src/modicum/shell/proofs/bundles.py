@@ -125,15 +125,18 @@ def verify_bundle(
         on_entry: Called with the number of each entry that was checked.
 
     Raises:
-        VerificationError: At the first contradiction.
+        VerificationError: At the first contradiction; or if rules show less than was
+            released, as their unit was redefined under its name.
     """
-    return verify_log(
+    found = verify_log(
         bundle.records(),
         [(signed, "the bundle") for signed in bundle.checkpoints],
         trust,
         on_entry=on_entry,
         again=lambda: bundle_store(path).read(0),
     )
+    found.report.refuse_understated()
+    return found
 
 
 def _refuse_other_files(file: IO[bytes], path: str | Path) -> None:

@@ -101,11 +101,14 @@ def verify_ledger(
 
     Raises:
         UsageError: If there is none.
-        VerificationError: At the first contradiction.
+        VerificationError: At the first contradiction; or if rules show less than was
+            released, as their unit was redefined under its name.
     """
-    return verify_store(
+    found = verify_store(
         open_log(ledger), trust, on_entry=on_entry, noted_hash=noted_hash
     )
+    found.report.refuse_understated()
+    return found
 
 
 def verify_store(
@@ -124,7 +127,8 @@ def verify_store(
         noted_hash: As for `verify_ledger`.
 
     Raises:
-        VerificationError: At the first contradiction.
+        VerificationError: At the first contradiction. That rules show less than was
+            released is only reported.
     """
     # Read first: what is signed must still be there when the log is read after it.
     carried = [(signed, "the ledger") for signed in stored_checkpoints(store)]

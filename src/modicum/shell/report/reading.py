@@ -78,7 +78,8 @@ def report_on(
         on_entry: Called with the number of each entry that was checked.
 
     Raises:
-        VerificationError: At the first contradiction.
+        VerificationError: At the first contradiction; or if rules show less than was
+            released, as their unit was redefined under its name.
     """
     story = Story()
     verified = verify_log(
@@ -88,6 +89,7 @@ def report_on(
         on_entry=on_entry,
         again=lambda: source.store.read(0),
     )
+    verified.report.refuse_understated()
     story.matters.weigh_waiting()
     at = story.last.at if story.last else ""
     story.escrow.stand_at(at)

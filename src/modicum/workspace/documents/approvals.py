@@ -188,5 +188,7 @@ def weighed_to_dict(
         "changed": changed,
         "ledger": {"seq": done.seq, "head": done.head} if done and changed else None,
         "conflicts": conflicts_to_list(weighed),
+        "accepted": list(weighed.accepted),
+        "problems": [one.to_dict() for one in weighed.problems],
         "approvals": hearings_to_list(weighed.hearings),
     }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from modicum.core.errors import Problem
 from modicum.ledger import RuleLoss, State
 from modicum.ledger.deciding.amounts import filled
+from modicum.ledger.state.past_words import redefined_units
 from modicum.policy import CompiledPolicy
 from modicum.workspace.explaining.explain import loss_to_dict
 from modicum.workspace.ledger_view import LedgerView
@@ -24,7 +26,20 @@ def status_to_dict(view: LedgerView) -> dict[str, object]:
     return {
         **head_to_dict(compiled, state),
         "rules": [standing_to_dict(one) for one in view.standings()],
+        "problems": [one.to_dict() for one in understated(view)],
     }
+
+
+def understated(view: LedgerView) -> tuple[Problem, ...]:
+    """Return why rules show less than was released: their unit was redefined.
+
+    Args:
+        view: The ledger.
+    """
+    state = view.state()
+    counted = state.releases.counted_seqs(state.at)
+    found = redefined_units(state.policies, counted, view.policy())
+    return tuple(one.problem for one in found if one.rules)
 
 
 def head_to_dict(compiled: CompiledPolicy, state: State) -> dict[str, object]:

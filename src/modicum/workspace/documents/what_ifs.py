@@ -47,6 +47,7 @@ def what_if_to_dict(found: WhatIf) -> dict[str, object]:
             for one in found.assumptions
         ],
         "remarks": list(found.remarks),
+        "problems": [one.to_dict() for one in found.problems],
     }
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.core.reading import nearest
 from modicum.ledger.deciding.approvals import Hearing, hearings_of_policy
 from modicum.ledger.log.events import PolicyActivated
+from modicum.ledger.state.past_words import (
+    dropped_attributes,
+    redefined_units,
+)
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, Verdict, differences
 from modicum.workspace.book import Book, Entry, Reader
@@ -35,8 +39,11 @@ class Weighed:
         conflicts: The rules of the successor that history exceeds, in its order.
         made: The ids of those that the change makes: rules that are new or tighter,
             or that history did not exceed before.
-        accepted: Those of them that are accepted, in the successor's order.
+        accepted: Those of them that are accepted, in the successor's order; after them
+            `attribute:NAME` of dropped attributes that none of the new ones is.
         hearings: Where the approval stands that the active policy asks for.
+        problems: What else is in the way: units that are redefined under their names,
+            and dropped attributes that are not accepted as gone.
     """
 
     replaced: CompiledPolicy
@@ -45,6 +52,7 @@ class Weighed:
     made: frozenset[str]
     accepted: tuple[str, ...]
     hearings: tuple[Hearing, ...]
+    problems: tuple[Problem, ...] = ()
 
     @property
     def holds_already(self) -> bool:
@@ -92,11 +100,12 @@ def weigh(
         now: The time.
         successor: The policy that is to hold.
         accept: The ids of rules that history exceeds and that may stay exceeded; the
-            scope of a rule means it in all contexts.
+            scope of a rule means it in all contexts. And `attribute:NAME` of dropped
+            attributes that none of the new ones is.
         actor: Who activates it.
 
     Raises:
-        InputError: If a rule that is accepted is not one that history exceeds.
+        InputError: If what is accepted is not in conflict.
         VerificationError: If the log contradicts itself.
     """
     replaced = book.active()
@@ -104,6 +113,15 @@ def weigh(
     if replaced.policy.digest == successor.policy.digest:
         return Weighed(replaced, successor, (), frozenset(), (), ())
     state = book.state
+
+    redefined = redefined_units(
+        state.policies, state.releases.counted_seqs(now), successor
+    )
+    dropped = dropped_attributes(
+        state.policies,
+        (one.release for one in Told(state, read, now, successor) if one.counts),
+        successor.policy.vocabulary,
+    )
 
     def met(compiled: CompiledPolicy) -> tuple[Conflict, ...]:
         return conflicts(Told(state, read, now, compiled), compiled)
@@ -119,8 +137,12 @@ def weigh(
         successor,
         found,
         frozenset(made),
-        tuple(_accepted(found, made, accept)),
+        tuple(_accepted(found, made, dropped, accept)),
         hearings_of_policy(successor.policy.digest, replaced.policy, state, actor),
+        (
+            *(one.problem for one in redefined),
+            *(problem for name, problem in dropped.items() if name not in accept),
+        ),
     )
 
 
@@ -138,16 +160,23 @@ def may_deny_more(found: Differences) -> frozenset[str]:
 
 
 def _accepted(
-    found: Sequence[Conflict], made: set[str], accept: Sequence[str]
+    found: Sequence[Conflict],
+    made: set[str],
+    dropped: Collection[str],
+    accept: Sequence[str],
 ) -> Iterator[str]:
-    """Yield the conflicts that are accepted, by the ids or scopes that name them."""
-    names = {one.rule.id for one in found} | {one.rule.scope for one in found}
+    """Yield what is accepted, by the ids, scopes or attributes that name it."""
+    names = {
+        *(one.rule.id for one in found),
+        *(one.rule.scope for one in found),
+        *dropped,
+    }
     for given in accept:
         if given not in names:
             raise InputError(
                 Problem(
                     Code.UNKNOWN_CHOICE,
-                    f"history does not exceed a rule `{given[:200]}`",
+                    f"nothing in conflict is called `{given[:200]}`",
                     label=nearest(given, names),
                     help="what is not in conflict needs no acceptance",
                 )
@@ -155,6 +184,7 @@ def _accepted(
     for one in found:
         if one.rule.id in made and {one.rule.id, one.rule.scope} & {*accept}:
             yield one.rule.id
+    yield from (one for one in dropped if one in accept)
 
 
 def refuse_unready(weighed: Weighed) -> None:
@@ -162,10 +192,12 @@ def refuse_unready(weighed: Weighed) -> None:
 
     Raises:
         ApprovalError: If people must agree first.
-        InputError: With every conflict that the change makes and nobody accepted.
+        InputError: With every unit that is redefined, and every conflict and dropped
+            attribute that the change makes and nobody accepted.
     """
-    if weighed.open_conflicts:
-        raise InputError(*map(_to_accept, weighed.open_conflicts))
+    problems = (*weighed.problems, *map(_to_accept, weighed.open_conflicts))
+    if problems:
+        raise InputError(*problems)
     missing = missing_approvals(weighed.hearings)
     if missing:
         policy = weighed.successor.policy
@@ -210,8 +242,8 @@ def activate(
 
     Raises:
         ApprovalError: If people must agree first.
-        InputError: If the policy has mistakes, history exceeds rules that are not
-            accepted, or no reason is given.
+        InputError: If the policy has mistakes, redefines a unit, drops an attribute or
+            is exceeded by history without that being accepted; or there is no reason.
         StaleError: If another policy is active than the one to be replaced.
         UsageError: If the ledger has no policy yet.
     """

@@ -28,8 +28,8 @@ from modicum.policy import CompiledPolicy
 
 #: What became of an attempt that was not let in; the others have a `ReleaseStatus`.
 DENIED = "denied"
-
-_GIVEN_UP = ("voided", "expired")
+#: What became of those whose loss was taken back.
+GIVEN_UP = ("voided", "expired")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class History:
             Brought(
                 words.release(one.release, one.seq),
                 one.day,
-                one.outcome not in _GIVEN_UP,
+                one.outcome not in GIVEN_UP,
             )
             for one in self.attempts
             if one.outcome != DENIED
@@ -137,7 +137,7 @@ def history_of(records: Iterable[Record], now: str) -> History:
         counted=tuple(
             step.release
             for step in steps
-            if isinstance(step, Attempt) and step.outcome not in (DENIED, *_GIVEN_UP)
+            if isinstance(step, Attempt) and step.outcome not in (DENIED, *GIVEN_UP)
         ),
         policies=tuple(state.policies),
         seq=state.seq,

@@ -10,19 +10,24 @@ from fractions import Fraction
 from typing import assert_never
 
 from modicum.accounting import INFINITE
-from modicum.core.errors import InputError
+from modicum.core.errors import Problem
 from modicum.ledger import Balances, RecordedRelease, RuleLoss, decide
 from modicum.ledger.deciding.balances import facts_of
 from modicum.ledger.deciding.charged import UNKNOWN, charged
 from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
+from modicum.ledger.state.past_words import (
+    dropped_attributes,
+    new_attributes,
+    redefined_units,
+)
 from modicum.ledger.state.planning import Planning
 from modicum.policy import CompiledPolicy
-from modicum.policy.compile import compile_text
 from modicum.policy.predicates import holds
 from modicum.policy.user_groups import grouped_through
 from modicum.workspace.explaining.conflicts import Conflict, charged_rules, conflicts
 from modicum.workspace.policies.past import (
     DENIED,
+    GIVEN_UP,
     Attempt,
     History,
     TakenBack,
@@ -96,6 +101,8 @@ class WhatIf:
         conflicts: The rules that the history, as it did happen, exceeds.
         assumptions: What was assumed about old releases.
         remarks: What else should be known to read this.
+        problems: Units that are redefined under their names, and dropped attributes
+            that a new one may be.
     """
 
     replayed: tuple[Replayed, ...]
@@ -103,6 +110,7 @@ class WhatIf:
     conflicts: tuple[Conflict, ...]
     assumptions: tuple[Assumption, ...]
     remarks: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
     def of(self, change: Change) -> tuple[Replayed, ...]:
         """Return the attempts whose decision compares so."""
@@ -136,12 +144,20 @@ def what_if(
                 on_attempt(len(replayed), total)
         else:
             replay.take_turns(step)
+    given_up = (DENIED, *GIVEN_UP)
+    counted = [one.seq for one in history.attempts if one.outcome not in given_up]
+    policies = history.policies
+    problems = [one.problem for one in redefined_units(policies, counted, compiled)]
+    problems += dropped_attributes(
+        policies, history.counted, compiled.policy.vocabulary
+    ).values()
     return WhatIf(
         tuple(replayed),
         replay.closest(),
         conflicts(history.brought(compiled), compiled),
         tuple(_assumptions(history, compiled)),
         tuple(_remarks(history, compiled)),
+        tuple(problems),
     )
 
 
@@ -257,7 +273,9 @@ def _assumptions(history: History, compiled: CompiledPolicy) -> Iterator[Assumpt
     for (kind, subject, taken), releases in found.items():
         yield Assumption(kind, subject, taken, tuple(releases))
     everything = tuple(release.id for release in history.counted)
-    for attribute in sorted(_new_attributes(history, compiled)):
+    for attribute in sorted(
+        new_attributes(history.policies, compiled.policy.vocabulary)
+    ):
         if everything:
             yield Assumption("attribute", attribute, "taken as not read", everything)
 
@@ -303,15 +321,3 @@ def _unknown_losses(
                     f"proven for {stated}, needed for {now.relation(unit)}:"
                     f" taken as {changed}",
                 )
-
-
-def _new_attributes(history: History, compiled: CompiledPolicy) -> set[str]:
-    """Return attributes that no policy of the ledger knew."""
-    known: set[str] = set()
-    for policy in history.policies:
-        try:
-            old = compile_text(policy.text.encode("utf-8"), policy.name)
-        except InputError:  # Of a version that this one cannot read: nothing is known.
-            continue
-        known |= old.policy.vocabulary.attributes
-    return set(compiled.policy.vocabulary.attributes) - known

@@ -1,0 +1,398 @@
+"""A name that losses were recorded under keeps its meaning."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oracle.auditor import audit as audited_again
+from samples.first_version import as_written_by, with_policy
+from samples.small import NOON, compiled
+from typer.testing import CliRunner
+
+from modicum.cli.main import app
+from modicum.core.errors import Code, InputError, VerificationError
+from modicum.ledger import ChainBreakError, audit
+from modicum.policy.past_units import CLAIMS, MEANING, RECORDED, redefinitions
+from modicum.release import Unit
+from modicum.shell.clock import FixedClock
+from modicum.shell.storage.sqlite_store import SqliteStore
+from modicum.workspace import Workspace
+from modicum.workspace.policies.past import history_of
+from modicum.workspace.policies.what_if import what_if
+
+#: Written by a version that let `user-time` become a month after it was a day.
+OLD = Path(__file__).parents[2] / "golden" / "ledgers" / "v4-redefined-unit.db"
+
+POLICY = """
+modicum: policy/v1
+name: pageviews
+dp: {accountant: zcdp}
+units:
+  time: {id: uid, time: {column: at, period: day}}
+  user: {id: uid}
+schema: {attributes: {page: low, town: low}}
+policies:
+  - {name: short, when: "true", unit: time, budget: {rho: 1}}
+  - {name: long, when: "true", unit: user, budget: {rho: 9}}
+"""
+MONTH = POLICY.replace("period: day", "period: month")
+#: Neither the unit nor its rule.
+WITHOUT = "\n".join(
+    line for line in POLICY.splitlines() if "time:" not in line and "short" not in line
+)
+
+
+def run(*command: str) -> Any:
+    return CliRunner().invoke(app, command)
+
+
+def of(folder: Path, policy: str | None = None, now: str = NOON) -> Workspace:
+    return Workspace(
+        SqliteStore(folder / "ledger.db", wait_seconds=20),
+        FixedClock(now),
+        policy=None if policy is None else compiled(policy),
+        actor="ann",
+    )
+
+
+def release(
+    name: str, units: Iterable[str] = ("time", "user"), attribute: str = "page"
+) -> dict[str, Any]:
+    mechanism = {
+        "name": "views",
+        "mechanism": "gaussian",
+        "attributes": [attribute],
+        "cost": {unit: {"rho": 0.1} for unit in units},
+    }
+    return {"release": name, "mechanisms": [mechanism]}
+
+
+def activate(folder: Path, policy: str, *accept: str, now: str = NOON) -> None:
+    office = of(folder, now=now).governance
+    office.activate(compiled(policy), reason="a change", accept=accept)
+
+
+def refused(folder: Path, policy: str) -> list[tuple[Code, str]]:
+    """Return why a policy is refused: by weighing it, and by activating it."""
+    before = of(folder).state().head
+    with pytest.raises(InputError) as caught:
+        activate(folder, policy)
+    assert of(folder).state().head == before
+    weighed = of(folder).governance.weigh(compiled(policy))
+    assert caught.value.problems[: len(weighed.problems)] == weighed.problems
+    history = history_of(of(folder).records(), NOON)
+    assert what_if(history, compiled(policy)).problems == weighed.problems
+    return [(one.code, one.message) for one in weighed.problems]
+
+
+# --- units ------------------------------------------------------------------------
+
+
+@pytest.mark.spec("POL-17")
+@pytest.mark.parametrize(
+    ("was", "now", "told"),
+    [
+        ("period: day", "period: month", "period day -> month"),
+        ("period: month", "period: day", "period month -> day"),
+        ("id: uid, time", "id: household, time", "id uid -> household"),
+        ("column: at", "column: seen", "column at -> seen"),
+        (
+            "uid, time: {column: at, period: day}",
+            "uid",
+            "period day -> none, column at -> none",
+        ),
+    ],
+)
+def test_a_unit_is_not_redefined_under_a_name_that_losses_were_recorded_for(
+    tmp_path: Path, was: str, now: str, told: str
+) -> None:
+    first = POLICY if was in POLICY else MONTH
+    of(tmp_path, first).submit(release("r-1"), post=True)
+    changed = first.replace(was, now, 1)
+    assert refused(tmp_path, changed) == [
+        (
+            Code.UNIT_REDEFINED,
+            f"the unit `time` is redefined under its name: {told}",
+        )
+    ]
+    named_anew = changed.replace("  time:", "  other:").replace(
+        "unit: time", "unit: other"
+    )
+    found = of(tmp_path).governance.weigh(compiled(named_anew))
+    assert found.problems == ()
+    # Nothing was recorded for it, and no unit around it tells: that is infinite.
+    assert [one.rule.id for one in found.conflicts] == ["short"]
+
+
+@pytest.mark.spec("POL-17")
+def test_a_unit_that_no_loss_counts_for_is_redefined(tmp_path: Path) -> None:
+    ws = of(tmp_path, POLICY)
+    ws.init()
+    activate(tmp_path, MONTH)
+    week = POLICY.replace("period: day", "period: week")
+    of(tmp_path).submit(release("given-up"))
+    assert refused(tmp_path, week)
+    of(tmp_path).void("given-up", reason="not needed")
+    big = release("denied")
+    big["mechanisms"][0]["cost"]["time"] = {"rho": 5}
+    assert not of(tmp_path).submit(big).allowed
+    activate(tmp_path, week)
+    of(tmp_path).submit(release("lapses"))
+    later = "2026-09-01T12:00:00.000000Z"
+    assert refused(tmp_path, POLICY)
+    activate(tmp_path, POLICY, now=later)
+    assert of(tmp_path, now=later).verify().understated == ()
+
+
+@pytest.mark.spec("POL-17")
+def test_a_unit_that_was_removed_does_not_come_back_as_another(tmp_path: Path) -> None:
+    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    activate(tmp_path, WITHOUT)
+    of(tmp_path).submit(release("r-2", ["user"]), post=True)
+    ((code, message),) = refused(tmp_path, MONTH)
+    assert code is Code.UNIT_REDEFINED
+    assert message.endswith("period day -> month")
+    # As it was, it may come back: what came meanwhile is charged without a bound.
+    activate(tmp_path, POLICY, "short")
+    assert of(tmp_path).verify().decisions == 2
+
+
+@pytest.mark.spec("POL-17")
+def test_another_neighboring_relation_is_converted_and_not_refused(
+    tmp_path: Path,
+) -> None:
+    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    for relation in ("substitute", "any-change"):
+        other = POLICY.replace("id: uid,", f"id: uid, neighbors: {relation},")
+        found = of(tmp_path).governance.weigh(compiled(other))
+        assert found.problems == ()
+    activate(tmp_path, other)
+    (short, _) = of(tmp_path).standings()
+    assert short.before.units(1) == 4 * 10**11  # Two changes: four times 0.1.
+
+
+@pytest.mark.spec("POL-17")
+def test_who_agreed_does_not_make_a_redefinition_right(tmp_path: Path) -> None:
+    asking = POLICY + "roles: {officer: [olga]}\nactivation: {need: 1, from: [officer]}"
+    of(tmp_path, asking).submit(release("r-1"), post=True)
+    month = compiled(asking.replace("period: day", "period: month"))
+    of(tmp_path).governance.propose_policy(month, reason="months")
+    olga = Workspace(
+        SqliteStore(tmp_path / "ledger.db", wait_seconds=20),
+        FixedClock(NOON),
+        actor="olga",
+    )
+    said = olga.governance.approve_policy(month.policy.digest[:12], reason="yes")
+    assert said.weighed is not None
+    assert [one.code for one in said.weighed.problems] == [Code.UNIT_REDEFINED]
+    with pytest.raises(InputError) as caught:
+        of(tmp_path).governance.activate(month, reason="months", accept=["short"])
+    assert caught.value.code is not Code.POLICY_CONFLICT
+    with pytest.raises(InputError) as caught:
+        of(tmp_path).governance.activate(month, reason="months")
+    assert caught.value.code is Code.UNIT_REDEFINED
+
+
+@pytest.mark.spec("POL-17")
+def test_every_field_of_a_unit_is_told_apart() -> None:
+    classified = ["name", *MEANING, *CLAIMS, *RECORDED]
+    assert sorted(classified) == sorted(one.name for one in fields(Unit))
+
+
+DEVICE = Unit("device", "device_id", within=("user",), groups={"user": 5})
+USER, DAY = Unit("user", "uid"), Unit("day", "uid", "day", "at", within=("user",))
+
+
+@pytest.mark.spec("POL-17")
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        # A user of ten devices loses more than what was derived for five.
+        (DEVICE, replace(DEVICE, groups={"user": 10}), ["user"]),
+        (DEVICE, replace(DEVICE, groups={"user": 4}), []),
+        (DEVICE, replace(DEVICE, groups={}), ["user"]),
+        (replace(DEVICE, groups={}), DEVICE, []),
+        # A device may be many users'.
+        (replace(DEVICE, groups={}), Unit("device", "device_id"), ["device"]),
+        (Unit("device", "device_id"), DEVICE, []),
+        # A day is its user's, claimed or not.
+        (DAY, replace(DAY, within=()), []),
+        (replace(DAY, within=()), DAY, []),
+        (DAY, replace(DAY, id="household", within=()), ["day"]),
+        (DAY, replace(DAY, period="week"), ["day"]),
+        (DAY, replace(DAY, column="seen"), ["day"]),
+        (DAY, replace(DAY, neighbors="any-change"), []),
+    ],
+)
+def test_what_a_loss_was_derived_from_is_claimed_as_strongly_as_before(
+    old: Unit, new: Unit, changed: list[str]
+) -> None:
+    # Of `any-change`, a loss of the user says something about the device in it.
+    for relation in ("add-remove", "any-change"):
+        user = replace(USER, neighbors=relation)
+        before, after = ({one.name: one, "user": user} for one in (old, new))
+        assert [unit for unit, _ in redefinitions(before, after)] == changed
+
+
+def test_a_claim_about_a_unit_that_is_gone_is_none_that_is_taken_back() -> None:
+    both = {"device": DEVICE, "user": USER}
+    assert [*redefinitions(both, {"user": USER})] == []
+    assert [
+        *redefinitions(both, {"device": replace(DEVICE, within=(), groups={})})
+    ] == []
+
+
+# --- ledgers of versions that allowed it ------------------------------------------
+
+
+@pytest.mark.spec("LED-24")
+def test_an_audit_names_the_rules_that_show_too_little(tmp_path: Path) -> None:
+    shutil.copy(OLD, tmp_path / "ledger.db")
+    with pytest.raises(VerificationError) as caught:
+        of(tmp_path).verify()
+    assert not isinstance(caught.value, ChainBreakError)  # No entry is damaged.
+    assert caught.value.code is Code.UNIT_REDEFINED
+    told = caught.value.render()
+    assert "period day -> month" in told
+    assert "these rules would show too little: all" in told
+    rows = [(one.seq, one.payload, one.hash) for one in of(tmp_path).records()]
+    found = audited_again(lambda: rows)
+    assert found.understated == ["all"]
+    # As it was, or with a new name for the month, nothing is understated any more.
+    day, month = (one.text for one in of(tmp_path).state().policies)
+    activate(tmp_path, month.replace("user-time", "user-month"), "all")
+    assert of(tmp_path).verify().decisions == 1
+    activate(tmp_path, day)
+    assert of(tmp_path).verify().decisions == 1
+
+
+@pytest.mark.spec("LED-24")
+def test_the_commands_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(OLD, "ledger.db")
+    verified = run("ledger", "verify")
+    assert (verified.exit_code, "error[MOD608]" in verified.stderr) == (6, True)
+    assert run("audit", "export", "-o", "bundle.zip").exit_code == 0
+    for command in (("verify",), ("report", "-o", "r.html")):
+        assert run("audit", *command, "bundle.zip").exit_code == 6
+    status = run("status")
+    assert status.exit_code == 0
+    assert "warning[MOD608]" in status.stderr
+    (problem,) = json.loads(run("status", "--json").stdout)["problems"]
+    assert problem["code"] == "MOD608"
+    # A backup is not lost for it.
+    assert run("db", "backup", "copy.db").exit_code == 0
+    assert run("db", "restore", "copy.db", "--ledger", "new.db").exit_code == 0
+
+
+@pytest.mark.spec("LED-24")
+def test_a_redefinition_breaks_a_log_of_a_version_that_refuses_it(
+    tmp_path: Path,
+) -> None:
+    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    records = [*of(tmp_path).records()]
+    with pytest.raises(ChainBreakError, match="redefined under its name"):
+        audit(with_policy(records, MONTH))
+    old = as_written_by(4, with_policy(records, MONTH))
+    assert [one.unit for one in audit(old).understated] == ["time"]
+    # Without a rule of it, nothing is understated.
+    no_rule = MONTH.replace("unit: time", "unit: user")
+    assert audit(as_written_by(4, with_policy(records, no_rule))).understated == ()
+
+
+# --- attributes -------------------------------------------------------------------
+
+RENAMED = POLICY.replace("page: low", "site: low")
+
+
+@pytest.mark.spec("POL-18")
+def test_whether_a_new_attribute_is_a_dropped_one_is_asked(tmp_path: Path) -> None:
+    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    ((code, message),) = refused(tmp_path, RENAMED)
+    assert code is Code.ATTRIBUTE_DROPPED
+    assert message == "the attribute `page` is gone, and one of `site` may be it"
+    with pytest.raises(InputError, match="nothing in conflict is called"):
+        activate(tmp_path, RENAMED, "attribute:town")
+    activate(tmp_path, RENAMED, "attribute:page")
+    assert of(tmp_path).state().policies[-1].accepted == ("attribute:page",)
+    assert of(tmp_path).verify().entries == 5
+    # It was said: it is not asked again.
+    activate(tmp_path, RENAMED.replace("site: low", "site: low, color: low"))
+    assert of(tmp_path).verify().entries == 6
+
+
+@pytest.mark.spec("POL-18")
+def test_an_attribute_is_asked_about_when_others_come_later(tmp_path: Path) -> None:
+    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    dropped = POLICY.replace("page: low, ", "")
+    activate(tmp_path, dropped)
+    ((code, _),) = refused(tmp_path, RENAMED)
+    assert code is Code.ATTRIBUTE_DROPPED
+    activate(tmp_path, RENAMED, "attribute:page")
+    # Back again, and gone again: that is another question.
+    activate(tmp_path, POLICY)
+    later = POLICY.replace("page: low", "street: low")
+    assert [code for code, _ in refused(tmp_path, later)] == [Code.ATTRIBUTE_DROPPED]
+
+
+@pytest.mark.spec("POL-18")
+def test_nothing_is_asked_where_nothing_can_be_renamed(tmp_path: Path) -> None:
+    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    # Nobody read `town`; without a new attribute, none is renamed.
+    activate(tmp_path, POLICY.replace("town: low", "city: low"))
+    activate(tmp_path, POLICY.replace("page: low, ", ""))
+    # `city` was there before.
+    activate(tmp_path, POLICY.replace("page: low, town: low", "city: low"))
+    assert of(tmp_path).verify().entries == 7
+
+
+@pytest.mark.spec("POL-18")
+@pytest.mark.spec("LED-24")
+def test_an_audit_finds_attributes_that_nobody_was_asked_about(tmp_path: Path) -> None:
+    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    records = [*of(tmp_path).records()]
+    for accepted in ((), ("attribute:town",), ("attribute:page", "attribute:town")):
+        with pytest.raises(ChainBreakError, match="the rules that it accepts"):
+            audit(with_policy(records, RENAMED, accepted=accepted))
+    right = with_policy(records, RENAMED, accepted=("attribute:page",))
+    assert audit(right).entries == 5
+    assert audit(right, again=lambda: right).entries == 5
+    assert audit(as_written_by(4, with_policy(records, RENAMED))).entries == 5
+
+
+# --- what commands say ------------------------------------------------------------
+
+
+@pytest.mark.spec("POL-17")
+@pytest.mark.spec("POL-18")
+def test_diff_simulate_and_activate_name_what_is_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    Path("next.yaml").write_text(RENAMED.replace("period: day", "period: month"))
+    unit = "the unit `time` is redefined under its name: period day -> month"
+    attribute = "the attribute `page` is gone, and one of `site` may be it"
+    diff = run("policy", "diff", "active", "next.yaml", "--ledger", "ledger.db")
+    assert diff.exit_code == 4
+    assert f"CONFLICT {unit}\n         {attribute}\n" in diff.stdout
+    assert "error[MOD608]" in diff.stderr
+    told = json.loads(run("policy", "diff", "next.yaml", "--json").stdout)
+    assert [one["code"] for one in told["problems"]] == ["MOD608", "MOD609"]
+    simulated = run("policy", "simulate", "next.yaml")
+    assert f"conflict: {unit}\nconflict: {attribute}\n" in simulated.stdout
+    dry = run("policy", "activate", "next.yaml", "--reason", "x", "--dry-run")
+    assert dry.exit_code == 4
+    assert f"  CONFLICT  {unit}\n  CONFLICT  {attribute}\n" in dry.stdout
+    assert "--accept-conflict attribute:page" in dry.stderr
+    Path("next.yaml").write_text(RENAMED)
+    accepting = ("--reason", "x", "--accept-conflict", "attribute:page")
+    done = run("policy", "activate", "next.yaml", *accepting)
+    assert done.exit_code == 0
+    assert "  accepted  attribute:page is gone\n" in done.stdout
