@@ -47,6 +47,7 @@ def print_status(workspace: LedgerView, *, shown: int | None) -> None:
     from rich.table import Table
 
     from modicum.ledger.deciding.amounts import filled
+    from modicum.workspace.explaining.explain import cause_text
 
     standings = sorted(workspace.standings(), key=filled, reverse=True)
     kept = standings[: fitting(len(standings), shown)]
@@ -64,6 +65,9 @@ def print_status(workspace: LedgerView, *, shown: int | None) -> None:
         where = (loss.cell,) if cells else ()
         table.add_row(*(escape(cell) for cell in (*_cells(loss), *where)))
     print_table(table, spare=("", "SCALE"))
+    for loss in kept:
+        if cause := cause_text(loss):
+            print(printable(f"{loss.rule.id}: {cause}"))
     left = len(standings) - len(kept)
     if left:
         print(f"… {left} more (--all)")

@@ -25,6 +25,7 @@ from modicum.ledger import (
     decide,
     record_release,
 )
+from modicum.ledger.cells.axes import space_of
 from modicum.ledger.deciding.approvals import hearings_of_release
 from modicum.ledger.deciding.balances import facts_of
 from modicum.ledger.state.life import id_taken
@@ -110,6 +111,28 @@ class Asking(msgspec.Struct, frozen=True):
     ledger: str
     book: Book
     actor: str
+
+
+def every_period(release: RecordedRelease, compiled: CompiledPolicy) -> str:
+    """Return to what a release is charged that names no `periods`, such as `every day`.
+
+    Args:
+        release: The release.
+        compiled: The policy.
+
+    Returns:
+        Empty if it names them, or no rule adds up by periods.
+    """
+    vocabulary = compiled.policy.vocabulary
+    static = vocabulary.population.static
+    if not any(
+        one.part.periods is None and static.isdisjoint(one.attributes)
+        for one in release.mechanisms
+    ):
+        return ""
+    units = dict.fromkeys(base.unit for base in compiled.rules.bases)
+    periods = dict.fromkeys(space_of(unit, vocabulary).period for unit in units)
+    return " and ".join(f"every {one}" for one in periods if one is not None)
 
 
 def first_answer(

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from modicum.accounting import Total
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.ledger import (
     AuditReport,
@@ -18,7 +17,6 @@ from modicum.ledger import (
     State,
     audit,
 )
-from modicum.ledger.deciding.decide import over_history
 from modicum.ledger.log.days import day_of
 from modicum.ledger.state.life import unknown_release
 from modicum.policy import CompiledPolicy, Rule
@@ -27,6 +25,7 @@ from modicum.workspace.alternatives.trials import Look
 from modicum.workspace.answers import (
     Asking,
     Description,
+    every_period,
     first_answer,
     refuse_other,
     refuse_requested,
@@ -36,6 +35,7 @@ from modicum.workspace.book import Book, Reader
 from modicum.workspace.bringing_in import Submission, prepared
 from modicum.workspace.decision import Decision
 from modicum.workspace.earlier import EarlierClock, EarlierStore, past_point
+from modicum.workspace.explaining.charged_cells import standing_in
 from modicum.workspace.live_ledger import SNAPSHOT_EVERY, LiveLedger
 from modicum.workspace.ports import Clock, EventStore, SnapshotStore
 from modicum.workspace.spenders import CellBalance, cell_balance, part_named, rule_named
@@ -218,9 +218,9 @@ class LedgerView:
         book = self._live.read(deciding=True)
         compiled = self._meant_policy(book)
         with book.followed_at(compiled, self._store.read, self._live.now) as followed:
+            day = day_of(self._live.now)
             return [
-                over_history(followed.balances, rule, Total())
-                for rule in compiled.rules
+                standing_in(followed.balances, rule, day) for rule in compiled.rules
             ]
 
     def loss_of(self, rule: Rule) -> RuleLoss:
@@ -235,7 +235,7 @@ class LedgerView:
         book = self._live.read(deciding=True)
         compiled = self._meant_policy(book)
         with book.followed_at(compiled, self._store.read, self._live.now) as followed:
-            return over_history(followed.balances, rule, Total())
+            return standing_in(followed.balances, rule, day_of(self._live.now))
 
     def spenders(
         self,
@@ -331,7 +331,12 @@ class LedgerView:
             if known is None:
                 refuse_requested(book, one.release, actor, one.mark)
                 day = day_of(now)
-                return first_answer(asking, followed.balances, one.release, day)
+                found = first_answer(asking, followed.balances, one.release, day)
+                every = every_period(one.release, one.compiled)
+                if not every:
+                    return found
+                notice = f"it names no `periods`: it is charged to {every}"
+                return replace(found, notices=(*found.notices, notice))
             refuse_other(known, one.release, one.mark)
             stored = book.release_of(known, self._store.record)
             charged = followed.told(stored, known.seq)

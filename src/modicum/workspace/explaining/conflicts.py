@@ -24,6 +24,7 @@ from modicum.workspace.explaining.contributions import (
     contributors_text,
     decisive,
     shares,
+    undated_text,
 )
 from modicum.workspace.explaining.explain import amount_text
 from modicum.workspace.explaining.fitting import readable, smallest_budget
@@ -60,6 +61,8 @@ class Conflict:
         spent = amount_text(found.together, found.scale)
         limit = amount_text(found.limit, found.scale)
         where = f", in {self.loss.cell}" if self.loss.cell else ""
+        made_by = contributors_text(self.contributors, self.coordinate)
+        cause = undated_text(self.contributors)
         if self.fits is None:
             remedy = "no budget of this measure fits; leave the rule as it was"
         else:
@@ -70,7 +73,7 @@ class Conflict:
             f"releases already made exceed the rule {self.rule.id}",
             self.mark,
             label=f"{found.measure} is {spent} already, more than {limit}{where}",
-            notes=(f"made by {contributors_text(self.contributors, self.coordinate)}",),
+            notes=(*([cause] if cause else ()), f"made by {made_by}"),
             help=remedy,
         )
 
