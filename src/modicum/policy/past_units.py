@@ -33,8 +33,8 @@ class Known(NamedTuple):
 
 
 @lru_cache(maxsize=_REMEMBERED_MAX)
-def units_of(text: str) -> Mapping[str, Known] | None:
-    """Return what the units of a policy were, by their names.
+def vocabulary_of(text: str) -> Vocabulary | None:
+    """Return the words of a policy.
 
     Args:
         text: The text of the policy, as a ledger holds it.
@@ -44,8 +44,23 @@ def units_of(text: str) -> Mapping[str, Known] | None:
     """
     try:
         node = read_document(text.encode("utf-8"), "a past policy")
-        vocabulary = parse_policy(node, text).vocabulary
+        return parse_policy(node, text).vocabulary
     except InputError:
+        return None
+
+
+@lru_cache(maxsize=_REMEMBERED_MAX)
+def units_of(text: str) -> Mapping[str, Known] | None:
+    """Return what the units of a policy were, by their names.
+
+    Args:
+        text: The text of the policy, as a ledger holds it.
+
+    Returns:
+        None if it is of a version that cannot be read any more.
+    """
+    vocabulary = vocabulary_of(text)
+    if vocabulary is None:
         return None
     return {unit: _known(unit, vocabulary) for unit in vocabulary.units}
 

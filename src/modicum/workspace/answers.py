@@ -260,6 +260,30 @@ def refuse_requested(
         raise requested_by_another(known, mark)
 
 
+def corrected_answer(
+    asking: Asking,
+    balances: Balances,
+    known: Standing,
+    charged: RecordedRelease,
+    now: RecordedRelease,
+) -> Decision:
+    """Return what the rules would say to a past release were it described otherwise.
+
+    Args:
+        asking: Who asks, and of which ledger.
+        balances: What was charged, this release included.
+        known: Where it stands.
+        charged: The release as it was charged.
+        now: The release as it is to be charged.
+    """
+    balances.take_back(charged, known.day)
+    try:
+        decision = first_answer(asking, balances, now, known.day)
+    finally:
+        balances.charge(charged, known.day)
+    return replace(decision, status=known.status.value)
+
+
 def repeated_answer(
     asking: Asking, balances: Balances, known: Standing, charged: RecordedRelease
 ) -> Decision:
@@ -271,15 +295,10 @@ def repeated_answer(
         known: Where it stands.
         charged: The release as it was charged.
     """
-    balances.take_back(charged, known.day)
-    try:
-        decision = first_answer(asking, balances, charged, known.day)
-    finally:
-        balances.charge(charged, known.day)
+    decision = corrected_answer(asking, balances, known, charged, charged)
     reserved = known.status is ReleaseStatus.RESERVED
     return replace(
         decision,
-        status=known.status.value,
         retry=True,
         expires_at=known.expires_at if reserved else "",
     )

@@ -25,6 +25,7 @@ from modicum.workspace.alternatives.trials import Look
 from modicum.workspace.answers import (
     Asking,
     Description,
+    corrected_answer,
     every_period,
     first_answer,
     refuse_other,
@@ -337,9 +338,16 @@ class LedgerView:
                     return found
                 notice = f"it names no `periods`: it is charged to {every}"
                 return replace(found, notices=(*found.notices, notice))
-            refuse_other(known, one.release, one.mark)
+            corrects = book.state.correction_of(one.release.id, one.release.content)
+            if corrects is None:
+                refuse_other(known, one.release, one.mark)
             stored = book.release_of(known, self._store.record)
             charged = followed.told(stored, known.seq)
+            if corrects is not None:
+                after = followed.told(one.release, known.seq)
+                return corrected_answer(
+                    asking, followed.balances, known, charged, after
+                )
             return repeated_answer(asking, followed.balances, known, charged)
 
     def _meant_policy(self, book: Book) -> CompiledPolicy:

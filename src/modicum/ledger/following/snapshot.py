@@ -27,7 +27,7 @@ from modicum.ledger.state.state import ActivePolicy, JustStarted, State
 from modicum.ledger.state.waiting import Proposal, Request, Waiting
 
 #: Raised whenever the fold, the balances, or this format change in any way.
-FOLD_VERSION = 4
+FOLD_VERSION = 5
 
 _MAGIC = b"modicum-snapshot\n"
 _LENGTH_BYTES = 8
@@ -154,6 +154,7 @@ def _state(plain: dict[str, Any]) -> State:
             )
             for subject, content, said in plain["approvals"]
         },
+        redescribed={one: tuple(seqs) for one, *seqs in plain.get("redescribed", ())},
         annotations=plain["annotations"],
         disclosures=plain["disclosures"],
         planning=Planning(

@@ -60,6 +60,7 @@ def said_to_dict(said: Said) -> dict[str, object]:
         "key": said.key or None,
         "entry": said.seq,
         "repeated": said.repeated,
+        "corrected_in": said.corrected_in or None,
         "approvals": hearings_to_list(said.hearings),
     }
 

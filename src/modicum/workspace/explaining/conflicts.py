@@ -21,6 +21,7 @@ from modicum.policy.rule_profile import budget_place
 from modicum.workspace.explaining.charged_cells import cells_of, fullest, spent_in_each
 from modicum.workspace.explaining.contributions import (
     Contributor,
+    Spent,
     contributors_text,
     decisive,
     shares,
@@ -99,9 +100,7 @@ def conflicts(
     )
 
 
-def _conflict(
-    balances: Balances, loss: RuleLoss, spent: Iterable[tuple[str, Total]]
-) -> Conflict:
+def _conflict(balances: Balances, loss: RuleLoss, spent: Iterable[Spent]) -> Conflict:
     compiled, coordinate = balances.compiled, decisive(loss)
     return Conflict(
         loss,
