@@ -140,3 +140,51 @@ def test_what_is_over_in_every_period_is_named_with_its_cause() -> None:
     assert "modicum release redescribe" in balance
     told = document("ledger", "balance", "day")
     assert "2 releases are charged to every period" in told["cause"]
+
+
+# --- corrections --------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("folder")
+def test_two_people_correct_past_releases() -> None:
+    run(*RECORD, "--yes")
+    write([views(f"old-{n}", periods=f"2026-04-0{n + 1}") for n in range(3)])
+    ask = ("release", "redescribe", "past.json", "--reason", "each reads one day")
+    output = run(*ask, "--actor", "ann")
+    assert "old-0: a correction is asked for (entry 5); with it" in output
+    assert "another person agrees by  modicum release approve old-0" in output
+    told = document(*ask, "--actor", "ann")["corrections"]
+    assert [one["request"] and one["request"]["repeated"] for one in told] == [True] * 3
+    assert "old-2" in run("request", "list")
+    approve = ("release", "approve", "past.json", "--reason", "I read the job")
+    run(*approve, "--actor", "ann", code=Exit.NEEDS_APPROVAL)
+    assert "day: over in every period" in run("status")
+    agreed = run(*approve, "--actor", "bob")
+    assert "correction of release `old-0` approved by bob" in agreed
+    assert "it is charged as it is described now (entry" in agreed
+    assert "OVER" not in run("status")
+    told = document(*ask, "--actor", "ann")["corrections"]
+    assert [one["request"] for one in told] == [None] * 3
+    assert "past-redescribed" in run("ledger", "list")
+    run("ledger", "verify")
+    story = document("release", "show", "old-0")["story"]
+    assert [one["kind"] for one in story] == [
+        "past-recorded",
+        "release-requested",
+        "past-redescribed",
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_correction_of_anything_else_is_refused() -> None:
+    write([views("new", periods="2026-03-31")])
+    run("release", "submit", "past.json")
+    write([views("old-0")])
+    run(*RECORD, "--yes")
+    ask = ("release", "redescribe", "past.json", "--reason", "less noise was added")
+    write([views("old-0", rho=0.001, periods="2026-04-01")])
+    assert "error[MOD611]: release `old-0` was recorded with another `cost`" in run(
+        *ask, code=Exit.INVALID
+    )
+    write([views("new", periods="2026-04-01")])
+    assert "error[MOD610]" in run(*ask, code=Exit.INVALID)

@@ -247,9 +247,9 @@ def one_release() -> RecordedRelease:
     [
         (b'"seq":3', b'"seq":3.0'),
         (b'"seq":3', b'"seq":true'),
-        (b'"v":4', b'"v":4.0'),
-        (b'"v":4', b'"v":1'),
-        (b'"v":4', b'"v":5'),
+        (b'"v":5', b'"v":5.0'),
+        (b'"v":5', b'"v":1'),
+        (b'"v":5', b'"v":6'),
         (b'"purpose":"x"', b'"purpose":"x","purpose":"x"'),
         (b'"purpose":"x"', b'"purpose":"x","a":"x"'),
         (b'"given":[]', b'"given":[ ]'),

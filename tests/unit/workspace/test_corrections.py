@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from samples.small import NOON, compiled
 
+from modicum.accounting import Loss
 from modicum.core.errors import (
     ApprovalError,
     Code,
@@ -16,7 +19,19 @@ from modicum.core.errors import (
     ModicumError,
     StaleError,
 )
+from modicum.ledger import (
+    ChainBreakError,
+    Event,
+    RecordedRelease,
+    audit,
+    event_of,
+    seal,
+)
+from modicum.ledger.log.events import PastRedescribed
 from modicum.shell.clock import FixedClock
+from modicum.shell.proofs.verification import Trust
+from modicum.shell.report.page import page
+from modicum.shell.report.reading import opened_ledger, report_on
 from modicum.shell.storage.sqlite_store import SqliteStore
 from modicum.workspace import Workspace
 from modicum.workspace.policies.past import history_of
@@ -84,7 +99,7 @@ def code(raised: pytest.ExceptionInfo[ModicumError]) -> Code:
     return raised.value.problems[0].code
 
 
-@pytest.mark.spec("LED-16")
+@pytest.mark.spec("LED-25")
 def test_a_corrected_release_is_charged_to_the_periods_that_it_read(
     tmp_path: Path,
 ) -> None:
@@ -110,7 +125,7 @@ def test_a_corrected_release_is_charged_to_the_periods_that_it_read(
     assert bob.submit(views("next", periods="2026-04-02")).allowed
 
 
-@pytest.mark.spec("LED-16")
+@pytest.mark.spec("LED-25")
 def test_what_was_corrected_is_recorded_again_by_its_new_description(
     tmp_path: Path,
 ) -> None:
@@ -121,7 +136,7 @@ def test_what_was_corrected_is_recorded_again_by_its_new_description(
     assert ws.governance.redescribe(views(periods="2026-04-01"), **WHY) is None
 
 
-@pytest.mark.spec("LED-16")
+@pytest.mark.spec("LED-25")
 @pytest.mark.parametrize("name", ["ann", "Ann", " ann"])
 def test_who_asks_for_a_correction_does_not_approve_it(
     tmp_path: Path, name: str
@@ -136,7 +151,7 @@ def test_who_asks_for_a_correction_does_not_approve_it(
     assert person(tmp_path, "bob").state().digest() == before
 
 
-@pytest.mark.spec("LED-16")
+@pytest.mark.spec("LED-25")
 def test_those_whom_the_policy_asks_agree_to_a_correction(tmp_path: Path) -> None:
     public = views(audience="public")
     now = {**public, "periods": "2026-04-01"}
@@ -162,7 +177,7 @@ def test_those_whom_the_policy_asks_agree_to_a_correction(tmp_path: Path) -> Non
     assert ws.verify().approvals == 3
 
 
-@pytest.mark.spec("LED-16")
+@pytest.mark.spec("LED-25")
 def test_agreement_to_an_earlier_correction_does_not_count_again(
     tmp_path: Path,
 ) -> None:
@@ -182,7 +197,7 @@ def test_agreement_to_an_earlier_correction_does_not_count_again(
     ws.verify()
 
 
-@pytest.mark.spec("LED-16")
+@pytest.mark.spec("LED-25")
 @pytest.mark.parametrize(
     "change",
     [
@@ -214,7 +229,7 @@ def test_a_correction_changes_nothing_but_periods(
     assert ann.state().seq == 2
 
 
-@pytest.mark.spec("LED-16")
+@pytest.mark.spec("LED-25")
 def test_only_what_was_recorded_as_past_is_corrected(tmp_path: Path) -> None:
     ann = person(tmp_path, "ann", POLICY)
     ann.submit(views("asked", periods="2026-04-01"))
@@ -228,7 +243,7 @@ def test_only_what_was_recorded_as_past_is_corrected(tmp_path: Path) -> None:
         ann.governance.redescribe(views(), reason=" ")
 
 
-@pytest.mark.spec("LED-16")
+@pytest.mark.spec("LED-25")
 def test_a_correction_asked_for_under_another_policy_is_asked_for_again(
     tmp_path: Path,
 ) -> None:
@@ -244,6 +259,137 @@ def test_a_correction_asked_for_under_another_policy_is_asked_for_again(
     bob.governance.approve("old", **WHY)
     bob.verify()
     assert spent(bob, "2026-05-01") == 0
+
+
+@pytest.mark.spec("LED-25")
+def test_who_took_a_correction_back_does_not_agree_when_others_ask_for_it(
+    tmp_path: Path,
+) -> None:
+    now = views(periods="2026-04-01")
+    person(tmp_path, "ann", POLICY).record_past(views())
+    ann, bob = (person(tmp_path, name).governance for name in ("ann", "bob"))
+    ann.redescribe(now, **WHY)
+    ann.withdraw_request("old", reason="let bob ask")
+    bob.redescribe(now, **WHY)
+    with pytest.raises(ApprovalError):
+        ann.approve("old", **WHY)
+
+
+@pytest.mark.spec("LED-25")
+def test_two_people_correct_a_release_as_often_as_they_must(tmp_path: Path) -> None:
+    """Who asked for a correction that was made may agree to it another time."""
+    first, second = (views(periods=day) for day in ("2026-04-01", "2026-04-02"))
+    person(tmp_path, "ann", POLICY).record_past(first)
+    ann, bob = (person(tmp_path, name).governance for name in ("ann", "bob"))
+    for asks, agrees, now in (
+        (ann, bob, second),
+        (bob, ann, first),
+        (bob, ann, second),
+        (ann, bob, first),
+    ):
+        asks.redescribe(now, **WHY)
+        assert agrees.approve("old", **WHY).corrected_in
+    ws = person(tmp_path, "cleo")
+    assert (spent(ws, "2026-04-01"), spent(ws, "2026-04-02")) == (0.02, 0)
+    ws.verify()
+
+
+def forged(ws: Workspace, change: Callable[[PastRedescribed], Any], by: str) -> None:
+    """Audit a log whose last entry, the correction, is another one."""
+    records = list(ws.records())
+    last = event_of(records[-1], len(records))
+    assert isinstance(last.body, PastRedescribed)
+    event = Event(last.at, by, change(last.body))
+    records[-1] = seal(event, len(records), records[-2].hash)
+    audit(records)
+
+
+def cheaper(release: RecordedRelease) -> RecordedRelease:
+    """Return a release whose mechanism costs nothing."""
+    (one,) = release.mechanisms
+    free = {unit: Loss((0,) * len(x.coordinates)) for unit, x in one.losses.items()}
+    return replace(release, mechanisms=(replace(one, losses=free),))
+
+
+@pytest.mark.spec("LED-25")
+@pytest.mark.parametrize(
+    ("change", "by", "why"),
+    [
+        (lambda body: body, "ann", "asks for the correction, and agrees to it"),
+        (lambda body: body, " ANN", "asks for the correction, and agrees to it"),
+        (
+            lambda body: replace(body, before=cheaper(body.before)),
+            "bob",
+            "it was not described before as the entry says",
+        ),
+        (
+            lambda body: replace(body, release=cheaper(body.release)),
+            "bob",
+            "its description costs",
+        ),
+        (
+            lambda body: replace(body, release=body.before),
+            "bob",
+            "nobody asks for this correction",
+        ),
+        (lambda body: replace(body, policy="f" * 64), "bob", "was not active"),
+        (
+            lambda body: replace(body, approved_by=("eve",)),
+            "bob",
+            "names others than those who agreed",
+        ),
+    ],
+)
+def test_an_audit_finds_a_correction_that_was_forged(
+    tmp_path: Path, change: Callable[[PastRedescribed], Any], by: str, why: str
+) -> None:
+    ws = corrected(tmp_path)
+    forged(ws, lambda body: body, "bob")  # As it was, it holds.
+    with pytest.raises(ChainBreakError, match=why):
+        forged(ws, change, by)
+
+
+@pytest.mark.spec("LED-25")
+def test_an_audit_finds_a_correction_that_too_few_approved(tmp_path: Path) -> None:
+    public = views(audience="public")
+    person(tmp_path, "ann", ASKING).record_past(public)
+    people = ("ann", "olga", "pavel")
+    ann, olga, pavel = (person(tmp_path, name).governance for name in people)
+    ann.redescribe({**public, "periods": "2026-04-01"}, **WHY)
+    olga.approve("old", **WHY)
+    pavel.approve("old", **WHY)
+    ws = person(tmp_path, "cleo")
+    records = list(ws.records())
+    last = event_of(records[-1], len(records))
+    event = Event(last.at, last.actor, replace(last.body, approved_by=("olga",)))
+    skipped = records[:-2]  # The second approval is left out.
+    skipped.append(seal(event, len(skipped) + 1, skipped[-1].hash))
+    with pytest.raises(ChainBreakError, match="was corrected without approval"):
+        audit(skipped)
+
+
+def test_a_statement_lists_corrections_with_who_why_before_and_after(
+    tmp_path: Path,
+) -> None:
+    corrected(tmp_path)
+    with opened_ledger(tmp_path / "ledger.db") as source:
+        told = report_on(source, Trust())
+    (one,) = told.to_dict()["corrections"]  # type: ignore[misc]
+    assert (one["asked"]["actor"], one["made"]["actor"]) == ("ann", "bob")
+    assert one["asked"]["reason"] == one["made"]["reason"] == WHY["reason"]
+    assert one["before"] == [{"mechanism": "views", "periods": None}]
+    day = ["2026-04-01", "2026-04-01"]
+    assert one["now"] == [{"mechanism": "views", "periods": [day]}]
+    shown = page(told)
+    for words in (
+        "Corrections of the past",
+        "views: all of it",
+        "views: periods: &quot;2026-04-01",
+        "ann, ",
+    ):
+        assert words in shown
+    (*_, matter) = told.story.matters.every
+    assert [step.what for step in matter.steps] == ["asked", "corrected"]
 
 
 def test_a_correction_that_is_withdrawn_changes_nothing(tmp_path: Path) -> None:

@@ -114,14 +114,14 @@ def hearings_of_release(
     if not asked:
         return ()
     requesters = [*actors, *state.waiting.requesters.get(release.content, ())]
-    named = {**release.metadata, **release.labels}.get("requester")
-    if named is not None:
-        requesters.append(named)
     said = state.approvals.get(("release", release.content), ())
     correction = state.correction_of(release.id, release.content)
     if correction is not None:
         said = tuple(one for one in said if one.seq > correction.seq)
         asked = tuple(replace(one, requester_may_approve=False) for one in asked)
+    named = {**release.metadata, **release.labels}.get("requester")
+    if named is not None:
+        requesters.append(named)
     return hearings(asked, said, policy, requesters)
 
 

@@ -351,12 +351,11 @@ class State:
         other = difference(before, now)
         if other:
             raise _impossible(f"the correction of `{now.id}` changes `{other}`")
-        asking = self.waiting.requesters[now.content]
-        if meant_by(actor) in map(meant_by, asking):
+        if meant_by(actor) in map(meant_by, self.waiting.requesters[now.content]):
             raise _impossible(f"`{actor}` asks for the correction, and agrees to it")
         self.releases.redescribe(now.id, now.content)
         self.redescribed[now.id] = (*self.redescribed.get(now.id, ()), seq)
-        self.waiting.brought_in(now.id)
+        self.waiting.corrected(now.id, now.content)
         return LossChange(now, standing.seq, standing.day, instead_of=before)
 
     def _govern(self, body: Body, event: Event, seq: int) -> None:

@@ -94,6 +94,20 @@ def requested_to_dict(found: Requested) -> dict[str, object]:
     }
 
 
+def redescribed_to_dict(release: str, found: Requested | None) -> dict[str, object]:
+    """Return a correction of a past release that was asked for just now.
+
+    Args:
+        release: The id of the release.
+        found: The request; None if the release is described so already.
+    """
+    return {
+        "release": release,
+        "request": None if found is None else requested_to_dict(found),
+        "over_limit": [] if found is None else list(found.decision.over_limit),
+    }
+
+
 def pending_to_dict(one: PendingRequest) -> dict[str, object]:
     """Return a request that waits.
 
