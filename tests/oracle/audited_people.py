@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from cryptography.exceptions import InvalidSignature
@@ -21,6 +21,10 @@ from modicum.policy.compile import compile_text
 from modicum.policy.model import Approval
 
 Plain: TypeAlias = dict[str, Any]
+
+
+#: What ends a request for an id.
+COMES_IN = ("release-reserved", "past-recorded", "past-redescribed")
 
 
 @dataclass
@@ -66,6 +70,8 @@ class People:
                     yield "it is not theirs to withdraw"
             case "policy-proposed":
                 yield from self._ill_proposed(body)
+            case "past-redescribed":
+                yield from self._ill_corrected(body, by)
             case "release-reserved":
                 yield from self._ill_reserved(body, by)
             case "policy-activated" if self._policy:
@@ -83,7 +89,7 @@ class People:
                 found[body["release"]["id"]] = event
             elif event["kind"] == "request-withdrawn":
                 found.pop(body["release"], None)
-            elif event["kind"] in ("release-reserved", "past-recorded"):
+            elif event["kind"] in COMES_IN:
                 found.pop(body["release"]["id"], None)
         return found
 
@@ -92,11 +98,15 @@ class People:
     ) -> Iterator[str]:
         release = body["release"]
         stands = {
-            one["body"]["release"]["id"]
+            one["body"]["release"]["id"]: one
             for one in self.events
-            if one["kind"] in ("release-reserved", "past-recorded")
+            if one["kind"] in COMES_IN
         }
-        if release["id"] in stands:
+        known = stands.get(release["id"])
+        if known is not None and (
+            known["kind"] == "release-reserved"
+            or known["body"]["release"]["content"] == release["content"]
+        ):
             yield "what stands is requested"
         if pending is not None and pending["actor"] != by:
             yield "somebody else asks for it"
@@ -106,7 +116,7 @@ class People:
             pending["body"]["policy"],
         ):
             yield "the same is requested twice"
-        if not self._asked(release):
+        if known is None and not self._asked(release):
             yield "it needs no approval"
 
     def _ill_proposed(self, body: Plain) -> Iterator[str]:
@@ -182,13 +192,15 @@ class People:
         return self._agreed([self._policy.activation], "policy", digest, asking)
 
     def requesters(self, release: Plain) -> set[str]:
-        """Return who ever requested a release."""
-        return {
-            one["actor"]
-            for one in self.events
-            if one["kind"] == "release-requested"
-            and one["body"]["release"]["content"] == release["content"]
-        }
+        """Return who ever requested a release; or a correction, since it was made."""
+        found: set[str] = set()
+        for one in self.events:
+            if one["kind"] not in ("release-requested", "past-redescribed"):
+                continue
+            if one["body"]["release"]["content"] == release["content"]:
+                asked = one["kind"] == "release-requested"
+                found = found | {one["actor"]} if asked else set()
+        return found
 
     def _ill_reserved(self, body: Plain, by: str) -> Iterator[str]:
         agreed = self.agreed_to_release(body["release"], by)
@@ -197,16 +209,39 @@ class People:
         elif sorted(agreed) != body["approved_by"]:
             yield "it names others than those who agreed"
 
+    def _ill_corrected(self, body: Plain, by: str) -> Iterator[str]:
+        """Yield what is wrong with a correction: too few agree, or only who asks."""
+        release = body["release"]
+        pending = self.pending().get(release["id"])
+        if pending is None or pending["body"]["release"] != release:
+            yield "nobody asks for the correction"
+            return
+        if pending["body"]["policy"] != body["policy"]:
+            yield "it was asked for under another policy"
+        asking = self.requesters(release)
+        if by.strip().casefold() in {one.strip().casefold() for one in asking}:
+            yield "who asks for the correction agrees to it"
+        named = {**release["metadata"], **release["labels"]}.get("requester")
+        asking |= {named} if named else set()
+        wanted = [replace(a, requester_may_approve=False) for a in self._asked(release)]
+        since = self.events.index(pending)
+        agreed = self._agreed(wanted, "release", release["content"], asking, since)
+        if agreed is None:
+            yield "it is corrected without approval"
+        elif sorted(agreed) != body["approved_by"]:
+            yield "the correction names others than those who agreed"
+
     def _agreed(
         self,
         wanted: list[Approval] | tuple[Approval, ...],
         subject: str,
         content: str,
         asking: set[str],
+        since: int = 0,
     ) -> set[str] | None:
         """Return who agreed and counts; None if that is not enough."""
         own = {one.strip().casefold() for one in asking}
-        last = self._last_words(subject, content)
+        last = self._last_words(subject, content, since)
         everybody: set[str] = set()
         for approval in wanted:
             heard = {
@@ -233,12 +268,12 @@ class People:
             for role in approval.roles
         )
 
-    def _last_words(self, subject: str, content: str) -> dict[str, Plain]:
+    def _last_words(self, subject: str, content: str, since: int) -> dict[str, Plain]:
         """Return the last word of each person about something, if it is heard."""
         assert self._policy is not None
         keys = self._policy.keys
         last: dict[str, Plain] = {}
-        for event in self.events[self.since if subject == "policy" else 0 :]:
+        for event in self.events[self.since if subject == "policy" else since :]:
             body, by = event["body"], event["actor"]
             if event["kind"] != "approval-given":
                 continue

@@ -127,6 +127,18 @@ def audit(
     return auditor.found
 
 
+def bare(release: Plain) -> Any:
+    """Return a stored release without its periods, and what follows from them."""
+    if isinstance(release, list):
+        return [bare(one) for one in release]
+    if not isinstance(release, dict):
+        return release
+    derived = ("periods", "content", "losses", "where", "groups")
+    kept = {key: bare(one) for key, one in release.items() if key not in derived}
+    # A description names no part at all if it reads everything.
+    return kept | {key: release.get(key) for key in ("where", "groups")}
+
+
 # --- what the log names, before anything is judged ------------------------------------
 
 
@@ -135,7 +147,7 @@ def _extent(rows: Iterable[Row]) -> Extent:
     for _, payload, _ in rows:
         event = json.loads(payload)["event"]
         found.note(_day_of(event))
-        if event["kind"] not in BRINGS_IN:
+        if event["kind"] not in (*BRINGS_IN, "past-redescribed"):
             continue
         for mechanism in event["body"]["release"]["mechanisms"]:
             for end in chain.from_iterable(mechanism["periods"] or ()):
@@ -196,6 +208,8 @@ class _Auditor:
             self._activate(body, seq)
         elif kind in BRINGS_IN:
             self._bring_in(event, seq)
+        elif kind == "past-redescribed":
+            self._correct(body, seq)
         elif kind in LIFE:
             self._step(event, seq)
 
@@ -219,6 +233,20 @@ class _Auditor:
         self.found.understated = [
             rule.id for rule in self._compiled.rules if rule.unit in others
         ]
+
+    def _correct(self, body: Plain, seq: int) -> None:
+        """Put a description in the place of another one, of which it keeps all else."""
+        now, name = body["release"], body["release"]["id"]
+        before, day = self._counted.get(name, (None, 0))
+        if self._status.get(name) != "recorded" or body["before"] != before:
+            self.found.broken.append(f"{seq}: {name} was not recorded so")
+            return
+        if bare(now) != bare(before):
+            self.found.broken.append(f"{seq}: {name} is corrected in more than periods")
+        assert self._sums is not None
+        self._sums.add(self._sums.charges(before, day), sign=-1)
+        self._counted[name] = now, day
+        self._sums.add(self._sums.charges(now, day))
 
     def _look_at_escrow(self, event: Plain, seq: int) -> None:
         """See whether contracts permit what happens, from all that happened before."""

@@ -147,11 +147,13 @@ def _warn_of_nobody(named: Iterable[Node | str]) -> None:
 def print_said(said: Said) -> None:
     """Print what somebody said, and what is missing after it."""
     verb = "approved" if said.approves else "rejected"
-    roles = " and ".join(said.roles)
+    roles = f" as {' and '.join(said.roles)}" if said.roles else ""
     already = f" already (entry {said.seq})" if said.repeated else ""
     signed = f", signed with {said.key[:12]}" if said.key else ""
-    spoken = f"{said.topic.called} {verb} by {said.by} as {roles}{signed}{already}"
+    spoken = f"{said.topic.called} {verb} by {said.by}{roles}{signed}{already}"
     print(printable(spoken))
+    if said.corrected_in:
+        print(f"  it is charged as it is described now (entry {said.corrected_in})")
     for line in hearing_lines(said.hearings):
         print(f"  {line}")
 

@@ -86,6 +86,8 @@ def print_balance(found: CellBalance, top: int) -> None:
     else:
         over = "" if loss.allowed else ", OVER: it denies what falls under it here"
         print(f"  limit  {spent.measure} {amount_text(spent.limit, spent.scale)}{over}")
+    if found.cause:
+        print(printable(f"  cause  {found.cause}"))
     if found.rho_left is not None:
         print(f"  left   Gaussian noise may still cost rho {room_text(found.rho_left)}")
     if found.spenders:
@@ -107,11 +109,14 @@ def _print_spenders(found: CellBalance, top: int) -> None:
     table.add_column("RELEASE", overflow="fold")
     table.add_column(coordinate_name(found.coordinate).upper(), justify="right")
     table.add_column("SHARE", justify="right")
-    for one in found.spenders[:top]:
+    shown = found.spenders[:top]
+    if any(one.undated for one in shown):
+        table.add_column("PERIODS")
+    for one in shown:
         share = "" if one.share is None else f"{int(100 * one.share)} %"
-        table.add_row(
-            escape(printable(one.release)), amount_text(one.units, scale), share
-        )
+        periods = ("missing" if one.undated else "",) * (len(table.columns) - 3)
+        amount = amount_text(one.units, scale)
+        table.add_row(escape(printable(one.release)), amount, share, *periods)
     print_table(table)
     left = len(found.spenders) - top
     if left > 0:

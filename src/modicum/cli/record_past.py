@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, Policy
-from modicum.cli.output import print_json, reporting
+from modicum.cli.output import note, print_json, reporting
 from modicum.cli.policy_changes import progress
 from modicum.cli.release_files import read_releases
 from modicum.core.errors import printable
@@ -46,6 +47,10 @@ def record_past(
     full: Annotated[
         bool, typer.Option("--full", help="Explain every rule of every release.")
     ] = False,
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", help="Record releases that name no `periods` unasked."),
+    ] = False,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
@@ -60,6 +65,8 @@ def record_past(
     with reporting(as_json=as_json):
         workspace = open_workspace(ledger, policy=policy, actor=actor)
         submissions = _prepared(workspace, files)
+        if not yes:
+            _confirm(workspace, submissions, ask=not dry_run, as_json=as_json)
         target = on_trial(workspace) if dry_run else workspace
         decisions = list(_recorded(target, submissions, as_json=as_json))
         if as_json:
@@ -87,6 +94,35 @@ def _prepared(workspace: Workspace, files: Sequence[Path]) -> list[Submission]:
     return prepared
 
 
+def _confirm(
+    workspace: Workspace, submissions: Sequence[Submission], *, ask: bool, as_json: bool
+) -> None:
+    """Ask about releases that will be charged to every period, as they name none."""
+    from modicum.workspace.answers import every_period
+
+    known = workspace.state().releases if workspace.exists() else {}
+    new = [one for one in submissions if one.release.id not in known]
+    found = [every_period(one.release, one.compiled) for one in new]
+    bare = [one for one in found if one]
+    if not bare:
+        return
+    no, each = ("has no", "it") if len(bare) == 1 else ("have no", "each")
+    warning = (
+        f"{len(bare)} of {len(new)} release{'' if len(new) == 1 else 's'} {no}"
+        f" `periods`: {each} will be charged to {bare[0]}"
+    )
+    if ask and not (as_json or not sys.stdin.isatty()):
+        note(f"warning: {warning}")
+        typer.confirm("Record them all the same?", abort=True, err=True)
+    elif ask:
+        raise typer.BadParameter(
+            f"{warning}; name their `periods`, or say that you mean it",
+            param_hint="--yes",
+        )
+    else:
+        note(f"warning: {warning}")
+
+
 def _recorded(
     workspace: Workspace, submissions: Sequence[Submission], *, as_json: bool
 ) -> Iterator[Decision]:
@@ -106,6 +142,8 @@ def _recorded(
 
 def _lines(decision: Decision, *, full: bool, dry_run: bool) -> Iterator[str]:
     """Yield what is to be known of a release: what it exceeds, and what is assumed."""
+    from modicum.workspace.explaining.explain import cause_text
+
     first, *rest = decision.explain().splitlines()
     recorded = f"{decision.release}: recorded"
     if dry_run and first.startswith(recorded):
@@ -114,6 +152,8 @@ def _lines(decision: Decision, *, full: bool, dry_run: bool) -> Iterator[str]:
     if full:
         yield from rest
         return
+    causes = map(cause_text, decision.verdict.losses)
+    yield from (f"  {cause}" for cause in dict.fromkeys(causes) if cause)
     over = [line for line in rest if line.startswith("  OVER ")]
     yield from over[:_OVER_SHOWN]
     if len(over) > _OVER_SHOWN:

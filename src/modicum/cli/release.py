@@ -11,6 +11,7 @@ from modicum.cli import (
     approvals,
     governance,
     record_past,
+    redescribe,
     release_fit,
     release_list,
     release_run,
@@ -174,6 +175,7 @@ release_run.add_to(app)
 release_list.add_to(app)
 release_show.add_to(app)
 record_past.register(app)
+app.command("redescribe")(redescribe.redescribe)
 app.command("approve")(governance.approve)
 app.command("reject")(governance.reject)
 approvals.add_to(app)

@@ -48,6 +48,7 @@ def print_status(workspace: LedgerView, *, shown: int | None) -> None:
 
     from modicum.ledger.deciding.amounts import filled
     from modicum.workspace.documents.standings import understated
+    from modicum.workspace.explaining.explain import cause_text
 
     standings = sorted(workspace.standings(), key=filled, reverse=True)
     kept = standings[: fitting(len(standings), shown)]
@@ -65,6 +66,9 @@ def print_status(workspace: LedgerView, *, shown: int | None) -> None:
         where = (loss.cell,) if cells else ()
         table.add_row(*(escape(cell) for cell in (*_cells(loss), *where)))
     print_table(table, spare=("", "SCALE"))
+    for loss in kept:
+        if cause := cause_text(loss):
+            print(printable(f"{loss.rule.id}: {cause}"))
     left = len(standings) - len(kept)
     if left:
         print(f"… {left} more (--all)")

@@ -29,6 +29,9 @@ class Loss(msgspec.Struct, frozen=True):
         limit: What is admitted.
         budget: The budget in words.
         when: When the rule holds.
+        undated: If the rule denies it, and would not deny it alone: its mechanisms that
+            are charged to every period, because they name no `periods`.
+        cause: Why it denies, if that is because of missing `periods`, in words.
     """
 
     rule: str
@@ -45,6 +48,8 @@ class Loss(msgspec.Struct, frozen=True):
     limit: float
     budget: str
     when: str
+    undated: tuple[str, ...] = ()
+    cause: str | None = None
 
 
 class DecidedBy(msgspec.Struct):

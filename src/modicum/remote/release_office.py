@@ -11,6 +11,7 @@ from modicum.ledger.deciding.approvals import Hearing
 from modicum.ledger.state.waiting import Request as Waiting
 from modicum.remote.connection import Request
 from modicum.remote.decision import decision_of
+from modicum.remote.elsewhere import not_from_here
 from modicum.remote.hearings import hearings_of, spoken_of
 from modicum.remote.mistakes import not_understood
 from modicum.remote.office import RemoteOffice
@@ -107,6 +108,21 @@ class RemoteReleaseOffice(RemoteOffice):
             hearings_of(told.get("approvals")),
             told.get("repeated") is True,
             msgspec.structs.replace(decision, approvals=()),
+        )
+
+    def redescribe(self, release: Description, *, reason: str) -> Requested | None:
+        """Refuse to ask for a correction of a past release; it is done elsewhere.
+
+        Args:
+            release: The release.
+            reason: Why.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise not_from_here(
+            "a correction of a past release",
+            "ask for it by  modicum release redescribe  where the ledger is",
         )
 
     def withdraw_request(self, release: str, *, reason: str) -> Waiting:

@@ -21,6 +21,7 @@ class RuleStanding(msgspec.Struct, frozen=True):
         when: When the rule holds.
         source: Where it stands in the policy.
         state: How full it is: `ok`, `near`, `OVER` or `not limited`.
+        cause: Why it is over in every period, in words; None if it is not.
     """
 
     rule: str
@@ -35,6 +36,7 @@ class RuleStanding(msgspec.Struct, frozen=True):
     when: str
     source: tuple[str, ...]
     state: str
+    cause: str | None = None
 
 
 class Spender(msgspec.Struct, frozen=True):
@@ -45,12 +47,14 @@ class Spender(msgspec.Struct, frozen=True):
         coordinate: What it is measured by.
         amount: Its loss on that; infinite if no bound is proven.
         share: Which part of the sum that is; None if the sum is infinite.
+        undated: Whether it is charged to every period, because it names no `periods`.
     """
 
     release: str
     coordinate: str
     amount: float
     share: float | None
+    undated: bool = False
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -83,6 +87,7 @@ class CellSpent(msgspec.Struct, frozen=True):
         spenders: The largest of them first.
         nearby: What was charged for others, where cells are too many to be told apart.
         ledger: What it was found on.
+        cause: Why it is over, if `periods` are missing, in words; None if not.
     """
 
     rule: str
@@ -98,3 +103,4 @@ class CellSpent(msgspec.Struct, frozen=True):
     spenders: tuple[Spender, ...]
     nearby: float
     ledger: Head
+    cause: str | None = None

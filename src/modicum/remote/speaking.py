@@ -51,6 +51,7 @@ class _ToldSaid(msgspec.Struct):
     entry: int
     repeated: bool
     approvals: list[dict[str, object]]
+    corrected_in: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,4 +224,5 @@ def _said(speech: Speech, told: object) -> Said:
         one.entry,
         one.repeated,
         one.key or "",
+        corrected_in=one.corrected_in or 0,
     )

@@ -25,6 +25,7 @@ from modicum.ledger import (
     decide,
     record_release,
 )
+from modicum.ledger.cells.axes import space_of
 from modicum.ledger.deciding.approvals import hearings_of_release
 from modicum.ledger.deciding.balances import facts_of
 from modicum.ledger.state.life import id_taken
@@ -114,6 +115,28 @@ class Asking(msgspec.Struct, frozen=True):
     ledger: str
     book: Book
     actor: str
+
+
+def every_period(release: RecordedRelease, compiled: CompiledPolicy) -> str:
+    """Return to what a release is charged that names no `periods`, such as `every day`.
+
+    Args:
+        release: The release.
+        compiled: The policy.
+
+    Returns:
+        Empty if it names them, or no rule adds up by periods.
+    """
+    vocabulary = compiled.policy.vocabulary
+    static = vocabulary.population.static
+    if not any(
+        one.part.periods is None and static.isdisjoint(one.attributes)
+        for one in release.mechanisms
+    ):
+        return ""
+    units = dict.fromkeys(base.unit for base in compiled.rules.bases)
+    periods = dict.fromkeys(space_of(unit, vocabulary).period for unit in units)
+    return " and ".join(f"every {one}" for one in periods if one is not None)
 
 
 def first_answer(
@@ -258,6 +281,30 @@ def refuse_requested(
         raise requested_by_another(known, mark)
 
 
+def corrected_answer(
+    asking: Asking,
+    balances: Balances,
+    known: Standing,
+    charged: RecordedRelease,
+    now: RecordedRelease,
+) -> Decision:
+    """Return what the rules would say to a past release were it described otherwise.
+
+    Args:
+        asking: Who asks, and of which ledger.
+        balances: What was charged, this release included.
+        known: Where it stands.
+        charged: The release as it was charged.
+        now: The release as it is to be charged.
+    """
+    balances.take_back(charged, known.day)
+    try:
+        decision = first_answer(asking, balances, now, known.day)
+    finally:
+        balances.charge(charged, known.day)
+    return replace(decision, status=known.status.value)
+
+
 def repeated_answer(
     asking: Asking, balances: Balances, known: Standing, charged: RecordedRelease
 ) -> Decision:
@@ -269,15 +316,10 @@ def repeated_answer(
         known: Where it stands.
         charged: The release as it was charged.
     """
-    balances.take_back(charged, known.day)
-    try:
-        decision = first_answer(asking, balances, charged, known.day)
-    finally:
-        balances.charge(charged, known.day)
+    decision = corrected_answer(asking, balances, known, charged, charged)
     reserved = known.status is ReleaseStatus.RESERVED
     return replace(
         decision,
-        status=known.status.value,
         retry=True,
         expires_at=known.expires_at if reserved else "",
     )

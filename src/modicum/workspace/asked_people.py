@@ -61,6 +61,8 @@ def asked_people(release: Description, view: LedgerView) -> AskedPeople:
     book, read, now = view.look()
     recorded = price_release(release, active_policy(book))
     standing = book.standing_at(recorded.id, now)
+    if standing is not None and recorded.id in book.state.waiting.requests:
+        return asked_people_of(recorded.id, view)  # It is to be corrected.
     return AskedPeople(
         recorded.id,
         recorded.content,
@@ -87,9 +89,9 @@ def asked_people_of(release: str, view: LedgerView) -> AskedPeople:
     book, read, now = view.look()
     said = spoken(release, read(0))
     standing = book.standing_at(release, now)
-    if standing is not None:
-        return AskedPeople(release, standing.content, (), said, standing)
     known = book.state.waiting.requests.get(release)
+    if standing is not None and known is None:
+        return AskedPeople(release, standing.content, (), said, standing)
     if known is not None and known.policy == active_policy(book).policy.digest:
         asked = requested_in(known, read).release
         return AskedPeople(release, known.content, _hearings(asked, book), said)

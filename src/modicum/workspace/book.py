@@ -39,6 +39,7 @@ from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
     Body,
     PastRecorded,
+    PastRedescribed,
     PolicyActivated,
     ReleaseDenied,
     ReleaseExpired,
@@ -272,14 +273,15 @@ class Book:
         known = self.state.open.get(standing.id) or self._latest.get(standing.id)
         if known is not None:
             return known
-        found = record(standing.seq)
-        body = None if found is None else event_of(found, standing.seq).body
+        seq = self.state.described_in(standing)
+        found = record(seq)
+        body = None if found is None else event_of(found, seq).body
         if (
-            not isinstance(body, ReleaseReserved | PastRecorded)
+            not isinstance(body, ReleaseReserved | PastRecorded | PastRedescribed)
             or body.release.id != standing.id
             or body.release.content != standing.content
         ):
-            raise ChainBreakError(standing.seq, "it is not what was read before")
+            raise ChainBreakError(seq, "it is not what was read before")
         return body.release
 
     def denied_before(self, denial: Event, read: Reader) -> int | None:

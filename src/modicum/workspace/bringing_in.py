@@ -143,7 +143,7 @@ def prepared_past(release: Description, compiled: CompiledPolicy) -> Submission:
     Raises:
         InputError: With every mistake found.
     """
-    recorded, assumptions = price_past(release, compiled)
+    recorded, assumptions = price_past(release, compiled.policy.vocabulary)
     return Submission(
         recorded,
         compiled,

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from modicum.accounting import Total
 from modicum.core.errors import Code, ConflictError, Problem, UsageError
 from modicum.ledger import (
     AuditReport,
@@ -18,7 +17,6 @@ from modicum.ledger import (
     State,
     audit,
 )
-from modicum.ledger.deciding.decide import over_history
 from modicum.ledger.log.days import day_of
 from modicum.ledger.state.life import unknown_release
 from modicum.policy import CompiledPolicy, Rule
@@ -27,6 +25,8 @@ from modicum.workspace.alternatives.trials import Look
 from modicum.workspace.answers import (
     Asking,
     Description,
+    corrected_answer,
+    every_period,
     first_answer,
     refuse_other,
     refuse_requested,
@@ -36,6 +36,7 @@ from modicum.workspace.book import Book, Reader
 from modicum.workspace.bringing_in import Submission, prepared, seconds_held
 from modicum.workspace.decision import Decision
 from modicum.workspace.earlier import EarlierClock, EarlierStore, past_point
+from modicum.workspace.explaining.charged_cells import standing_in
 from modicum.workspace.live_ledger import SNAPSHOT_EVERY, LiveLedger
 from modicum.workspace.ports import Clock, EventStore, SnapshotStore
 from modicum.workspace.spenders import CellBalance, cell_balance, part_named, rule_named
@@ -230,9 +231,9 @@ class LedgerView:
         book = self._live.read(deciding=True)
         compiled = self._meant_policy(book)
         with book.followed_at(compiled, self._store.read, self._live.now) as followed:
+            day = day_of(self._live.now)
             return [
-                over_history(followed.balances, rule, Total())
-                for rule in compiled.rules
+                standing_in(followed.balances, rule, day) for rule in compiled.rules
             ]
 
     def loss_of(self, rule: Rule) -> RuleLoss:
@@ -247,7 +248,7 @@ class LedgerView:
         book = self._live.read(deciding=True)
         compiled = self._meant_policy(book)
         with book.followed_at(compiled, self._store.read, self._live.now) as followed:
-            return over_history(followed.balances, rule, Total())
+            return standing_in(followed.balances, rule, day_of(self._live.now))
 
     def spenders(
         self,
@@ -344,6 +345,10 @@ class LedgerView:
                 refuse_requested(book, one.release, actor, one.mark)
                 day = day_of(now)
                 answer = first_answer(asking, followed.balances, one.release, day)
+                every = every_period(one.release, one.compiled)
+                if every:
+                    notice = f"it names no `periods`: it is charged to {every}"
+                    answer = replace(answer, notices=(*answer.notices, notice))
                 if not answer.allowed:
                     return answer
                 try:
@@ -352,9 +357,16 @@ class LedgerView:
                     notice = f"submitting is refused now: {refused.problems[0].message}"
                     return replace(answer, notices=(*answer.notices, notice))
                 return answer
-            refuse_other(known, one.release, one.mark)
+            corrects = book.state.correction_of(one.release.id, one.release.content)
+            if corrects is None:
+                refuse_other(known, one.release, one.mark)
             stored = book.release_of(known, self._store.record)
             charged = followed.told(stored, known.seq)
+            if corrects is not None:
+                after = followed.told(one.release, known.seq)
+                return corrected_answer(
+                    asking, followed.balances, known, charged, after
+                )
             return repeated_answer(asking, followed.balances, known, charged)
 
     def _meant_policy(self, book: Book) -> CompiledPolicy:

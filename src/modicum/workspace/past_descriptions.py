@@ -12,12 +12,11 @@ from datetime import date
 
 from modicum.core.document import Entries, Items, Kind, Node, Scalar, from_python
 from modicum.core.errors import Code, InputError, Mark, Problem
-from modicum.ledger import RecordedRelease
+from modicum.ledger import RecordedRelease, record_release
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.recorded import RecordedMechanism
-from modicum.policy import CompiledPolicy
-from modicum.release import ReleaseDraft, Vocabulary
-from modicum.workspace.answers import Description, price_release
+from modicum.release import ReleaseDraft, Vocabulary, read_and_price
+from modicum.workspace.answers import Description
 
 #: What stands for every attribute of the data.
 ALL = "all"
@@ -26,7 +25,7 @@ _NAMED = 5
 
 
 def price_past(
-    release: Description, compiled: CompiledPolicy
+    release: Description, vocabulary: Vocabulary
 ) -> tuple[RecordedRelease, tuple[str, ...]]:
     """Return a release that happened before, as the ledger keeps it, and assumptions.
 
@@ -35,7 +34,7 @@ def price_past(
 
     Args:
         release: The release.
-        compiled: The policy that it is counted under.
+        vocabulary: The words of the policy that it is counted under.
 
     Returns:
         The release, and what was assumed about it, in words.
@@ -43,9 +42,8 @@ def price_past(
     Raises:
         InputError: With every mistake found.
     """
-    vocabulary = compiled.policy.vocabulary
     node, unknown = _with_every_attribute(_node(release), vocabulary)
-    recorded = price_release(node, compiled, guarded=False)
+    recorded = record_release(read_and_price(node, vocabulary))
     return recorded, tuple(_assumptions(recorded, unknown, vocabulary))
 
 
@@ -77,6 +75,18 @@ def refuse_future(release: RecordedRelease, now: str, mark: Mark | None = None) 
                 help="correct the date, or submit what is not out yet",
             )
         )
+
+
+def id_of(release: Description) -> str:
+    """Return the id that a release gives itself; empty if it gives none.
+
+    Args:
+        release: The release.
+    """
+    node = _node(release)
+    entries = node.entries if isinstance(node, Entries) else ()
+    named = (value for key, value in entries if key.text == "release")
+    return next((one.text for one in named if isinstance(one, Scalar)), "")
 
 
 def _node(release: Description) -> Node:

@@ -13,6 +13,7 @@ from modicum.ledger.log.events import (
     Body,
     Event,
     PastRecorded,
+    PastRedescribed,
     ReleaseDenied,
     ReleaseExpired,
     ReleasePosted,
@@ -64,7 +65,13 @@ def release_named(body: Body) -> str:
         body: The event.
     """
     match body:
-        case ReleaseReserved() | ReleaseDenied() | PastRecorded() | ReleaseRequested():
+        case (
+            ReleaseReserved()
+            | ReleaseDenied()
+            | PastRecorded()
+            | PastRedescribed()
+            | ReleaseRequested()
+        ):
             return body.release.id
         case (
             ReleaseStarted()

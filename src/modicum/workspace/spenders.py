@@ -28,6 +28,7 @@ from modicum.workspace.explaining.contributions import (
     contributors_to_list,
     decisive,
     shares,
+    undated_text,
 )
 from modicum.workspace.explaining.explain import json_number, ordered
 from modicum.workspace.explaining.fitting import largest_rho
@@ -64,6 +65,11 @@ class CellBalance:
         """What was charged, on the filter's own scale: `together` and `limit`."""
         return amounts(self.loss)
 
+    @property
+    def cause(self) -> str:
+        """Why it is over, if that is because `periods` are missing; else empty."""
+        return "" if self.loss.allowed else undated_text(self.spenders, 0)
+
     def to_dict(self, most: int) -> dict[str, object]:
         """Return the documented JSON form (docs/reference/json.md).
 
@@ -79,6 +85,7 @@ class CellBalance:
             "cell": self.loss.cell or None,
             "cells": self.cells,
             "allowed": self.loss.allowed,
+            "cause": self.cause or None,
             "measure": found.measure,
             "spent": spent,
             "limit": limit,

@@ -36,9 +36,17 @@ class Told(Iterable[Brought]):
         standings = self._state.releases
         if not standings:
             return  # There may be no log yet.
+        # Until the last of its corrections, a description does not count any more.
+        left = {one: len(seqs) for one, seqs in self._state.redescribed.items()}
         for change in loss_changes(self._read(0), self._state):
             if not change.taken_back:
                 known = standings[change.release.id]
-                counts = known.status.counts and known.id not in self._due
+                if change.instead_of is not None:
+                    left[known.id] -= 1
+                counts = (
+                    known.status.counts
+                    and known.id not in self._due
+                    and not left.get(known.id)
+                )
                 told = self._words.release(change.release, change.seq)
                 yield Brought(told, change.day, counts)

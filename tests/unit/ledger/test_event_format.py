@@ -50,6 +50,7 @@ from modicum.ledger.log.events import (
     GroupActivated,
     GroupRetired,
     PastRecorded,
+    PastRedescribed,
     PlanCommitted,
     PolicyActivated,
     ReleaseDenied,
@@ -148,6 +149,7 @@ BODIES: tuple[Body, ...] = (
     FlowWithheld(SHA, 1, {"exact": SHA, "private": SHA}),
     FlowFailed(SHA, 1),
     FlowReleased(SHA, "amir"),
+    PastRedescribed(small(PART), small(), SHA, "one day", ("olga", "pavel")),
 )
 
 
@@ -266,6 +268,7 @@ SECOND_HEAD = "0fae819b60e8ce572b89d8aa0b414778511145cd10cd8e47257d6542c0fbdbf7"
 #: The kinds that came with version 3, and what it added to an older one.
 THIRD = (ReleaseRequested, RequestWithdrawn, PolicyProposed)
 FOURTH: tuple[type[Body], ...] = get_args(EscrowBody)
+FIFTH = (PastRedescribed,)
 THIRD_FIELDS = {"head": "", "key": "", "signature": ""}
 
 
@@ -286,7 +289,11 @@ def test_a_ledger_of_version_2_verifies_and_its_decisions_follow() -> None:
     assert (report.approvals, report.signed) == (4, 0)
     events = [read_record(one, one.seq, prev) for one, prev in linked(records)]
     assert {event.version for event in events} == {2}
-    assert {type(event.body) for event in events} == set(NAMES) - {*THIRD, *FOURTH}
+    assert {type(event.body) for event in events} == set(NAMES) - {
+        *THIRD,
+        *FOURTH,
+        *FIFTH,
+    }
     # Written as it was then, each gives the very bytes again.
     for (record, prev), event in zip(linked(records), events, strict=True):
         plain = second(copy.deepcopy(to_plain(event)))
@@ -302,7 +309,7 @@ def linked(records: list[Record]) -> list[tuple[Record, str]]:
 @pytest.mark.parametrize("body", BODIES, ids=event_name)
 def test_version_2_has_what_it_had_and_nothing_else(body: Body) -> None:
     plain = second(plain_of(body))
-    if isinstance(body, (*THIRD, *FOURTH)):
+    if isinstance(body, (*THIRD, *FOURTH, *FIFTH)):
         with pytest.raises(ValueError, match="unknown kind"):
             from_plain(plain)
         return
@@ -353,11 +360,25 @@ def test_a_ledger_of_version_3_verifies_and_its_decisions_follow() -> None:
 @pytest.mark.parametrize("body", BODIES, ids=event_name)
 def test_version_3_has_all_but_what_came_with_version_4(body: Body) -> None:
     plain = {**plain_of(body), "v": 3}
-    if isinstance(body, FOURTH):
+    if isinstance(body, (*FOURTH, *FIFTH)):
         with pytest.raises(ValueError, match="unknown kind"):
             from_plain(plain)
     else:
         assert from_plain(plain) == Event(NOON, "tester", body, 3)
+
+
+# --- version 4 ------------------------------------------------------------------
+
+
+@pytest.mark.spec("LED-12")
+@pytest.mark.parametrize("body", BODIES, ids=event_name)
+def test_version_4_has_all_but_what_came_with_version_5(body: Body) -> None:
+    plain = {**plain_of(body), "v": 4}
+    if isinstance(body, FIFTH):
+        with pytest.raises(ValueError, match="unknown kind"):
+            from_plain(plain)
+    else:
+        assert from_plain(plain) == Event(NOON, "tester", body, 4)
 
 
 # --- version 1, event by event ------------------------------------------------------

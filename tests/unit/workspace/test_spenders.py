@@ -81,8 +81,8 @@ def test_shares_add_up_in_every_cell(seed: int, near: str) -> None:
         assert totals == {total for total, _ in balances.charged(rule)}
         for cell in rng.sample(cells, min(len(cells), 4)):
             together = Total()
-            for _, total in spent_in(cell, brought, compiled):
-                together = together.joined(total)
+            for one in spent_in(cell, brought, compiled):
+                together = together.joined(one.total)
             assert together == cell.total
 
 

@@ -128,6 +128,15 @@ class Space:
             spans = list(_widened(spans, present - self.detail, present + self.detail))
         return merged(spans)
 
+    def charges_every_period(self, part: Part, *, timeless: bool) -> bool:
+        """Return whether a part is charged to every period, as it names none.
+
+        Args:
+            part: The part.
+            timeless: Whether something is read that tells about every period anyway.
+        """
+        return self._timed and part.periods is None and not timeless
+
     def words(self, box: Box) -> str:
         """Return a box in words, such as ``country CH, 2026-11``; empty for all."""
         count = len(self.partitions)

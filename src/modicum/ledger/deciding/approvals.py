@@ -105,15 +105,23 @@ def hearings_of_release(
         state: What was said so far.
         actors: Who submits it, if that is known. They are its requesters, and so are
             whom it names as its `requester`, and whoever requested it in the ledger.
+
+    Returns:
+        For the correction of a past release that is asked for, only what was said since
+        then is heard, and who asks never agrees.
     """
     asked = approvals_asked(release, policy)
     if not asked:
         return ()
     requesters = [*actors, *state.waiting.requesters.get(release.content, ())]
+    said = state.approvals.get(("release", release.content), ())
+    correction = state.correction_of(release.id, release.content)
+    if correction is not None:
+        said = tuple(one for one in said if one.seq > correction.seq)
+        asked = tuple(replace(one, requester_may_approve=False) for one in asked)
     named = {**release.metadata, **release.labels}.get("requester")
     if named is not None:
         requesters.append(named)
-    said = state.approvals.get(("release", release.content), ())
     return hearings(asked, said, policy, requesters)
 
 

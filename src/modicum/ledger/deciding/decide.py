@@ -17,13 +17,14 @@ from modicum.ledger.cells.family import Charge, Family, Inquiry, Spent
 from modicum.ledger.cells.segments import Overlay, SegmentsThen
 from modicum.ledger.cells.sums import Amounts, saturated
 from modicum.ledger.deciding.alone import Alone, allows_alone, remembered_alone
-from modicum.ledger.deciding.balances import Balances
+from modicum.ledger.deciding.balances import Balances, facts_of
 from modicum.ledger.deciding.limits import Limits
 from modicum.ledger.deciding.locked import Locked
 from modicum.ledger.deciding.rule_loss import RuleLoss
 from modicum.ledger.deciding.unlocked import Shares
 from modicum.ledger.log.recorded import RecordedRelease
 from modicum.policy import CompiledPolicy, Rule
+from modicum.policy.predicates import holds
 
 #: The sums of so many rules are compared as whole lines; those of more, column by
 #: column.
@@ -63,27 +64,34 @@ class _Findings(NamedTuple):
         """Yield the numbers of the rules that deny."""
         return (self.charge.numbers[place] for place in np.flatnonzero(self.denying))
 
-    def told(self, compiled: CompiledPolicy) -> Iterator[tuple[int, RuleLoss]]:
-        """Yield what each rule says, with its number."""
+    def told(
+        self, compiled: CompiledPolicy, release: RecordedRelease
+    ) -> Iterator[tuple[int, RuleLoss]]:
+        """Yield what each rule says to the release, with its number."""
         charge = self.charge
         for place, number in enumerate(charge.numbers):
             rule, worst = compiled.rules[number], int(self.worst[place])
             box = self.segments.box(self.overlay, int(charge.places[worst]))
-            share = self.unlocked.at(worst)
+            share, alone = self.unlocked.at(worst), charge.alone.total(worst)
+            own_filter = compiled.filter_of(rule.budget).unlocked(share)
+            of_others = bool(self.denying[place]) and own_filter.admits(alone)
             yield (
                 number,
                 RuleLoss(
                     rule=rule,
                     allowed=not self.denying[place],
                     before=self.before.total(place),
-                    alone=charge.alone.total(worst),
-                    own_filter=compiled.filter_of(rule.budget).unlocked(share),
+                    alone=alone,
+                    own_filter=own_filter,
                     filter_name=compiled.policy.filter_name,
                     report_delta=compiled.report_delta(rule.budget),
                     cell=self.space.words(box),
                     denying=int(self.denying[place]),
                     share=share,
                     locked=self.locked.get(worst) if self.denying[place] else None,
+                    undated=undated(release, rule, self.space, compiled)
+                    if of_others
+                    else (),
                 ),
             )
 
@@ -103,11 +111,13 @@ class Verdict:
     def __init__(
         self,
         compiled: CompiledPolicy,
+        release: RecordedRelease,
         alone: Alone,
         findings: tuple[_Findings, ...],
         uncovered: tuple[str, ...],
     ) -> None:
         self._compiled = compiled
+        self._release = release
         self.uncovered = uncovered
         self._alone = alone
         self._findings = findings
@@ -119,7 +129,11 @@ class Verdict:
 
         First the rules for single releases, then those over history.
         """
-        told = [each for one in self._findings for each in one.told(self._compiled)]
+        told = [
+            each
+            for one in self._findings
+            for each in one.told(self._compiled, self._release)
+        ]
         told.sort(key=itemgetter(0))
         return (*self._alone.losses, *(loss for _, loss in told))
 
@@ -161,7 +175,33 @@ def decide(balances: Balances, release: RecordedRelease, day: int = 0) -> Verdic
     )
     alone = remembered_alone(balances, release, day)
     uncovered = balances.uncovered(release)
-    return Verdict(balances.compiled, alone, findings, uncovered)
+    return Verdict(balances.compiled, release, alone, findings, uncovered)
+
+
+def undated(
+    release: RecordedRelease, rule: Rule, space: Space, compiled: CompiledPolicy
+) -> tuple[str, ...]:
+    """Return the mechanisms that a rule charges to every period, as they name none.
+
+    Args:
+        release: The release.
+        rule: A rule over history.
+        space: Where the instances of its unit lie.
+        compiled: The policy.
+    """
+    vocabulary = compiled.policy.vocabulary
+    static = vocabulary.population.static
+    asks = (rule.predicate, *rule.settings)
+    return tuple(
+        str(one.description.get("name", "?"))
+        for one, facts in zip(
+            release.mechanisms, facts_of(release, vocabulary), strict=True
+        )
+        if space.charges_every_period(
+            one.part, timeless=not static.isdisjoint(one.attributes)
+        )
+        and all(holds(predicate, facts) for predicate in asks)
+    )
 
 
 def _findings(

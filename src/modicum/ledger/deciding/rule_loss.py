@@ -33,6 +33,10 @@ class RuleLoss:
         denying: How many cells deny.
         share: What part of the rule's budget is unlocked in the cell.
         locked: Why nothing of it is; None if something is, or the rule allows it.
+        undated: If the rule denies it, and would not deny it alone: its mechanisms that
+            are charged to every period, because they name no `periods`.
+        every_period: Whether cells at both ends of time are over the limit, as they
+            are where releases name no `periods`.
     """
 
     rule: Rule
@@ -46,6 +50,8 @@ class RuleLoss:
     denying: int = 0
     share: Fraction = Fraction(1)
     locked: Locked | None = None
+    undated: tuple[str, ...] = ()
+    every_period: bool = False
 
     @property
     def together(self) -> Total:

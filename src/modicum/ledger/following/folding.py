@@ -100,8 +100,11 @@ class Followed:
         return self.balances.compiled
 
     def settle(self, change: LossChange) -> None:
-        """Charge a loss that came in, or take it back."""
+        """Charge a loss that came in, take it back, or put it in another's place."""
         release = self.told(change.release, change.seq)
+        if change.instead_of is not None:
+            before = self.told(change.instead_of, change.seq)
+            self.balances.take_back(before, change.day)
         if change.taken_back:
             self.balances.take_back(release, change.day)
         else:

@@ -157,6 +157,7 @@ def _state(plain: dict[str, Any]) -> State:
             )
             for subject, content, said in plain["approvals"]
         },
+        redescribed={one: tuple(seqs) for one, *seqs in plain.get("redescribed", ())},
         annotations=plain["annotations"],
         disclosures=plain["disclosures"],
         planning=Planning(

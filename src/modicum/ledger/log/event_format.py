@@ -33,6 +33,7 @@ from modicum.ledger.log.events import (
     GroupActivated,
     GroupRetired,
     PastRecorded,
+    PastRedescribed,
     PlanCommitted,
     PolicyActivated,
     ReleaseDenied,
@@ -211,6 +212,17 @@ _FORMS: Mapping[type[Body], _Form] = {
             PastRecorded,
             {"release": _RELEASE, "policy": DIGEST, "assumptions": TEXTS},
             later={"assumptions": 2},
+        ),
+        _Form(
+            PastRedescribed,
+            {
+                "release": _RELEASE,
+                "before": _RELEASE,
+                "policy": DIGEST,
+                "reason": TEXT,
+                "approved_by": TEXTS,
+            },
+            since=5,
         ),
         _Form(
             ApprovalGiven,

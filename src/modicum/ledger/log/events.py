@@ -130,6 +130,29 @@ class PastRecorded:
 
 
 @dataclass(frozen=True, slots=True)
+class PastRedescribed:
+    """What was recorded of a past release is corrected: the periods that it reads.
+
+    From here on it is charged as it is described now, in the words of the policy that
+    it was recorded under. Whoever acts agrees; somebody else asked for it. See ADR
+    0041.
+
+    Attributes:
+        release: The release as it is described now.
+        before: The release as it was described until now.
+        policy: Digest of the policy that was active: it says who must agree.
+        reason: Why whoever acts agrees.
+        approved_by: Who agreed to it, where the policy asks for that; sorted.
+    """
+
+    release: RecordedRelease
+    before: RecordedRelease
+    policy: str
+    reason: str
+    approved_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ApprovalGiven:
     """Somebody agreed to something, or refused to.
 
@@ -270,6 +293,7 @@ Body: TypeAlias = (
     | ReleaseExpired
     | ReleaseDenied
     | PastRecorded
+    | PastRedescribed
     | ApprovalGiven
     | Annotated
     | DisclosureRecorded
@@ -318,6 +342,7 @@ NAMES: Mapping[type[Body], str] = {
     ReleaseExpired: "release-expired",
     ReleaseDenied: "release-denied",
     PastRecorded: "past-recorded",
+    PastRedescribed: "past-redescribed",
     ApprovalGiven: "approval-given",
     Annotated: "annotated",
     DisclosureRecorded: "disclosure-recorded",

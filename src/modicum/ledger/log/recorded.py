@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from modicum.accounting import Loss
 from modicum.core.canonical import Plain, Written
@@ -97,6 +98,36 @@ class RecordedRelease:
     metadata: Mapping[str, str]
     mechanisms: tuple[RecordedMechanism, ...]
     given: tuple[str, ...] | None = None
+
+
+def difference(one: RecordedRelease, other: RecordedRelease) -> str:
+    """Return in what two descriptions of a release differ besides `periods`.
+
+    Losses may differ: they follow from the description, and the periods in it.
+
+    Args:
+        one: A description.
+        other: Another one.
+
+    Returns:
+        The first key that is not the same; empty if they differ in nothing else.
+    """
+    pairs = zip_longest(_said(one), _said(other), fillvalue=("mechanisms", None))
+    return next((mine[0] for mine, yours in pairs if mine != yours), "")
+
+
+def _said(release: RecordedRelease) -> Iterator[tuple[str, object]]:
+    """Yield all that is said about a release but its periods and losses, by key."""
+    yield "release", release.id
+    yield "labels", (release.given, {**release.labels})
+    yield from sorted(release.metadata.items())
+    for one in release.mechanisms:
+        for key, value in sorted(one.description.items()):
+            if key not in ("where", "periods", "groups"):
+                yield key, value
+        yield "where", one.part.where
+        yield "groups", one.part.groups
+        yield "mechanisms", (one.attributes, {**one.labels}, {**one.neighbors})
 
 
 def record_release(priced: PricedRelease) -> RecordedRelease:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from modicum.accounting import Total
+from modicum.core.canonical import digest, encode
 from modicum.core.errors import InputError, VerificationError
 from modicum.ledger.deciding.decide import decide, over_history
 from modicum.ledger.following.folding import (
@@ -20,11 +21,13 @@ from modicum.ledger.log.events import (
     ApprovalGiven,
     Event,
     PastRecorded,
+    PastRedescribed,
     PolicyActivated,
     ReleaseDenied,
     ReleaseReserved,
 )
 from modicum.ledger.log.recorded import RecordedRelease
+from modicum.ledger.log.release_format import release_to_plain
 from modicum.ledger.log.request_events import PolicyProposed, ReleaseRequested
 from modicum.ledger.proof.consistency import (
     contradiction,
@@ -41,13 +44,21 @@ from modicum.ledger.state.past_words import (
 from modicum.ledger.state.state import LossChange, State
 from modicum.policy import CompiledPolicy
 from modicum.policy.compile import compile_text
+from modicum.policy.past_units import vocabulary_of
+from modicum.release import Vocabulary
 
 #: Since this version of the events, the writer sees to it that times never fall.
 _ORDERED_SINCE = 2
 #: Since this version, the writer refuses to redefine a unit under its name, and asks
 #: whether a dropped attribute is one of the new ones.
 _NAMES_KEPT_SINCE = 5
-_DESCRIBING = (ReleaseReserved, ReleaseDenied, PastRecorded, ReleaseRequested)
+_DESCRIBING = (
+    ReleaseReserved,
+    ReleaseDenied,
+    PastRecorded,
+    PastRedescribed,
+    ReleaseRequested,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +194,7 @@ class _Replay:
         self._approved: dict[str, str] = {}
         #: What was reserved beyond its holder's share in the turn that goes on.
         self._beyond: dict[str, int] = {}
+        self._past: dict[str, str] = {}
         self._followed: Followed | None = None
 
     def take(self, record: Record) -> Event:
@@ -198,6 +210,8 @@ class _Replay:
         if self._beyond:
             held = self.state.holders.by
             self._beyond = {k: v for k, v in self._beyond.items() if k in held}
+        if isinstance(event.body, PastRecorded | PastRedescribed):
+            self._past[event.body.release.id] = _written(event.body.release)
         if isinstance(event.body, PolicyActivated):
             self._follow_policy(event.body, event.version, seq)
         if change is not None and self._followed is not None:
@@ -240,13 +254,22 @@ class _Replay:
 
     def _check_contents(
         self,
-        body: ReleaseReserved | ReleaseDenied | PastRecorded | ReleaseRequested,
+        body: ReleaseReserved
+        | ReleaseDenied
+        | PastRecorded
+        | PastRedescribed
+        | ReleaseRequested,
         seq: int,
         version: int,
     ) -> None:
         vocabulary = self._under(body.policy, seq).compiled.policy.vocabulary
         release = body.release
+        if isinstance(body, PastRedescribed | ReleaseRequested):
+            vocabulary = self._recorded_under(release.id) or vocabulary
         found = contradiction(release, vocabulary)
+        if isinstance(body, PastRedescribed) and not found:
+            same = self._past.get(release.id) == _written(body.before)
+            found = "" if same else "it was not described before as the entry says"
         if not found and version > 1 and not is_described(release, vocabulary):
             found = "its content is not the digest of what is described"
         if found:
@@ -256,6 +279,13 @@ class _Replay:
             raise ChainBreakError(
                 seq, f"release `{release.id}` was approved under another id"
             )
+
+    def _recorded_under(self, release: str) -> Vocabulary | None:
+        """Return the words that a past release was recorded in; they describe it."""
+        known = self.state.releases.get(release)
+        if known is None:
+            return None
+        return vocabulary_of(self.state.policy_at(known.seq).text)
 
     def _check_named(self, body: ApprovalGiven, seq: int) -> None:
         """Check that an approval names what its content is the content of."""
@@ -370,6 +400,10 @@ class _Replay:
             raise ChainBreakError(
                 seq, "the rules that it accepts are not those that history exceeds"
             )
+
+
+def _written(release: RecordedRelease) -> str:
+    return digest(encode(release_to_plain(release)))
 
 
 def _compiled(body: PolicyActivated | PolicyProposed, seq: int) -> CompiledPolicy:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from modicum.core.canonical import Plain, digest, encode
 from modicum.ledger.deciding.approvals import (
+    Hearing,
     approvals_asked,
     approved_by,
     hearings_of_policy,
@@ -19,6 +20,7 @@ from modicum.ledger.log.events import (
     Event,
     GroupActivated,
     GroupRetired,
+    PastRedescribed,
     PlanCommitted,
     PolicyActivated,
     ReleaseDenied,
@@ -176,8 +178,8 @@ def unfounded(event: Event, policy: Policy, state: State) -> str:
             return f"release `{release.id}` stands already and is denied"
         case PolicyActivated() as body:
             return _ill_activated(body, event, policy, state)
-        case ApprovalGiven() | ReleaseRequested() as body:
-            return _ill_said(body, event, policy)
+        case ApprovalGiven() | ReleaseRequested() | PastRedescribed() as body:
+            return _ill_said(body, event, policy, state)
         # Groups begin and retire with a round, in one turn and by one actor.
         case RoundOpened() | GroupActivated() | GroupRetired() if not (
             may_open_rounds(event.actor, policy)
@@ -200,10 +202,16 @@ def _unlocked_before(state: State) -> Iterable[str]:
 
 
 def _ill_said(
-    body: ApprovalGiven | ReleaseRequested, event: Event, policy: Policy
+    body: ApprovalGiven | ReleaseRequested | PastRedescribed,
+    event: Event,
+    policy: Policy,
+    state: State,
 ) -> str:
+    if isinstance(body, PastRedescribed):
+        return _ill_approved(body, hearings_of_release(body.release, policy, state))
     if isinstance(body, ReleaseRequested):
-        if approvals_asked(body.release, policy):
+        # A correction always needs somebody else.
+        if body.release.id in state.releases or approvals_asked(body.release, policy):
             return ""
         return f"release `{body.release.id}` needs no approval and is requested"
     # Who owns data speaks to contracts; the fold knows them.
@@ -219,11 +227,10 @@ def _ill_reserved(
     body: ReleaseReserved, event: Event, policy: Policy, state: State
 ) -> str:
     heard = hearings_of_release(body.release, policy, state, event.actor)
+    found = _ill_approved(body, heard)
+    if found:
+        return found
     called = f"release `{body.release.id}`"
-    if not all(one.given_by_names for one in heard):
-        return f"{called} was reserved without approval"
-    if approved_by(heard) != body.approved_by:
-        return f"{called} names others than those who agreed"
     bound = policy.reservations
     most = RESERVATION_MAX if bound is None else timedelta(days=bound.days)
     if not timedelta() < lasts(body, event) <= most:
@@ -239,6 +246,18 @@ def lasts(body: ReleaseReserved, event: Event) -> timedelta:
         event: The event that tells of it.
     """
     return datetime.fromisoformat(body.expires_at) - datetime.fromisoformat(event.at)
+
+
+def _ill_approved(
+    body: ReleaseReserved | PastRedescribed, heard: Sequence[Hearing]
+) -> str:
+    called = f"release `{body.release.id}`"
+    if not all(one.given_by_names for one in heard):
+        done = "reserved" if isinstance(body, ReleaseReserved) else "corrected"
+        return f"{called} was {done} without approval"
+    if approved_by(heard) != body.approved_by:
+        return f"{called} names others than those who agreed"
+    return ""
 
 
 def _ill_activated(

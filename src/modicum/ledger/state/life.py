@@ -121,6 +121,18 @@ def unknown_release(identifier: str) -> InputError:
     )
 
 
+def not_correctable(standing: Standing) -> ConflictError:
+    """Return the error for a correction of what was not recorded as past."""
+    return ConflictError(
+        Problem(
+            Code.NOT_CORRECTABLE,
+            f"release `{standing.id}` is {standing.status.value} (entry"
+            f" {standing.seq}): only what was recorded as past can be corrected",
+            notes=("what was decided stays as it was decided",),
+        )
+    )
+
+
 def id_taken(standing: Standing, mark: Mark | None = None) -> ConflictError:
     """Return the error for an id that stands already; `mark` is where it was given."""
     return ConflictError(

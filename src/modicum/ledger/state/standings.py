@@ -109,6 +109,16 @@ class Standings(Mapping[str, Standing]):
         if before is ReleaseStatus.RESERVED:
             self._expiries.remove(identifier)
 
+    def redescribe(self, identifier: str, content: str) -> None:
+        """Give a release other contents.
+
+        Args:
+            identifier: Its id.
+            content: The SHA-256 of what is described now.
+        """
+        start = self._places[identifier] * _DIGEST_BYTES
+        self._contents[start : start + _DIGEST_BYTES] = bytes.fromhex(content)
+
     def due(self, now: str) -> list[str]:
         """Return the reservations that have run out at `now`, oldest first."""
         found = self._expiries.until(now)

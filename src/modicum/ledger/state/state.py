@@ -20,6 +20,7 @@ from modicum.ledger.log.events import (
     GroupActivated,
     GroupRetired,
     PastRecorded,
+    PastRedescribed,
     PlanCommitted,
     PolicyActivated,
     ReleaseDenied,
@@ -31,7 +32,7 @@ from modicum.ledger.log.events import (
     RoundOpened,
     day_of_release,
 )
-from modicum.ledger.log.recorded import RecordedRelease
+from modicum.ledger.log.recorded import RecordedRelease, difference
 from modicum.ledger.log.request_events import (
     PolicyProposed,
     ReleaseRequested,
@@ -46,11 +47,13 @@ from modicum.ledger.state.life import (
     Standing,
     id_taken,
     next_status,
+    not_correctable,
     unknown_release,
 )
 from modicum.ledger.state.planning import Planning
 from modicum.ledger.state.standings import Standings
-from modicum.ledger.state.waiting import Waiting
+from modicum.ledger.state.waiting import Request, Waiting
+from modicum.policy.declarations.people import meant_by
 
 # Made once: making a union of types takes longer than asking for one.
 _BRINGING_IN = (ReleaseReserved, PastRecorded)
@@ -118,12 +121,14 @@ class LossChange(msgspec.Struct, frozen=True):
         seq: The number of the entry that brought it in.
         day: The day that it counts as made on.
         taken_back: Whether its loss counts no more.
+        instead_of: What counted until now as what it is, if it is corrected.
     """
 
     release: RecordedRelease
     seq: int
     day: int
     taken_back: bool = False
+    instead_of: RecordedRelease | None = None
 
 
 @dataclass
@@ -141,6 +146,8 @@ class State:
             oldest first.
         open: The releases that are reserved: only these can be taken back.
         holders: Who holds which of these.
+        redescribed: By id of a past release, the numbers of the entries that correct
+            it, oldest first; the last one tells what it is.
         denials: How many denials there are.
         approvals: What people said, oldest first, by the kind of thing and the
             SHA-256 of its content.
@@ -166,6 +173,7 @@ class State:
     releases: Standings = field(default_factory=Standings)
     open: dict[str, RecordedRelease] = field(default_factory=dict)
     holders: Holders = field(default_factory=Holders)
+    redescribed: dict[str, tuple[int, ...]] = field(default_factory=dict)
     denials: int = 0
     approvals: dict[tuple[str, str], tuple[Agreement, ...]] = field(
         default_factory=dict
@@ -207,6 +215,8 @@ class State:
                 before_expiring = self.before_expiring if goes_on else self.head
             elif isinstance(body, ReleaseStarted):
                 just_started = self.just_started.then(body.release, event)
+        elif isinstance(body, PastRedescribed):
+            change = self._redescribe(body, event.actor, seq)
         elif isinstance(body, ReleaseDenied):
             self.denials += 1
         elif isinstance(body, EscrowBody):
@@ -216,6 +226,34 @@ class State:
         self.seq, self.head, self.at = seq, record_hash, event.at
         self.before_expiring, self.just_started = before_expiring, just_started
         return change
+
+    def correction_of(self, release: str, content: str) -> Request | None:
+        """Return the request to correct a past release; None if nobody asks for it.
+
+        Args:
+            release: Its id.
+            content: SHA-256 of what it is to be described as.
+        """
+        known = self.waiting.requests.get(release)
+        if known is None or known.content != content or release not in self.releases:
+            return None
+        return known
+
+    def described_in(self, standing: Standing) -> int:
+        """Return the number of the entry that tells what a release is.
+
+        Args:
+            standing: Where it stands.
+        """
+        return self.redescribed.get(standing.id, (standing.seq,))[-1]
+
+    def policy_at(self, seq: int) -> ActivePolicy:
+        """Return the policy that held when an entry was made.
+
+        Args:
+            seq: The number of an entry after the first policy.
+        """
+        return next(one for one in reversed(self.policies) if one.seq <= seq)
 
     def is_present(self, head: str) -> bool:
         """Return whether nothing came after an entry but expired reservations.
@@ -257,6 +295,12 @@ class State:
             **self.planning.to_plain(),
             **self.waiting.to_plain(),
             **escrow_to_plain(self.escrow),
+            # Digests of states without corrections were signed without the key.
+            **(
+                {"redescribed": [[k, *v] for k, v in self.redescribed.items()]}
+                if self.redescribed
+                else {}
+            ),
         }
 
     # --- one step ---
@@ -296,6 +340,28 @@ class State:
         if release is None or status.counts:
             return None
         return LossChange(release, standing.seq, standing.day, taken_back=True)
+
+    def _redescribe(self, body: PastRedescribed, actor: str, seq: int) -> LossChange:
+        now, before = body.release, body.before
+        standing = self.releases.get(now.id)
+        if standing is None:
+            raise unknown_release(now.id)
+        if standing.status is not ReleaseStatus.RECORDED:
+            raise not_correctable(standing)
+        asked = self.correction_of(now.id, now.content)
+        if asked is None or asked.policy != body.policy:
+            raise _impossible(f"nobody asks for this correction of `{now.id}`")
+        if (before.id, before.content) != (now.id, standing.content):
+            raise _impossible(f"`{now.id}` was not described so before")
+        other = difference(before, now)
+        if other:
+            raise _impossible(f"the correction of `{now.id}` changes `{other}`")
+        if meant_by(actor) in map(meant_by, self.waiting.requesters[now.content]):
+            raise _impossible(f"`{actor}` asks for the correction, and agrees to it")
+        self.releases.redescribe(now.id, now.content)
+        self.redescribed[now.id] = (*self.redescribed.get(now.id, ()), seq)
+        self.waiting.corrected(now.id, now.content)
+        return LossChange(now, standing.seq, standing.day, instead_of=before)
 
     def _govern(self, body: Body, event: Event, seq: int) -> None:
         match body:
@@ -356,7 +422,11 @@ class State:
     ) -> None:
         match body:
             case ReleaseRequested(release=release):
-                if release.id in self.releases:
+                known = self.releases.get(release.id)
+                if known is not None and (
+                    known.status is not ReleaseStatus.RECORDED
+                    or known.content == release.content
+                ):
                     raise _impossible(
                         f"release `{release.id}` stands, and is requested"
                     )

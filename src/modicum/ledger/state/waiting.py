@@ -144,6 +144,14 @@ class Waiting:
         """End the request for an id that came in: it is taken from now on."""
         self.requests.pop(release, None)
 
+    def corrected(self, release: str, content: str) -> None:
+        """End the request for a correction that was made, and forget who asked for it.
+
+        Should it ever be asked for again, that is another correction.
+        """
+        del self.requests[release]
+        del self.requesters[content]
+
     def propose(self, body: PolicyProposed, by: str, at: str, seq: int) -> None:
         """Take a proposal.
 

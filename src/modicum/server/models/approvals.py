@@ -111,6 +111,7 @@ class SaidForm(Form):
     key: str | None
     entry: int
     repeated: bool
+    corrected_in: int | None
     approvals: list[HearingForm]
 
 

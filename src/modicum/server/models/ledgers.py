@@ -66,6 +66,7 @@ class RuleStanding(Form):
     cell: str | None
     cells_denying: int
     allowed: bool
+    cause: str | None
     measure: str
     spent: Amount
     limit: Amount

@@ -56,6 +56,8 @@ class Loss(Form):
     cell: str | None
     cells_denying: int
     allowed: bool
+    undated: list[str]
+    cause: str | None
     unlocked: float
     measure: str
     before: Amount

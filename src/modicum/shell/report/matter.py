@@ -21,6 +21,7 @@ Happened: TypeAlias = Literal[
     "activated",
     "reserved",
     "recorded",
+    "corrected",
     "committed",
 ]
 #: Where it stands: what happened last, or that it waits. `outdated`: it was asked for

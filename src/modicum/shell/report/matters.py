@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from modicum.core.yaml_reader import read_document
-from modicum.ledger import RecordedRelease, State
+from modicum.ledger import RecordedRelease, ReleaseStatus, Standing, State
 from modicum.ledger.deciding.approvals import (
     approved_by,
     hearings_of_policy,
@@ -21,9 +21,11 @@ from modicum.ledger.log.events import (
     ApprovalGiven,
     Body,
     PastRecorded,
+    PastRedescribed,
     PlanCommitted,
     PolicyActivated,
     ReleaseReserved,
+    day_of_release,
 )
 from modicum.ledger.log.request_events import (
     PolicyProposed,
@@ -79,7 +81,7 @@ class Matters:
                 self._propose(told, body)
             case PolicyActivated():
                 self._activate(told, body)
-            case ReleaseReserved() | PastRecorded():
+            case ReleaseReserved() | PastRecorded() | PastRedescribed():
                 self._bring_in(told, body)
             case PlanCommitted():
                 plan = self._known.get(("plan", body.content))
@@ -168,8 +170,21 @@ class Matters:
                 matter.steps.append(Step("lapsed", told))
         self._changes.clear()
 
-    def _bring_in(self, told: Told, body: ReleaseReserved | PastRecorded) -> None:
+    def _bring_in(
+        self, told: Told, body: ReleaseReserved | PastRecorded | PastRedescribed
+    ) -> None:
         release = body.release
+        if isinstance(body, PastRecorded):  # It may be corrected.
+            self._state.releases.bring_in(
+                Standing(
+                    release.id,
+                    release.content,
+                    ReleaseStatus.RECORDED,
+                    "",
+                    told.seq,
+                    day_of_release(body, told.at),
+                )
+            )
         matter = self._known.get(("release", release.content))
         self._end(release.id, matter, told)
         self._state.waiting.brought_in(release.id)
@@ -181,6 +196,9 @@ class Matters:
         said = self._state.approvals.get(("release", release.content), ())
         if self._policy is not None:
             matter.counted = tuple(_counted(body.approved_by, said, self._policy))
+        if isinstance(body, PastRedescribed):
+            matter.steps.append(Step("corrected", told, body.reason))
+            return
         matter.steps.append(Step("reserved", told))
 
     def _end(self, release: str, by: Matter | None, told: Told) -> None:

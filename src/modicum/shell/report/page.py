@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from modicum.ledger import RecordedRelease
 from modicum.shell.report import promises
 from modicum.shell.report.believed import believed
 from modicum.shell.report.escrow_bits import not_private
 from modicum.shell.report.escrowed import escrowed
 from modicum.shell.report.markup import Child, Markup, bar, element, joined, table
+from modicum.shell.report.part_texts import part_text
 from modicum.shell.report.shown import NOTHING, SHOWN, left_out, minute, newest, when
 from modicum.shell.report.statement import RuleLine, Statement
 from modicum.shell.report.story import ReleaseStory
@@ -51,6 +53,7 @@ def _sections(statement: Statement) -> Iterator[Markup]:
     escrow = escrowed(statement.story.escrow)
     yield _section("escrow", "What flowed from data in escrow", escrow)
     yield _section("assumptions", "Assumptions about the past", _assumed(statement))
+    yield _section("corrections", "Corrections of the past", _corrected(statement))
     yield _section("outside", "Outside differential privacy", _disclosures(statement))
     yield _section("remarks", "Remarks", _remarks(statement))
     yield _section("promises", "What a rule promises", _promises())
@@ -228,6 +231,38 @@ def _assumed(statement: Statement) -> Iterator[Markup]:
             [(one.id, "; ".join(one.assumptions)) for one in newest(past)],
         )
         yield from left_out(len(past))
+
+
+def _corrected(statement: Statement) -> Iterator[Markup]:
+    found = statement.story.corrections
+    if not found:
+        yield element("p", "Nothing that was recorded was corrected.")
+        return
+    yield element("p", promises.CORRECTED)
+    yield table(
+        "The newest first",
+        ("Release", "Asked for by", "Why", "Approved by", "Why", "Before", "Now"),
+        [
+            (
+                one.body.release.id,
+                f"{one.asked.actor}, {when(one.asked)}",
+                one.why,
+                f"{', '.join(one.approved_by)}, {when(one.told)}",
+                one.body.reason,
+                _read(one.body.before),
+                _read(one.body.release),
+            )
+            for one in newest(found)
+        ],
+    )
+    yield from left_out(len(found))
+
+
+def _read(release: RecordedRelease) -> str:
+    return "; ".join(
+        f"{one.description.get('name')}: {part_text(one.part)}"
+        for one in release.mechanisms
+    )
 
 
 def _disclosures(statement: Statement) -> Iterator[Markup]:

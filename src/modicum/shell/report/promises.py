@@ -55,6 +55,13 @@ NOBODY_PROVES_IDENTITY = (
     "Names of people are what they called themselves, and times are those of the"
     " machines that wrote the entries."
 )
+#: What a correction of the past is worth.
+CORRECTED = (
+    "A past release is charged where its description says that it read. Here two people"
+    " or more said that it read other periods than were recorded. If they are wrong,"
+    " what is spent is understated where it did read. All else about the release, and"
+    " what its mechanisms cost where they read, follows from what was recorded."
+)
 #: What a word of somebody is worth.
 WORDS = (
     "A word without a signature is by whoever could write to the ledger as that person."

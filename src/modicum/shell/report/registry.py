@@ -20,7 +20,7 @@ from modicum.core.errors import check
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
 from modicum.ledger import Record, RecordedRelease, event_of
 from modicum.ledger.deciding.charged import charged
-from modicum.ledger.log.events import PastRecorded, ReleaseReserved
+from modicum.ledger.log.events import PastRecorded, PastRedescribed, ReleaseReserved
 from modicum.policy import CompiledPolicy
 from modicum.release.sampling import words_of
 from modicum.shell.report.part_texts import part_text
@@ -45,7 +45,7 @@ def registry_records(
         records: The log once more, in order.
     """
     out = {
-        one.came_in.seq: one
+        one.described_in: one
         for one in statement.story.releases.values()
         if one.status in PUBLISHED
     }
@@ -84,7 +84,7 @@ def _brought_in(
     for record in records:
         if record.seq in wanted:
             body = event_of(record, record.seq).body
-            if isinstance(body, ReleaseReserved | PastRecorded):
+            if isinstance(body, ReleaseReserved | PastRecorded | PastRedescribed):
                 yield record.seq, body.release
 
 

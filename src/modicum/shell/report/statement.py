@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from modicum.accounting.budgets import budget_text
 from modicum.core.exact import brief
-from modicum.ledger import RuleLoss
+from modicum.ledger import RecordedRelease, RuleLoss
 from modicum.ledger.deciding.amounts import amounts, filled
 from modicum.policy import CompiledPolicy
 from modicum.release.parts import part_to_plain
@@ -123,6 +123,7 @@ class Statement:
             "releases": _releases(self.story),
             "denials": self.story.denials,
             "disclosures": _disclosures(self.story),
+            "corrections": _corrections(self.story),
             "disclosed_invariants": list(policy.disclosed_invariants),
             "approvals": [word_to_dict(one) for one in matters.words],
             "matters": [matter_to_dict(one) for one in matters.every],
@@ -262,6 +263,30 @@ def _releases(story: Story) -> list[dict[str, object]]:
             "reason": one.reason,
         }
         for one in story.releases.values()
+    ]
+
+
+def _corrections(story: Story) -> list[dict[str, object]]:
+    return [
+        {
+            "release": one.body.release.id,
+            "asked": {**one.asked.to_dict(), "reason": one.why},
+            "made": {**one.told.to_dict(), "reason": one.body.reason},
+            "approved_by": list(one.approved_by),
+            "before": _periods(one.body.before),
+            "now": _periods(one.body.release),
+        }
+        for one in story.corrections
+    ]
+
+
+def _periods(release: RecordedRelease) -> list[dict[str, object]]:
+    return [
+        {
+            "mechanism": one.description.get("name"),
+            "periods": part_to_plain(one.part)["periods"],
+        }
+        for one in release.mechanisms
     ]
 
 

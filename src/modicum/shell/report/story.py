@@ -11,6 +11,7 @@ from modicum.ledger.log.events import (
     Annotated,
     DisclosureRecorded,
     PastRecorded,
+    PastRedescribed,
     PolicyActivated,
     ReleaseExpired,
     ReleasePosted,
@@ -19,6 +20,7 @@ from modicum.ledger.log.events import (
     ReleaseVoided,
     event_name,
 )
+from modicum.ledger.log.request_events import ReleaseRequested
 from modicum.shell.report.escrow_story import EscrowStory
 from modicum.shell.report.matters import Matters
 from modicum.shell.report.told import Told
@@ -40,6 +42,8 @@ class ReleaseStory:
         assumptions: What was assumed of a past release.
         changed_at: When it came to stand where it stands.
         reason: Why it was given up; empty otherwise.
+        described_in: The entry that tells what it is: the one that brought it in, or
+            the last one that corrected it.
     """
 
     id: str
@@ -53,6 +57,29 @@ class ReleaseStory:
     assumptions: tuple[str, ...] = ()
     changed_at: str = ""
     reason: str = ""
+    described_in: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A correction of a past release.
+
+    Attributes:
+        asked: The entry that asked for it, and who.
+        why: Why they asked for it.
+        told: The entry that made it, and who agreed last.
+        body: What was corrected.
+    """
+
+    asked: Told
+    why: str
+    told: Told
+    body: PastRedescribed
+
+    @property
+    def approved_by(self) -> tuple[str, ...]:
+        """Who agreed: whom the policy asks, and who made it."""
+        return tuple(dict.fromkeys((*self.body.approved_by, self.told.actor)))
 
 
 @dataclass
@@ -65,6 +92,7 @@ class Story:
         matters: What people were asked about, and what they said.
         escrow: Data sets, contracts, and what flowed under them.
         disclosures: What was disclosed outside differential privacy, oldest first.
+        corrections: Corrections of past releases, oldest first.
         annotations: Remarks, oldest first.
         kinds: How many events there are of each kind.
         last: The last entry; None for an empty log.
@@ -75,9 +103,11 @@ class Story:
     matters: Matters = field(default_factory=Matters)
     escrow: EscrowStory = field(default_factory=EscrowStory)
     disclosures: list[tuple[Told, DisclosureRecorded]] = field(default_factory=list)
+    corrections: list[Correction] = field(default_factory=list)
     annotations: list[tuple[Told, Annotated]] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
     last: Told | None = None
+    _asked: dict[str, tuple[Told, str]] = field(default_factory=dict)
 
     @property
     def denials(self) -> int:
@@ -115,6 +145,12 @@ class Story:
                 self.annotations.append((told, body))
             case ReleaseReserved() | PastRecorded() as body:
                 self._bring_in(told, body)
+            case ReleaseRequested(release=release, reason=reason):
+                self._asked[release.id] = told, reason
+            case PastRedescribed() as body:
+                self.releases[body.release.id].described_in = seq
+                asked = self._asked[body.release.id]
+                self.corrections.append(Correction(*asked, told, body))
             case (
                 ReleaseStarted() | ReleasePosted() | ReleaseVoided() | ReleaseExpired()
             ) as body:
@@ -137,6 +173,7 @@ class Story:
             approved_by=getattr(body, "approved_by", ()),
             assumptions=getattr(body, "assumptions", ()),
             changed_at=told.at,
+            described_in=told.seq,
         )
 
     def _move(

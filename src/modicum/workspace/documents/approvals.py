@@ -60,6 +60,7 @@ def said_to_dict(said: Said) -> dict[str, object]:
         "key": said.key or None,
         "entry": said.seq,
         "repeated": said.repeated,
+        "corrected_in": said.corrected_in or None,
         "approvals": hearings_to_list(said.hearings),
     }
 
@@ -90,6 +91,20 @@ def requested_to_dict(found: Requested) -> dict[str, object]:
         **request_to_dict(found.request),
         "repeated": found.repeated,
         "approvals": hearings_to_list(found.hearings),
+    }
+
+
+def redescribed_to_dict(release: str, found: Requested | None) -> dict[str, object]:
+    """Return a correction of a past release that was asked for just now.
+
+    Args:
+        release: The id of the release.
+        found: The request; None if the release is described so already.
+    """
+    return {
+        "release": release,
+        "request": None if found is None else requested_to_dict(found),
+        "over_limit": [] if found is None else list(found.decision.over_limit),
     }
 
 

@@ -71,7 +71,7 @@ def standing_to_dict(loss: RuleLoss) -> dict[str, object]:
         loss: What it was charged.
     """
     shown = loss_to_dict(loss)
-    for key in ("alone", "before", "filter", "unlocked"):
+    for key in ("alone", "before", "filter", "undated", "unlocked"):
         del shown[key]
     shown["spent"] = shown.pop("together")
     return {**shown, "state": standing_word(loss)}

@@ -6,7 +6,7 @@ A cell is shown by one of its points; all points of a segment were charged alike
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -20,10 +20,13 @@ from modicum.ledger.cells.family import Charge, Family, Inquiry
 from modicum.ledger.cells.sums import nothing
 from modicum.ledger.deciding.balances import Brought, facts_of
 from modicum.ledger.deciding.charged import charged, moved
+from modicum.ledger.deciding.decide import over_history, undated
 from modicum.ledger.log.recorded import RecordedMechanism
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.predicates import holds
 from modicum.release import EVERYTHING, Part
+from modicum.release.parts import FIRST_DAY, LAST_DAY
+from modicum.workspace.explaining.contributions import Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,27 @@ def standing_of(
     )
 
 
+def standing_in(balances: Balances, rule: Rule, day: int) -> RuleLoss:
+    """Return what a rule over history was charged in the fullest of its cells.
+
+    If it is over its limit, it is told whether it is over at both ends of time.
+
+    Args:
+        balances: What was charged.
+        rule: The rule.
+        day: The day around which distant periods are put together, as an ordinal.
+    """
+    found = over_history(balances, rule, Total())
+    if found.allowed or balances.family(rule.unit).space.period is None:
+        return found
+    ends = (Part(periods=((end, end),)) for end in (FIRST_DAY, LAST_DAY))
+    every = all(
+        not standing_of(fullest(cells, balances.compiled), balances.compiled).allowed
+        for cells in (cells_of(balances, rule, end, day) for end in ends)
+    )
+    return replace(found, every_period=every)
+
+
 def denying_cell(
     balances: Balances, release: RecordedRelease, day: int, loss: RuleLoss
 ) -> Cell:
@@ -165,7 +189,7 @@ def denying_cell(
 
 def spent_in(
     cell: Cell, brought: Iterable[Brought], compiled: CompiledPolicy
-) -> list[tuple[str, Total]]:
+) -> list[Spent]:
     """Return what each release that counts was charged in a cell.
 
     Args:
@@ -174,15 +198,15 @@ def spent_in(
         compiled: The policy of the rule.
 
     Returns:
-        The ids of those that were charged there, in the order of the log. Where
-        segments are too many to be told apart, the cell was charged for others, too.
+        Those that were charged there, in the order of the log. Where segments are too
+        many to be told apart, the cell was charged for others, too.
     """
     return spent_in_each([cell], brought, compiled)[0]
 
 
 def spent_in_each(
     cells: list[Cell], brought: Iterable[Brought], compiled: CompiledPolicy
-) -> list[list[tuple[str, Total]]]:
+) -> list[list[Spent]]:
     """Return, by cell, what each release that counts was charged in it.
 
     Args:
@@ -190,13 +214,16 @@ def spent_in_each(
         brought: The releases, in the words of the policy; gone through once.
         compiled: The policy of the rules.
     """
-    found: list[list[tuple[str, Total]]] = [[] for _ in cells]
+    found: list[list[Spent]] = [[] for _ in cells]
     for one in brought if cells else ():
         if one.counts:
             for place, cell in enumerate(cells):
                 losses = list(_charged_in(cell, one.release, one.day, compiled))
                 if losses:
-                    found[place].append((one.release.id, total_of(losses)))
+                    bare = undated(one.release, cell.rule, cell.space, compiled)
+                    found[place].append(
+                        Spent(one.release.id, total_of(losses), bool(bare))
+                    )
     return found
 
 

@@ -21,9 +21,11 @@ from modicum.policy.rule_profile import budget_place
 from modicum.workspace.explaining.charged_cells import cells_of, fullest, spent_in_each
 from modicum.workspace.explaining.contributions import (
     Contributor,
+    Spent,
     contributors_text,
     decisive,
     shares,
+    undated_text,
 )
 from modicum.workspace.explaining.explain import amount_text
 from modicum.workspace.explaining.fitting import readable, smallest_budget
@@ -60,6 +62,8 @@ class Conflict:
         spent = amount_text(found.together, found.scale)
         limit = amount_text(found.limit, found.scale)
         where = f", in {self.loss.cell}" if self.loss.cell else ""
+        made_by = contributors_text(self.contributors, self.coordinate)
+        cause = undated_text(self.contributors)
         if self.fits is None:
             remedy = "no budget of this measure fits; leave the rule as it was"
         else:
@@ -70,7 +74,7 @@ class Conflict:
             f"releases already made exceed the rule {self.rule.id}",
             self.mark,
             label=f"{found.measure} is {spent} already, more than {limit}{where}",
-            notes=(f"made by {contributors_text(self.contributors, self.coordinate)}",),
+            notes=(*([cause] if cause else ()), f"made by {made_by}"),
             help=remedy,
         )
 
@@ -96,9 +100,7 @@ def conflicts(
     )
 
 
-def _conflict(
-    balances: Balances, loss: RuleLoss, spent: Iterable[tuple[str, Total]]
-) -> Conflict:
+def _conflict(balances: Balances, loss: RuleLoss, spent: Iterable[Spent]) -> Conflict:
     compiled, coordinate = balances.compiled, decisive(loss)
     return Conflict(
         loss,

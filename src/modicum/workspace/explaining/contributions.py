@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from modicum.accounting import INFINITE, Total
 from modicum.accounting.grid import DELTA, coordinate_name
@@ -22,11 +23,13 @@ class Contributor:
         units: Its loss on the coordinate that decides, or its own delta, in ledger
             units; `INFINITE` if no bound is proven.
         share: Which part of the sum that is; None if the sum is infinite.
+        undated: Whether it is charged to every period, because it names no `periods`.
     """
 
     release: str
     units: int
     share: Fraction | None
+    undated: bool = False
 
 
 def decisive(loss: RuleLoss) -> int:
@@ -42,23 +45,38 @@ def decisive(loss: RuleLoss) -> int:
     return nearest[0]
 
 
-def shares(
-    spent: Iterable[tuple[str, Total]], coordinate: int
-) -> tuple[Contributor, ...]:
+class Spent(NamedTuple):
+    """What a release was charged in a cell.
+
+    Attributes:
+        release: Its id.
+        total: What it was charged.
+        undated: Whether it is charged to every period, because it names no `periods`.
+    """
+
+    release: str
+    total: Total
+    undated: bool
+
+
+def shares(spent: Iterable[Spent], coordinate: int) -> tuple[Contributor, ...]:
     """Return what releases take of a sum, the largest first.
 
     Args:
-        spent: Ids of releases, and what each was charged.
+        spent: What each was charged.
         coordinate: The coordinate of the sum.
     """
-    amounts = [(release, total.units(coordinate)) for release, total in spent]
+    amounts = [(one, one.total.units(coordinate)) for one in spent]
     whole = sum(units for _, units in amounts)
     finite = whole < INFINITE
     found = [
         Contributor(
-            release, units, Fraction(units, whole) if finite and whole else None
+            one.release,
+            units,
+            Fraction(units, whole) if finite and whole else None,
+            one.undated,
         )
-        for release, units in amounts
+        for one, units in amounts
     ]
     return tuple(sorted(found, key=lambda one: -one.units))
 
@@ -83,6 +101,30 @@ def contributors_text(
     return ", ".join(named) + (f" and {left} more" if left else "")
 
 
+def undated_text(spent: Iterable[Contributor], most: int = 5) -> str:
+    """Return which releases are charged to every period, and what can be done.
+
+    Args:
+        spent: Who was charged in a cell that is over its limit.
+        most: How many releases to name; 0 for none.
+
+    Returns:
+        Empty if all of them name their periods.
+    """
+    bare = [one.release for one in spent if one.undated]
+    if not bare:
+        return ""
+    are, their = (" is", "its") if len(bare) == 1 else ("s are", "their")
+    more = f" and {len(bare) - most} more" if len(bare) > most else ""
+    named = f": {', '.join(bare[:most])}{more}" if most else ""
+    return (
+        f"{len(bare)} release{are} charged to every period, because {their} `periods`"
+        f" are missing{named};"
+        " correct what was recorded as past by  modicum release redescribe FILE"
+        " --reason …"
+    )
+
+
 def contributors_to_list(
     found: Iterable[Contributor], coordinate: int
 ) -> list[dict[str, object]]:
@@ -99,6 +141,7 @@ def contributors_to_list(
             "coordinate": coordinate_name(coordinate),
             "amount": json_number(one.units, scale),
             "share": None if one.share is None else float(one.share),
+            "undated": one.undated,
         }
         for one in found
     ]

@@ -25,6 +25,8 @@ from modicum.workspace.explaining.words import RuleLines
 
 #: Where lines about a rule begin.
 _INDENT = " " * 9
+#: So many mechanisms without `periods` are named.
+_NAMED = 5
 
 
 def reasons(verdict: Verdict) -> Iterator[RuleLines]:
@@ -65,8 +67,37 @@ def _rule_lines(loss: RuleLoss, width: int) -> Iterator[str]:
         yield from _denial_lines(loss, found)
 
 
+def cause_text(loss: RuleLoss) -> str:
+    """Return why a rule is over its limit, if that is because `periods` are missing.
+
+    Args:
+        loss: What the rule says.
+
+    Returns:
+        The cause and what to do about it; empty if it is another.
+    """
+    if loss.undated:
+        named = ", ".join(loss.undated[:_NAMED])
+        left = len(loss.undated) - _NAMED
+        more = f" and {left} more" if left > 0 else ""
+        return (
+            f"charged to every period, because `periods` is missing ({named}{more}):"
+            " name the days that are read, such as"
+            "  periods: {from: 2026-05-01, to: 2026-05-01}"
+        )
+    if loss.every_period:
+        return (
+            "over in every period, also those to come, as releases without `periods`"
+            f" are charged to all: see which by  modicum ledger balance {loss.rule.id}"
+        )
+    return ""
+
+
 def _denial_lines(loss: RuleLoss, found: Amounts) -> Iterator[str]:
     indent = _INDENT
+    cause = cause_text(loss)
+    if cause:
+        yield f"{indent}{cause}"
     if loss.denying > 1:
         yield f"{indent}{loss.denying} cells deny; {_of_these(loss)}"
     near, summed = approximation(loss), sums(loss)
@@ -169,6 +200,8 @@ def loss_to_dict(loss: RuleLoss) -> dict[str, object]:
         "cell": loss.cell or None,
         "cells_denying": loss.denying,
         "allowed": loss.allowed,
+        "undated": list(loss.undated),
+        "cause": cause_text(loss) or None,
         "unlocked": float(loss.share),
         "measure": found.measure,
         "before": json_number(found.before, found.scale),

@@ -10,6 +10,7 @@ from modicum.workspace.explaining.contributions import (
     Contributor,
     contributors_text,
     contributors_to_list,
+    undated_text,
 )
 from modicum.workspace.explaining.explain import json_number, room_text
 from modicum.workspace.explaining.words import Added, RuleLines
@@ -161,9 +162,14 @@ class FullCell:
         """Who spent most there, and what is left, in words."""
         if not self.spenders:
             return ()
+        cause = undated_text(self.spenders, TOLD_MAX)
         named = contributors_text(self.spenders, self.coordinate, TOLD_MAX)
         rho = room_text(self.rho_left or 0)
-        return f"spent by {named}", f"Gaussian noise may still cost rho {rho} there"
+        return (
+            *([cause] if cause else ()),
+            f"spent by {named}",
+            f"Gaussian noise may still cost rho {rho} there",
+        )
 
     def to_dict(self, most: int) -> dict[str, object]:
         """Return the documented JSON form.

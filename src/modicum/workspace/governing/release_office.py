@@ -7,6 +7,11 @@ from modicum.ledger.log.approval_statement import Signer
 from modicum.ledger.state.waiting import Request
 from modicum.workspace.answers import Description, price_release
 from modicum.workspace.book import Entry
+from modicum.workspace.governing.corrections import (
+    corrects,
+    redescribe,
+    say_to_correction,
+)
 from modicum.workspace.governing.governance import active_policy
 from modicum.workspace.governing.office import Office
 from modicum.workspace.governing.requesting import (
@@ -56,6 +61,31 @@ class ReleaseOffice(Office):
             return request(entry, recorded, reason)
 
         return self._ledger.turn(work, deciding=True)
+
+    def redescribe(self, release: Description, *, reason: str) -> Requested | None:
+        """Ask for the correction of a past release: of the `periods` that it read.
+
+        It takes effect when another person approves it, and those whom the policy
+        asks. Until then, it is charged as it was recorded.
+
+        Args:
+            release: The release as it was recorded, with other `periods`.
+            reason: Why, for the record; 1 to 2000 characters.
+
+        Returns:
+            The request, and what the rules say with the correction; None if the release
+            is described so already.
+
+        Raises:
+            ConflictError: If it was not recorded as past, or somebody else asks for
+                another correction.
+            InputError: If it differs in more than `periods`, is malformed or not known,
+                or there is no reason.
+            UsageError: If there is no ledger with a policy.
+        """
+        return self._ledger.turn(
+            lambda entry: redescribe(entry, release, reason), deciding=True
+        )
 
     def withdraw_request(self, release: str, *, reason: str) -> Request:
         """Take back a request of one's own; what people said to it stays said.
@@ -186,6 +216,8 @@ class ReleaseOffice(Office):
 
     def _say_to_release(self, release: Description | str, word: Word) -> Said:
         def work(entry: Entry) -> Said:
+            if corrects(entry, release):
+                return say_to_correction(entry, release, word)
             topic = _topic(entry, release, word)
             refuse_other_content(topic, word.content)
             return say(entry, topic, word)

@@ -180,14 +180,7 @@ def about_requested_release(
         return about_known_release(identifier, entry.read(0))
     refuse_standing(identifier, called, entry.book.state)
     if known is not None:
-        raise StaleError(
-            Problem(
-                Code.POLICY_STALE,
-                f"{called} was requested under another policy than the active one",
-                notes=("what it costs and who must agree may be different now",),
-                help=f"let `{known.by}` request it again, or give its file",
-            )
-        )
+        raise outdated(called, known.by)
     raise InputError(
         Problem(
             Code.RELEASE_UNKNOWN,
@@ -195,6 +188,23 @@ def about_requested_release(
             notes=("the ledger does not know its contents, and cannot decide it",),
             help="give its file instead of its id, or let it be requested:"
             "  modicum release submit FILE --request REASON",
+        )
+    )
+
+
+def outdated(called: str, by: str) -> StaleError:
+    """Return the error for what was asked for under another policy.
+
+    Args:
+        called: What people call it.
+        by: Who asks for it.
+    """
+    return StaleError(
+        Problem(
+            Code.POLICY_STALE,
+            f"{called} was requested under another policy than the active one",
+            notes=("what it costs and who must agree may be different now",),
+            help=f"let `{by}` request it again, or give its file",
         )
     )
 

@@ -72,6 +72,8 @@ class Said:
             refuses, or it is about a policy.
         weighed: What it meant in that turn to activate the policy; None if somebody
             refuses, or it is about a release.
+        corrected_in: The number of the entry by which a past release was corrected with
+            it; 0 if none was.
     """
 
     topic: Topic
@@ -84,6 +86,7 @@ class Said:
     key: str = ""
     decision: Decision | None = None
     weighed: Weighed | None = None
+    corrected_in: int = 0
 
 
 def say(entry: Entry, topic: Topic, word: Word) -> Said:
@@ -109,7 +112,7 @@ def say(entry: Entry, topic: Topic, word: Word) -> Said:
     why = reason_text(word.reason, "approving or rejecting")
     compiled = active_policy(entry.book)
     policy = compiled.policy
-    if topic.subject == "release":
+    if topic.subject == "release" and not topic.since:
         refuse_standing(topic.id, topic.called, state)
     heard = topic.hearings(state) if topic.hearings else None
     roles = _roles(entry.actor, topic, policy, heard, approves=word.approves)
@@ -118,7 +121,7 @@ def say(entry: Entry, topic: Topic, word: Word) -> Said:
     )
     body = _signed(replace(body, head=looked_at(word, state)), entry, word, policy)
     decision = _decided(entry, topic, compiled) if word.approves else None
-    before = _said_before(entry, body)
+    before = _said_before(entry, body, topic.since)
     if before is None:
         entry.add(body)
     hearings = topic.hearings_in(state)
@@ -276,15 +279,21 @@ def _badly_signed(message: str, note: str) -> ApprovalError:
     )
 
 
-def _said_before(entry: Entry, body: ApprovalGiven) -> int | None:
+def _said_before(entry: Entry, body: ApprovalGiven, since: int) -> int | None:
     """Return the entry of somebody's last word if it is the same; else None.
 
     What was said of a policy before the active one came was about another change.
+
+    Args:
+        entry: The turn.
+        body: What they say now.
+        since: The number of the entry before which they spoke of something else.
     """
     state = entry.book.state
     said = state.approvals.get((body.subject, body.content), ())
     last = next((one for one in reversed(said) if one.by == entry.actor), None)
-    since = state.policy.seq if state.policy and body.subject == "policy" else 0
+    if state.policy and body.subject == "policy":
+        since = state.policy.seq
     if last is None or last.seq <= since:
         return None
     (record,) = islice(entry.read(last.seq - 1), 1)

@@ -29,7 +29,8 @@ class Topic:
         hearings: Returns where each approval that it needs stands; None if its
             contents are known by their digest only.
         release: What it is, priced under the active policy; None if that is not
-            known, or it is a policy.
+            known, or it is a policy or the correction of a past release.
+        since: The number of the entry before which people spoke of something else.
     """
 
     subject: Literal["release", "policy"]
@@ -38,6 +39,7 @@ class Topic:
     called: str
     hearings: Callable[[State], tuple[Hearing, ...]] | None = None
     release: RecordedRelease | None = None
+    since: int = 0
 
     def hearings_in(self, state: State) -> tuple[Hearing, ...]:
         """Return where each approval stands; none where the contents are not known."""

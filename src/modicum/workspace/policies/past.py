@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from modicum.ledger.log.events import (
     GroupActivated,
     GroupRetired,
     PastRecorded,
+    PastRedescribed,
     ReleaseDenied,
     ReleaseExpired,
     ReleaseReserved,
@@ -38,7 +39,7 @@ class Attempt:
 
     Attributes:
         seq: The number of the entry.
-        release: What it is and costs.
+        release: What it is and costs; if it was corrected, as it is described now.
         outcome: `denied`, or where the release stands now: `reserved`, `started`,
             `posted`, `voided`, `expired` or `recorded`.
         blocking: The rules that denied it then.
@@ -145,7 +146,12 @@ def history_of(records: Iterable[Record], now: str) -> History:
     )
 
 
-def _steps(events: Iterable[Event], state: State, due: set[str]) -> Iterator[Step]:
+def _steps(events: Sequence[Event], state: State, due: set[str]) -> Iterator[Step]:
+    corrected = {
+        event.body.release.id: event.body.release
+        for event in events
+        if isinstance(event.body, PastRedescribed)
+    }
     for seq, event in enumerate(events, 1):
         match event.body:
             case (
@@ -154,7 +160,8 @@ def _steps(events: Iterable[Event], state: State, due: set[str]) -> Iterator[Ste
                 status = state.releases[release.id].status.value
                 outcome = "expired" if release.id in due else status
                 day = day_of_release(body, event.at)
-                yield Attempt(seq, release, outcome, day=day)
+                now = corrected.get(release.id, release)
+                yield Attempt(seq, now, outcome, day=day)
             case ReleaseDenied(release=release, blocking=blocking):
                 yield Attempt(seq, release, DENIED, blocking, day_of(event.at))
             case ReleaseVoided(release=identifier) | ReleaseExpired(release=identifier):

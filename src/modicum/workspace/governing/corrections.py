@@ -1,0 +1,195 @@
+"""Corrections of past releases: one person asks for it, and another one agrees.
+
+Only the periods that a release reads may be corrected. All else is as it was recorded,
+under the policy that it was recorded under. See ADR 0041.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from modicum.core.errors import Code, ConflictError, InputError, Problem
+from modicum.ledger import RecordedRelease, ReleaseStatus
+from modicum.ledger.deciding.approvals import approved_by, hearings_of_release
+from modicum.ledger.log.events import PastRedescribed
+from modicum.ledger.log.recorded import difference
+from modicum.ledger.log.request_events import ReleaseRequested
+from modicum.ledger.state.life import not_correctable, unknown_release
+from modicum.ledger.state.waiting import is_requested
+from modicum.policy.declarations.people import meant_by
+from modicum.policy.past_units import vocabulary_of
+from modicum.workspace.answers import Asking, Description, corrected_answer, place_of
+from modicum.workspace.book import Entry
+from modicum.workspace.governing.governance import active_policy, reason_text, refused
+from modicum.workspace.governing.requesting import Requested, outdated, requested_in
+from modicum.workspace.governing.saying import (
+    Said,
+    Word,
+    looked_at,
+    refuse_other_content,
+    say,
+)
+from modicum.workspace.governing.topics import Topic, about_release
+from modicum.workspace.past_descriptions import id_of, price_past
+
+
+def redescribe(entry: Entry, release: Description, reason: str) -> Requested | None:
+    """Ask for the correction of a past release. Nothing is charged otherwise yet.
+
+    Args:
+        entry: The turn; its actor asks.
+        release: The release with other `periods`.
+        reason: Why, for the record; 1 to 2000 characters.
+
+    Returns:
+        None if it is described so already.
+
+    Raises:
+        ConflictError: If it was not recorded as past, or somebody else asks for
+            another correction.
+        InputError: If it differs in more, is malformed or not known, or there is no
+            reason.
+    """
+    why = reason_text(reason, "correcting a past release")
+    compiled, state = active_policy(entry.book), entry.book.state
+    policy = compiled.policy
+    before, now = _described(entry, release)
+    if now.content == before.content:
+        return None
+    repeated = is_requested(state.waiting, now.id, now.content, policy.digest)
+    if not repeated:
+        entry.add(ReleaseRequested(now, policy.digest, why))
+    known, followed = state.releases[now.id], entry.followed(compiled)
+    decision = corrected_answer(
+        Asking("the ledger", entry.book, entry.actor),
+        followed.balances,
+        known,
+        followed.told(before, known.seq),
+        followed.told(now, known.seq),
+    )
+    heard = hearings_of_release(now, policy, state)
+    return Requested(state.waiting.requests[now.id], heard, repeated, decision)
+
+
+def corrects(entry: Entry, release: Description | str) -> bool:
+    """Return whether what somebody speaks about is the correction of a past release.
+
+    Args:
+        entry: The turn.
+        release: The release, or its id.
+    """
+    named = release if isinstance(release, str) else id_of(release)
+    state = entry.book.state
+    return named in state.releases and named in state.waiting.requests
+
+
+def say_to_correction(entry: Entry, release: Description | str, word: Word) -> Said:
+    """Agree to the correction of a past release, or refuse it.
+
+    If nobody is missing then, the release is charged as it is described now.
+
+    Args:
+        entry: The turn; its actor speaks.
+        release: The release with other `periods`, or its id.
+        word: What they say.
+
+    Raises:
+        ApprovalError: If they ask for it themselves, or their word would not count.
+        InputError: As for `redescribe`.
+        StaleError: If something came in since they looked, it has other contents, or
+            it was asked for under another policy.
+    """
+    compiled, state = active_policy(entry.book), entry.book.state
+    named = release if isinstance(release, str) else id_of(release)
+    known = state.waiting.requests[named]
+    now = requested_in(known, entry.read).release
+    called = f"correction of release `{named}`"
+    if not isinstance(release, str):
+        word = replace(word, content=_described(entry, release)[1].content)
+    topic = replace(
+        about_release(now, compiled.policy),
+        called=called,
+        release=None,
+        since=known.seq,
+    )
+    refuse_other_content(topic, word.content)
+    if known.policy != compiled.policy.digest:
+        raise outdated(called, known.by)
+    asking = map(meant_by, state.waiting.requesters[now.content])
+    if word.approves and meant_by(entry.actor) in asking:
+        raise refused(
+            f"`{entry.actor}` cannot approve the {called}",
+            "who asks for it does not approve it",
+        )
+    if topic.hearings_in(state):
+        said = say(entry, topic, word)
+    else:
+        said = _by_one(entry, topic, word)
+    heard = topic.hearings_in(state)
+    if not word.approves or not all(one.given for one in heard):
+        return said
+    standing = state.releases[named]
+    before = entry.book.release_of(standing, entry.record)
+    why = reason_text(word.reason, "approving")
+    digest, agreed = compiled.policy.digest, approved_by(heard)
+    entry.add(PastRedescribed(now, before, digest, why, agreed))
+    return replace(said, corrected_in=state.seq, hearings=heard)
+
+
+def _by_one(entry: Entry, topic: Topic, word: Word) -> Said:
+    """Return the word of the one person who is needed where the policy asks for none.
+
+    Their agreement is the correction itself; nothing has to be written to refuse it.
+    """
+    if not word.approves:
+        raise refused(
+            f"the {topic.called} needs no approval under the active policy",
+            "it does not take effect unless somebody approves it; who asks for it can"
+            " withdraw it by  modicum request withdraw",
+        )
+    looked_at(word, entry.book.state)
+    seq = entry.book.state.seq + 1
+    return Said(topic, entry.actor, word.approves, (), (), seq)
+
+
+def _described(
+    entry: Entry, release: Description
+) -> tuple[RecordedRelease, RecordedRelease]:
+    """Return a past release as it is described until now, and as it is to be.
+
+    Raises:
+        ConflictError: If it was not recorded as past.
+        InputError: If it is malformed or not known, or differs in more than `periods`.
+    """
+    state, named = entry.book.state, id_of(release)
+    standing = state.releases.get(named)
+    if standing is None:
+        raise unknown_release(named)
+    if standing.status is not ReleaseStatus.RECORDED:
+        raise not_correctable(standing)
+    policy = state.policy_at(standing.seq)
+    vocabulary = vocabulary_of(policy.text)
+    if vocabulary is None:
+        raise ConflictError(
+            Problem(
+                Code.NOT_CORRECTABLE,
+                f"release `{named}` was recorded under the policy `{policy.name}`,"
+                " which this version cannot read",
+            )
+        )
+    before = entry.book.release_of(standing, entry.record)
+    now, _ = price_past(release, vocabulary)
+    other = difference(before, now)
+    if other:
+        raise InputError(
+            Problem(
+                Code.CORRECTS_MORE,
+                f"release `{named}` was recorded with another `{other}`",
+                place_of(release),
+                notes=(
+                    "a correction may say which `periods` were read, and nothing else",
+                ),
+                help="take the file that was recorded, and change `periods` only",
+            )
+        )
+    return before, now

@@ -1,0 +1,414 @@
+"""Past releases are corrected by two people, and charged where they did read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samples.small import NOON, compiled
+
+from modicum.accounting import Loss
+from modicum.core.errors import (
+    ApprovalError,
+    Code,
+    ConflictError,
+    InputError,
+    ModicumError,
+    StaleError,
+)
+from modicum.ledger import (
+    ChainBreakError,
+    Event,
+    RecordedRelease,
+    audit,
+    event_of,
+    seal,
+)
+from modicum.ledger.log.events import PastRedescribed
+from modicum.shell.clock import FixedClock
+from modicum.shell.proofs.verification import Trust
+from modicum.shell.report.page import page
+from modicum.shell.report.reading import opened_ledger, report_on
+from modicum.shell.storage.sqlite_store import SqliteStore
+from modicum.workspace import Workspace
+from modicum.workspace.policies.past import history_of
+
+POLICY = """
+modicum: policy/v1
+name: reading
+dp: {filter: zcdp-v1}
+units:
+  user-month: {id: user_id, time: {column: read_at, period: month}}
+  user-day: {id: user_id, time: {column: read_at, period: day}, within: user-month}
+schema: {attributes: {page: low, country: low}}
+policies:
+  - {name: day, when: "true", unit: user-day, budget: {rho: 0.03}}
+  - {name: month, when: "true", unit: user-month, budget: {rho: 0.75}}
+"""
+ASKING = (
+    POLICY
+    + """
+roles: {officer: [olga, pavel, quentin]}
+approvals: [{when: 'release.audience == "public"', need: 2, from: [officer],
+             requester_may_approve: true}]
+"""
+)
+WHY = {"reason": "the job reads one day"}
+
+
+def views(release: str = "old", **more: Any) -> dict[str, Any]:
+    """Return a release of one Gaussian mechanism that costs rho 0.02 per day."""
+    mechanism = {
+        "name": "views",
+        "mechanism": "gaussian",
+        "attributes": ["page"],
+        "sensitivity": {"user-day": {"l2": 1}},
+        "sigma": 5,
+    }
+    return {"release": release, **more, "mechanisms": [mechanism]}
+
+
+def person(folder: Path, name: str, policy: str | None = None) -> Workspace:
+    """Return a ledger as somebody uses it."""
+    return Workspace(
+        SqliteStore(folder / "ledger.db", wait_seconds=20),
+        FixedClock(NOON),
+        policy=None if policy is None else compiled(policy),
+        actor=name,
+    )
+
+
+def spent(ws: Workspace, day: str, rule: str = "day") -> float:
+    return float(ws.spenders(rule, periods=day).to_dict(1)["spent"])  # type: ignore[arg-type]
+
+
+def corrected(folder: Path, *, by: tuple[str, str] = ("ann", "bob")) -> Workspace:
+    """Return a ledger in which two people corrected a past release."""
+    ann = person(folder, by[0], POLICY)
+    ann.record_past(views())
+    ann.governance.redescribe(views(periods="2026-04-01"), **WHY)
+    bob = person(folder, by[1])
+    bob.governance.approve("old", **WHY)
+    return bob
+
+
+def code(raised: pytest.ExceptionInfo[ModicumError]) -> Code:
+    return raised.value.problems[0].code
+
+
+@pytest.mark.spec("LED-25")
+def test_a_corrected_release_is_charged_to_the_periods_that_it_read(
+    tmp_path: Path,
+) -> None:
+    ann = person(tmp_path, "ann", POLICY)
+    ann.record_past(views())
+    assert (spent(ann, "2026-04-01"), spent(ann, "2026-04-02")) == (0.02, 0.02)
+    assert spent(ann, "2026-04", "month") == pytest.approx(31**2 * 0.02)
+    asked = ann.governance.redescribe(views(periods="2026-04-01"), **WHY)
+    assert asked is not None
+    assert asked.decision.over_limit == ()
+    assert spent(ann, "2026-04-02") == 0.02  # Nobody agreed yet.
+    bob = person(tmp_path, "bob")
+    said = bob.governance.approve("old", **WHY)
+    assert said.corrected_in == bob.state().seq
+    for ws in (ann, bob, person(tmp_path, "cleo")):
+        assert (spent(ws, "2026-04-01"), spent(ws, "2026-04-02")) == (0.02, 0)
+        assert spent(ws, "2026-04", "month") == 0.02  # Of April, one day is read.
+        assert spent(ws, "2026-05", "month") == 0
+    assert bob.verify().entries == 4
+    (now,) = bob.release_of(bob.standing("old")).mechanisms
+    assert now.description["periods"] == [["2026-04-01", "2026-04-01"]]
+    assert bob.standing("old").seq == 2
+    assert bob.submit(views("next", periods="2026-04-02")).allowed
+
+
+@pytest.mark.spec("LED-25")
+def test_what_was_corrected_is_recorded_again_by_its_new_description(
+    tmp_path: Path,
+) -> None:
+    ws = corrected(tmp_path)
+    assert ws.record_past(views(periods="2026-04-01")).retry
+    with pytest.raises(ConflictError):
+        ws.record_past(views())
+    assert ws.governance.redescribe(views(periods="2026-04-01"), **WHY) is None
+
+
+@pytest.mark.spec("LED-25")
+@pytest.mark.parametrize("name", ["ann", "Ann", " ann"])
+def test_who_asks_for_a_correction_does_not_approve_it(
+    tmp_path: Path, name: str
+) -> None:
+    ann = person(tmp_path, "ann", POLICY)
+    ann.record_past(views())
+    ann.governance.redescribe(views(periods="2026-04-01"), **WHY)
+    before = ann.state().digest()
+    with pytest.raises(ApprovalError) as raised:
+        person(tmp_path, name).governance.approve("old", **WHY)
+    assert "who asks for it does not approve it" in raised.value.render()
+    assert person(tmp_path, "bob").state().digest() == before
+
+
+@pytest.mark.spec("LED-25")
+def test_those_whom_the_policy_asks_agree_to_a_correction(tmp_path: Path) -> None:
+    public = views(audience="public")
+    now = {**public, "periods": "2026-04-01"}
+    person(tmp_path, "ann", ASKING).record_past(public)
+    olga, pavel, quentin = (
+        person(tmp_path, name).governance for name in ("olga", "pavel", "quentin")
+    )
+    asked = olga.redescribe(now, **WHY)
+    assert asked is not None
+    assert asked.hearings[0].missing == 2
+    with pytest.raises(ApprovalError):  # Though a requester may approve otherwise.
+        olga.approve("old", **WHY)
+    with pytest.raises(ApprovalError):
+        person(tmp_path, "bob").governance.approve("old", **WHY)
+    assert not pavel.approve(now, **WHY).corrected_in
+    quentin.reject("old", reason="not yet")
+    (pending,) = quentin.requests()
+    assert not pending.complete
+    said = quentin.approve(now, **WHY)
+    ws = person(tmp_path, "cleo")
+    assert said.corrected_in == ws.state().seq
+    assert spent(ws, "2026-04-02") == 0
+    assert ws.verify().approvals == 3
+
+
+@pytest.mark.spec("LED-25")
+def test_agreement_to_an_earlier_correction_does_not_count_again(
+    tmp_path: Path,
+) -> None:
+    first = views(audience="public", periods="2026-04-01")
+    other = {**first, "periods": "2026-04-02"}
+    person(tmp_path, "ann", ASKING).record_past(first)
+    ann, olga, pavel = (
+        person(tmp_path, name).governance for name in ("ann", "olga", "pavel")
+    )
+    for now in (other, first, other):
+        ann.redescribe(now, **WHY)
+        assert not olga.approve("old", **WHY).corrected_in
+        assert pavel.approve("old", **WHY).corrected_in
+    ws = person(tmp_path, "cleo")
+    assert (spent(ws, "2026-04-01"), spent(ws, "2026-04-02")) == (0, 0.02)
+    assert len(ws.state().redescribed["old"]) == 3
+    ws.verify()
+
+
+@pytest.mark.spec("LED-25")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mechanism": "discrete-gaussian"},
+        {"sensitivity": {"user-day": {"l2": 0.5}}},
+        {"contribution_bound": {"user-day": 1}},
+        {"attributes": ["country"]},
+        {"name": "other"},
+        {"where": {"region": "north"}},
+    ],
+)
+def test_a_correction_changes_nothing_but_periods(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    policy = POLICY + "population: {partition_by: {region: {values: [north, south]}}}\n"
+    ann = person(tmp_path, "ann", policy)
+    ann.record_past(views())
+    now = views(periods="2026-04-01")
+    now["mechanisms"][0].update(change)
+    with pytest.raises(InputError) as raised:
+        ann.governance.redescribe(now, **WHY)
+    assert code(raised) is Code.CORRECTS_MORE
+    (key,) = change
+    named = key.replace("mechanism", "kind")
+    assert f"`{named}`" in str(raised.value)
+    with pytest.raises(InputError) as raised:
+        ann.governance.redescribe(views(released_on="2026-04-02"), **WHY)
+    assert code(raised) is Code.CORRECTS_MORE
+    assert ann.state().seq == 2
+
+
+@pytest.mark.spec("LED-25")
+def test_only_what_was_recorded_as_past_is_corrected(tmp_path: Path) -> None:
+    ann = person(tmp_path, "ann", POLICY)
+    ann.submit(views("asked", periods="2026-04-01"))
+    with pytest.raises(ConflictError) as raised:
+        ann.governance.redescribe(views("asked", periods="2026-04-02"), **WHY)
+    assert code(raised) is Code.NOT_CORRECTABLE
+    with pytest.raises(InputError) as unknown:
+        ann.governance.redescribe(views("nobody"), **WHY)
+    assert code(unknown) is Code.RELEASE_UNKNOWN
+    with pytest.raises(InputError):
+        ann.governance.redescribe(views(), reason=" ")
+
+
+@pytest.mark.spec("LED-25")
+def test_a_correction_asked_for_under_another_policy_is_asked_for_again(
+    tmp_path: Path,
+) -> None:
+    ann, bob = person(tmp_path, "ann", POLICY), person(tmp_path, "bob")
+    ann.record_past(views())
+    now = views(periods="2026-04-01")
+    ann.governance.redescribe(now, **WHY)
+    other = POLICY.replace("0.75", "0.7").replace("name: reading", "name: other")
+    bob.governance.activate(compiled(other), reason="less", accept=["month"])
+    with pytest.raises(StaleError):
+        bob.governance.approve("old", **WHY)
+    person(tmp_path, "ann").governance.redescribe(now, **WHY)
+    bob.governance.approve("old", **WHY)
+    bob.verify()
+    assert spent(bob, "2026-05-01") == 0
+
+
+@pytest.mark.spec("LED-25")
+def test_who_took_a_correction_back_does_not_agree_when_others_ask_for_it(
+    tmp_path: Path,
+) -> None:
+    now = views(periods="2026-04-01")
+    person(tmp_path, "ann", POLICY).record_past(views())
+    ann, bob = (person(tmp_path, name).governance for name in ("ann", "bob"))
+    ann.redescribe(now, **WHY)
+    ann.withdraw_request("old", reason="let bob ask")
+    bob.redescribe(now, **WHY)
+    with pytest.raises(ApprovalError):
+        ann.approve("old", **WHY)
+
+
+@pytest.mark.spec("LED-25")
+def test_two_people_correct_a_release_as_often_as_they_must(tmp_path: Path) -> None:
+    """Who asked for a correction that was made may agree to it another time."""
+    first, second = (views(periods=day) for day in ("2026-04-01", "2026-04-02"))
+    person(tmp_path, "ann", POLICY).record_past(first)
+    ann, bob = (person(tmp_path, name).governance for name in ("ann", "bob"))
+    for asks, agrees, now in (
+        (ann, bob, second),
+        (bob, ann, first),
+        (bob, ann, second),
+        (ann, bob, first),
+    ):
+        asks.redescribe(now, **WHY)
+        assert agrees.approve("old", **WHY).corrected_in
+    ws = person(tmp_path, "cleo")
+    assert (spent(ws, "2026-04-01"), spent(ws, "2026-04-02")) == (0.02, 0)
+    ws.verify()
+
+
+def forged(ws: Workspace, change: Callable[[PastRedescribed], Any], by: str) -> None:
+    """Audit a log whose last entry, the correction, is another one."""
+    records = list(ws.records())
+    last = event_of(records[-1], len(records))
+    assert isinstance(last.body, PastRedescribed)
+    event = Event(last.at, by, change(last.body))
+    records[-1] = seal(event, len(records), records[-2].hash)
+    audit(records)
+
+
+def cheaper(release: RecordedRelease) -> RecordedRelease:
+    """Return a release whose mechanism costs nothing."""
+    (one,) = release.mechanisms
+    free = {unit: Loss((0,) * len(x.coordinates)) for unit, x in one.losses.items()}
+    return replace(release, mechanisms=(replace(one, losses=free),))
+
+
+@pytest.mark.spec("LED-25")
+@pytest.mark.parametrize(
+    ("change", "by", "why"),
+    [
+        (lambda body: body, "ann", "asks for the correction, and agrees to it"),
+        (lambda body: body, " ANN", "asks for the correction, and agrees to it"),
+        (
+            lambda body: replace(body, before=cheaper(body.before)),
+            "bob",
+            "it was not described before as the entry says",
+        ),
+        (
+            lambda body: replace(body, release=cheaper(body.release)),
+            "bob",
+            "its description costs",
+        ),
+        (
+            lambda body: replace(body, release=body.before),
+            "bob",
+            "nobody asks for this correction",
+        ),
+        (lambda body: replace(body, policy="f" * 64), "bob", "was not active"),
+        (
+            lambda body: replace(body, approved_by=("eve",)),
+            "bob",
+            "names others than those who agreed",
+        ),
+    ],
+)
+def test_an_audit_finds_a_correction_that_was_forged(
+    tmp_path: Path, change: Callable[[PastRedescribed], Any], by: str, why: str
+) -> None:
+    ws = corrected(tmp_path)
+    forged(ws, lambda body: body, "bob")  # As it was, it holds.
+    with pytest.raises(ChainBreakError, match=why):
+        forged(ws, change, by)
+
+
+@pytest.mark.spec("LED-25")
+def test_an_audit_finds_a_correction_that_too_few_approved(tmp_path: Path) -> None:
+    public = views(audience="public")
+    person(tmp_path, "ann", ASKING).record_past(public)
+    people = ("ann", "olga", "pavel")
+    ann, olga, pavel = (person(tmp_path, name).governance for name in people)
+    ann.redescribe({**public, "periods": "2026-04-01"}, **WHY)
+    olga.approve("old", **WHY)
+    pavel.approve("old", **WHY)
+    ws = person(tmp_path, "cleo")
+    records = list(ws.records())
+    last = event_of(records[-1], len(records))
+    event = Event(last.at, last.actor, replace(last.body, approved_by=("olga",)))
+    skipped = records[:-2]  # The second approval is left out.
+    skipped.append(seal(event, len(skipped) + 1, skipped[-1].hash))
+    with pytest.raises(ChainBreakError, match="was corrected without approval"):
+        audit(skipped)
+
+
+def test_a_statement_lists_corrections_with_who_why_before_and_after(
+    tmp_path: Path,
+) -> None:
+    corrected(tmp_path)
+    with opened_ledger(tmp_path / "ledger.db") as source:
+        told = report_on(source, Trust())
+    (one,) = told.to_dict()["corrections"]  # type: ignore[misc]
+    assert (one["asked"]["actor"], one["made"]["actor"]) == ("ann", "bob")
+    assert one["asked"]["reason"] == one["made"]["reason"] == WHY["reason"]
+    assert one["before"] == [{"mechanism": "views", "periods": None}]
+    day = ["2026-04-01", "2026-04-01"]
+    assert one["now"] == [{"mechanism": "views", "periods": [day]}]
+    shown = page(told)
+    for words in (
+        "Corrections of the past",
+        "views: all of it",
+        "views: periods: &quot;2026-04-01",
+        "ann, ",
+    ):
+        assert words in shown
+    (*_, matter) = told.story.matters.every
+    assert [step.what for step in matter.steps] == ["asked", "corrected"]
+
+
+def test_a_correction_that_is_withdrawn_changes_nothing(tmp_path: Path) -> None:
+    ann = person(tmp_path, "ann", POLICY)
+    ann.record_past(views())
+    ann.governance.redescribe(views(periods="2026-04-01"), **WHY)
+    with pytest.raises(ConflictError):  # It is hers.
+        person(tmp_path, "bob").governance.redescribe(views(periods="2026"), **WHY)
+    ann.governance.withdraw_request("old", reason="wrong day")
+    with pytest.raises(ConflictError):
+        person(tmp_path, "bob").governance.approve("old", **WHY)
+    assert spent(ann, "2026-05-01") == 0.02
+    ann.verify()
+
+
+def test_history_and_snapshots_know_the_correction(tmp_path: Path) -> None:
+    ws = corrected(tmp_path)
+    (attempt,) = history_of(ws.records(), NOON).attempts
+    assert attempt.release == ws.release_of(ws.standing("old"))
+    spenders = ws.spenders("day").spenders
+    assert [one.release for one in spenders] == ["old"]
+    assert not spenders[0].undated
