@@ -322,7 +322,9 @@ def denied_on_top(
                 )
                 found = _findings(balances, family, inquiry, part)
                 if not found.allowed:
-                    yield from (loss for _, loss in found.told(balances.compiled))
+                    yield from (
+                        loss for _, loss in found.told(balances.compiled, release)
+                    )
 
 
 def over_history(balances: Balances, rule: Rule, alone: Total) -> RuleLoss:
