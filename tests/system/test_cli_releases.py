@@ -585,16 +585,14 @@ def test_a_derived_loss_says_how_when_it_is_asked_for_and_later() -> None:
     stated = {"user": {"rho": 0.0001}, "device": {"rho": 0.0001}}
     two = [{**one, "name": "a"}, {**one, "name": "b", "cost": stated}]
     Path("one.yaml").write_text(json.dumps({"release": "one", "mechanisms": two}))
-    note = f"the loss of a per device is derived: {HOW}"
+    note = f"the loss of a per device is derived from {HOW}"
     assert f"  note: {note}\n" in run("release", "check", "one.yaml")
     assert note in document("release", "check", "one.yaml")["notices"]
     run("release", "submit", "one.yaml")
     shown = run("release", "show", "one")
-    assert shown.count("(derived: ") == 1
-    assert (
-        f"  per device: eps inf, rho 0.0016, mu2 (mu squared) 0.0032  (derived: {HOW})"
-        in shown
-    )
+    assert shown.count("(derived from ") == 1
+    loss = "eps inf, rho 0.0016, mu2 (mu squared) 0.0032"
+    assert f"  per device: {loss}  (derived from {HOW})" in shown
     first, second = document("release", "show", "one")["mechanisms"]
     assert first["derived"] == {"device": HOW}
     assert second["derived"] == {}
@@ -603,6 +601,6 @@ def test_a_derived_loss_says_how_when_it_is_asked_for_and_later() -> None:
 def test_a_loss_that_all_mechanisms_derive_names_none() -> None:
     Path("policy.yaml").write_text(DEVICES)
     run("init")
-    assert f"the loss per device is derived: {HOW}" in run(
+    assert f"the loss per device is derived from {HOW}" in run(
         "release", "check", "one.yaml"
     )

@@ -120,7 +120,7 @@ def _mechanism(mechanism: RecordedMechanism, vocabulary: Vocabulary) -> Iterator
         yield f"  declared cost per {unit}: {told}"
     derived = derivations(described, mechanism.part, mechanism.losses, vocabulary)
     for unit, loss in mechanism.losses.items():
-        how = f"  (derived: {derived[unit]})" if unit in derived else ""
+        how = f"  (derived from {derived[unit]})" if unit in derived else ""
         yield f"  per {unit}: {_loss_text(loss.coordinates)}{how}"
 
 

@@ -232,7 +232,7 @@ def _derived(recorded: RecordedRelease) -> Iterator[str]:
         of = ", ".join(names[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
         every = len(names) == len(recorded.mechanisms)
         of = "" if every else f" of {of}"
-        yield f"the loss{of} per {unit} is derived: {source}"
+        yield f"the loss{of} per {unit} is derived from {source}"
 
 
 def refuse_other(
