@@ -29,7 +29,7 @@ from modicum.release import (
     price,
 )
 from modicum.release import described as described_module
-from modicum.release.described import PriceList, Unfamiliar
+from modicum.release.described import PriceList, Unfamiliar, derivations
 from modicum.release.kinds import KINDS, PLANNED_KINDS
 
 Written: TypeAlias = dict[str, Any]
@@ -373,3 +373,18 @@ def test_equal_ones_are_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     one = asked({**GAUSSIAN, "sigma": 8}, ALONE)
     again(prices, stored(one), one)
     assert len(prices._known._found) == 1  # It began anew, rather than grow.
+
+
+def test_a_derivation_is_told_only_of_the_loss_that_it_gives() -> None:
+    vocabulary = words("add-remove", "add-remove")
+    laplace = {"mechanism": "laplace", "attributes": [], "scale": 1}
+    priced = asked(laplace | {"sensitivity": {"user": {"l1": 1}}}, vocabulary)
+    known = stored(priced), priced.mechanism.part
+    assert derivations(*known, priced.losses, vocabulary) == {
+        "month": "2 x user",
+        "day": "2 x user",
+    }
+    others = {**priced.losses, "day": priced.losses["user"]}
+    assert derivations(*known, others, vocabulary) == {"month": "2 x user"}
+    unknown = {**known[0], "kind": "of another version"}
+    assert derivations(unknown, known[1], priced.losses, vocabulary) == {}
