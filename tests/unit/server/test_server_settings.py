@@ -87,6 +87,7 @@ signing_key_file: key.pem
 tables: {7: visits.parquet}
 escrow: {vault: vault, keys: /run/keys.json, sandbox_uid: 65000, task_s: 60}
 telemetry: {log_level: warning, otlp_endpoint: "http://collector:4318"}
+reservations: {share: 0.5, days: 3}
 """
     )
     untouched = Settings()
