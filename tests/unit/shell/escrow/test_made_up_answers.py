@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,10 @@ def test_they_have_the_form_of_the_real_ones_and_read_no_row(world: World) -> No
 
 def test_a_task_is_tried_on_them(world: World) -> None:
     made = mo.made_up_answers(world.workspace("amir"), "q")
-    found = mo.try_out(PROGRAM, made.private)
+    program = replace(PROGRAM, language="python")
+    found = mo.try_out(program, made.private)
     assert found.score is not None
-    assert mo.try_out(PROGRAM, {}).score is None
+    assert mo.try_out(program, {}).score is None
 
 
 def test_what_asks_no_query_has_none(world: World) -> None:
