@@ -268,7 +268,9 @@ class People:
             for role in approval.roles
         )
 
-    def _last_words(self, subject: str, content: str, since: int) -> dict[str, Plain]:
+    def _last_words(
+        self, subject: str, content: str, since: int = 0
+    ) -> dict[str, Plain]:
         """Return the last word of each person about something, if it is heard."""
         assert self._policy is not None
         keys = self._policy.keys

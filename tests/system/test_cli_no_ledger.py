@@ -69,6 +69,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("release", "fit", "asked.yaml", "--policy", "policy.yaml"),
     ("release", "options", "asked.yaml", "--policy", "policy.yaml"),
     ("release", "record-past", "asked.yaml", "--policy", "policy.yaml"),
+    ("release", "redescribe", "asked.yaml", *WHY),
     ("release", "approve", "asked.yaml", *WHY),
     ("release", "reject", "asked.yaml", *WHY),
     ("release", "approvals", "asked.yaml"),

@@ -129,7 +129,7 @@ def every_period(release: RecordedRelease, compiled: CompiledPolicy) -> str:
     """
     vocabulary = compiled.policy.vocabulary
     static = vocabulary.population.static
-    if not any(
+    if not vocabulary.clocks or not any(
         one.part.periods is None and static.isdisjoint(one.attributes)
         for one in release.mechanisms
     ):

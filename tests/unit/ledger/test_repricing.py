@@ -139,7 +139,7 @@ def timed_bodies() -> tuple[Body, ...]:
         described_so = {**one, **part}
         if number % 3 == 1:
             unknown = told(number, {**described_so, "attributes": "all"})
-            past, assumed = price_past(unknown, policy)
+            past, assumed = price_past(unknown, policy.policy.vocabulary)
             found.append(PastRecorded(past, digest, assumed))
             balances.charge(past, day_of(NOON))
             continue

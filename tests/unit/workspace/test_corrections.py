@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples.documents import described_in, keys
 from samples.small import NOON, compiled
 
 from modicum.accounting import Loss
@@ -377,6 +378,12 @@ def test_a_statement_lists_corrections_with_who_why_before_and_after(
     (one,) = told.to_dict()["corrections"]  # type: ignore[misc]
     assert (one["asked"]["actor"], one["made"]["actor"]) == ("ann", "bob")
     assert one["asked"]["reason"] == one["made"]["reason"] == WHY["reason"]
+    described = {
+        path: kind
+        for path, kind in described_in("A statement").items()
+        if path.startswith("corrections[]")
+    }
+    assert {*keys([one], described, "corrections")} == {*described}
     assert one["before"] == [{"mechanism": "views", "periods": None}]
     day = ["2026-04-01", "2026-04-01"]
     assert one["now"] == [{"mechanism": "views", "periods": [day]}]

@@ -509,7 +509,7 @@ def test_what_is_known_is_not_assumed(tmp_path: Path) -> None:
 def test_what_is_past_was_out_by_tomorrow(
     said: str | None, now: str, refused: bool
 ) -> None:
-    recorded = price_past(counts("old"), compiled(POLICY))[0]
+    recorded = price_past(counts("old"), compiled(POLICY).policy.vocabulary)[0]
     metadata = {} if said is None else {"released_on": said}
     one = replace(recorded, metadata=metadata)
     if not refused:
