@@ -153,7 +153,7 @@ class LiveLedger:
                 self._follow(turn.read, deciding=deciding)
                 now = self._clock.now()
                 self._refuse_wrong_clock(now)
-                self.refuse_jump()
+                self.refuse_jump(now)
                 now = max(now, self.book.state.at)
                 entry = Entry(self.book, turn, now, self._actor)
                 entry.expire_due()
@@ -173,14 +173,17 @@ class LiveLedger:
                 self.save_snapshot()
         return result
 
-    def refuse_jump(self) -> None:
+    def refuse_jump(self, now: str = "") -> None:
         """Refuse a clock that moved on by far more than the time that went by.
+
+        Args:
+            now: What the clock says; empty to ask it.
 
         Raises:
             UnavailableError: If it did since a time that is believed: when this
                 process began, or that of the last entry.
         """
-        now, at = self._clock.now(), self.book.state.at
+        now, at = now or self._clock.now(), self.book.state.at
         believed = self._clock.believed(now, at)
         if at and believed < now:
             raise UnavailableError(
