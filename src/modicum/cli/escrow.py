@@ -40,6 +40,7 @@ from modicum.cli.output import (
     reporting,
 )
 from modicum.core.errors import printable
+from modicum.shell.core_dumps import forbid_core_dumps
 
 if TYPE_CHECKING:
     from modicum.workspace.escrowing.speaking import SaidToContract
@@ -48,6 +49,7 @@ app = typer.Typer(
     help="Let others put queries and programs to data that they never see, as its"
     " owners agree.",
     no_args_is_help=True,
+    callback=forbid_core_dumps,
 )
 escrow_data.add_to(app)
 app.add_typer(escrow_submit.app, name="submit")
