@@ -218,6 +218,15 @@ def test_a_policy_that_means_something_else_stops_a_query(
     assert "release-reserved" not in kinds(world)
 
 
+def test_a_score_is_told_in_the_digits_of_its_range(world: World) -> None:
+    code = b"def score(tables, arguments, reference):\n    return 0.1\n"
+    world.queried()
+    world.scored(program=replace(PROGRAM, code=code))
+    world.office("amir").ask_signal(Heading("s", "to know"), "t")
+    world.agree("s")
+    assert world.office("amir").receive("s").to_dict()["score"] == "0.1"
+
+
 def test_a_task_without_its_sandbox_never_begins(world: World) -> None:
     world.queried()
     world.office("amir").ask_task(Heading("t", "to know"), "q", PROGRAM)
