@@ -27,7 +27,7 @@ from modicum.ledger.state.state import ActivePolicy, JustStarted, State
 from modicum.ledger.state.waiting import Proposal, Request, Waiting
 
 #: Raised whenever the fold, the balances, or this format change in any way.
-FOLD_VERSION = 4
+FOLD_VERSION = 5
 
 _MAGIC = b"modicum-snapshot\n"
 _LENGTH_BYTES = 8
@@ -140,6 +140,7 @@ def _state(plain: dict[str, Any]) -> State:
         seq=plain["seq"],
         head=plain["head"],
         at=plain["at"],
+        version=plain["version"],
         before_expiring=plain["before_expiring"],
         just_started=_just_started(*plain["just_started"]),
         policies=[

@@ -34,7 +34,7 @@ from modicum.release import (
 )
 
 #: Version of the event schema. Older events are read for good; newer ones are refused.
-EVENT_VERSION = 4
+EVENT_VERSION = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,8 @@ class ApprovalGiven:
 
     Attributes:
         subject: What kind of thing it is about.
-        id: Its id: of a release, a plan or a contract; of a policy, its digest.
+        id: Its id: of a release, a plan, a contract or a data set; of a policy, its
+            digest.
         content: SHA-256 of what was agreed to; other contents are not approved.
         approves: Whether the actor of the event agrees.
         roles: The roles in which they do, as the policy of the day gives them.
@@ -150,7 +151,7 @@ class ApprovalGiven:
             or without a head.
     """
 
-    subject: Literal["release", "policy", "plan", "contract"]
+    subject: Literal["release", "policy", "plan", "contract", "data"]
     id: str
     content: str
     approves: bool

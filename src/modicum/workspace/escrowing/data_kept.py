@@ -145,14 +145,14 @@ def _left_behind(ledger: Ledger, name: str) -> list[int]:
     """
     book, _, _ = ledger.look()
     known = book.state.escrow.data[name]
-    return [one for one in range(1, known.newest) if one not in known.versions]
+    return [one for one in range(1, known.last) if one not in known.versions]
 
 
 def _maybe_put_in(ledger: Ledger, name: str) -> Iterator[int]:
     """Yield the numbers that a registration may have used that was never finished."""
     book, _, _ = ledger.look()
-    newest = book.state.escrow.data[name].newest
-    yield from range(newest + 1, newest + 1 + _NUMBERS_TRIED)
+    last = book.state.escrow.data[name].last
+    yield from range(last + 1, last + 1 + _NUMBERS_TRIED)
 
 
 def shred(ledger: Ledger, vault: Vault, version: Version, reason: str) -> None:
@@ -214,7 +214,7 @@ def _owned(book: Book, given: Given, actor: str) -> _Owns:
             )
         limits = known.contracts_max, known.bits_max
         before = Owned(own.owners, own.quorum, *limits)
-        return _Owns(owned or before, known.newest + 1)
+        return _Owns(owned or before, known.last + 1)
     if owned is None:
         raise InputError(
             Problem(
