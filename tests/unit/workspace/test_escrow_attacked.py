@@ -374,7 +374,7 @@ def test_rows_stay_while_nobody_knows_whether_they_were_registered(
         patched.setattr(Workspace, "turn", lost)
         with pytest.raises(UnavailableError, match="it is away"):
             olga.register("people", ROWS, Declared(TABLES))
-    assert olga.data()["people"].newest == 3
+    assert olga.data()["people"].last == 3
     assert "data/people/3" in vault.things
     for number in (1, 3):
         olga.shred(Version("people", number), reason="a person asked for it")
