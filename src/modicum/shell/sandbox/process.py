@@ -16,7 +16,6 @@ from typing import Final
 
 from modicum.core.errors import Problem, UnavailableError
 from modicum.shell.sandbox.cgroups import Groups, limited
-from modicum.shell.sandbox.jobs import sealed
 from modicum.shell.sandbox.missing import missing
 from modicum.shell.sandbox.scores import RECORD_BYTES
 from modicum.workspace.escrowing.ports import Limits
@@ -71,7 +70,7 @@ class Ended:
 @contextmanager
 def run_held(
     command: Callable[[Handles], Command],
-    given: bytes,
+    given: int,
     limits: Limits,
     groups: Groups,
     end_at: float,
@@ -86,7 +85,7 @@ def run_held(
 
     Args:
         command: The command that makes the sandbox, from the handles it is given.
-        given: The job.
+        given: A handle of the job.
         limits: What it may use up.
         groups: Where control groups can be made.
         end_at: When it is ended, by the monotonic clock.
@@ -96,7 +95,6 @@ def run_held(
         UnavailableError: If the sandbox could not be made.
     """
     with Open() as kept:
-        job = kept.own(sealed("job", given))
         heard, answer = kept.pipe()
         told, status = kept.pipe()
         gate, opener = kept.pipe()
@@ -105,7 +103,7 @@ def run_held(
         handles = Handles(answer, status, gate)
         process = _started(
             command(handles),
-            (job, silence, words if is_heard else silence),
+            (given, silence, words if is_heard else silence),
             (handles.answer, handles.status, handles.gate),
         )
         try:

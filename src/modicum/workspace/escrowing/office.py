@@ -82,14 +82,13 @@ class EscrowOffice(AskingOffice):
 
         Raises:
             ConflictError: If the actor does not own it, or it is owned otherwise.
-            InputError: If the file does not declare it, or it is new and nobody owns
-                it.
+            InputError: If the file does not declare it, its rows cannot be opened or
+                are not as declared, or it is new and nobody owns it.
             UnavailableError: If it cannot be stored.
-            UsageError: If there is no ledger with a policy, or no vault.
+            UsageError: If there is no ledger with a policy, no vault, or no engine.
         """
         given = Given(name, content, declared, owned)
-        vault = self._tools.equipment.vault
-        return register(self._ledger, vault, given, self._actor)
+        return register(self._ledger, self._tools, given, self._actor)
 
     def shred(self, version: Version, *, reason: str) -> None:
         """Destroy a version, and whatever was computed of it and is withheld.

@@ -111,9 +111,13 @@ def say_to_contract(entry: Entry, flow: Flow, word: Word) -> SaidToContract:
         UsageError: If the ledger has no policy.
     """
     contract, state = flow.contract, entry.book.state
-    about = ("contract", contract.id, contract.digest)
-    called = f"contract `{contract.id}`"
-    seq, repeated, key = _say(entry, about, called, contract.data_sets, word)
+    seq, repeated, key = _say(
+        entry,
+        ("contract", contract.id, contract.digest),
+        f"contract `{contract.id}`",
+        contract.data_sets,
+        word,
+    )
     said = state.approvals.get(("contract", contract.digest), ())
     consents = state.escrow.consents(flow, said)
     return SaidToContract(
