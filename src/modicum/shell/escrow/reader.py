@@ -21,7 +21,6 @@ import msgspec
 
 from modicum.core.errors import (
     Code,
-    ModicumError,
     Problem,
     UnavailableError,
     check,
@@ -172,10 +171,7 @@ class Reader:
                 raise told.error()
             if not isinstance(told, Unwrap | Wrap):
                 return told, handle
-            try:
-                self._send(self._key(told))
-            except ModicumError as error:
-                self._send(error)
+            self._send(self._key(told))
 
     def _key(self, told: Unwrap | Wrap) -> bytes | Wrapped:
         context = Context(told.id, told.digest)
