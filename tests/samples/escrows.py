@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, BinaryIO, Self, cast
 
 import pyarrow.csv
 import pyarrow.parquet
@@ -167,6 +168,19 @@ class OpenSandbox:
         names: dict[str, Any] = {}
         exec(program.code, names)
         found = names["score"](_plain(tables), program.arguments, _plain(reference))
+        return None if found is None else float(found)
+
+    def score_job(
+        self, program: Program, job: BinaryIO | None, limits: Limits
+    ) -> float | None:
+        assert job is not None
+        with job:
+            given = json.load(job)
+        self.given.append((given["tables"], given["reference"]))
+        self.turns.append("scored")
+        names: dict[str, Any] = {}
+        exec(given["code"], names)
+        found = names["score"](given["tables"], given["arguments"], given["reference"])
         return None if found is None else float(found)
 
 

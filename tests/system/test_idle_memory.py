@@ -104,6 +104,7 @@ def memory_of(pid: int) -> Iterator[bytes]:
                 continue
 
 
+@pytest.mark.spec("ESC-15")
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is of Linux")
 def test_an_idle_process_holds_no_rows_and_no_exact_answers(tmp_path: Path) -> None:
     required(sandbox_of("wasm", users()))

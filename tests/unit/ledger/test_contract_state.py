@@ -331,6 +331,7 @@ def test_who_proposes_for_somebody_else_does_not_count() -> None:
 
 
 @pytest.mark.spec("ESC-3")
+@pytest.mark.spec("ESC-16")
 def test_before_version_5_who_proposed_counted() -> None:
     """Logs of then are read as they were meant; so are contracts that go on."""
     log = Log(owners={"olga": ()}, version=4)

@@ -428,6 +428,7 @@ def test_data_is_registered_by_those_who_own_it(world: World) -> None:
     assert world.workspace("auditor").verify().approvals == 2
 
 
+@pytest.mark.spec("ESC-14")
 def test_data_is_looked_at_before_it_is_registered(world: World) -> None:
     before = dict(world.equipment.vault.things), kinds(world)
     rows = b"town,income\nnorth,low\n"
@@ -437,6 +438,7 @@ def test_data_is_looked_at_before_it_is_registered(world: World) -> None:
     assert (world.equipment.vault.things, kinds(world)) == before
 
 
+@pytest.mark.spec("ESC-14")
 def test_data_that_does_not_fit_any_more_costs_nothing(world: World) -> None:
     """It was changed by who can write to the vault, or registered by an older one."""
     world.office("amir").ask_query(Heading("q", "to know"), [query("r-1")])

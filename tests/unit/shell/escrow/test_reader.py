@@ -84,6 +84,7 @@ def test_it_opens_and_seals_with_keys_that_stay_here(
     assert equipment.vault.open(Sealed(name, digest)) == b"rows"
 
 
+@pytest.mark.spec("ESC-15")
 def test_it_is_given_no_key_but_those_that_its_work_is_about(
     equipment: EscrowEquipment,
 ) -> None:
