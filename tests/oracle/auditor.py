@@ -186,6 +186,7 @@ class _Auditor:
         self._people = People(self.found.broken)
         self._permitted: list[dict[str, Any]] = []
         self._disclosed: set[str] = set()
+        self._version = 1
 
     def take(self, row: Row) -> None:
         seq, payload, hash_ = row
@@ -195,6 +196,9 @@ class _Auditor:
         event = record["event"]
         kind, body = event["kind"], event["body"]
         self.found.kinds[kind] += 1
+        if event["v"] < self._version:
+            self.found.broken.append(f"{seq}: it is of an earlier version")
+        self._version = event["v"]
         if kind == "disclosure-recorded":
             if body["id"] in self._disclosed:
                 self.found.broken.append(f"{seq}: {body['id']} was disclosed before")
@@ -251,7 +255,8 @@ class _Auditor:
     def _look_at_escrow(self, event: Plain, seq: int) -> None:
         """See whether contracts permit what happens, from all that happened before."""
         kind, body = event["kind"], event["body"]
-        spoken = kind == "approval-given" and body["subject"] == "contract"
+        of_owners = {"contract", "data"}
+        spoken = kind == "approval-given" and body["subject"] in of_owners
         told = kind == "disclosure-recorded" and body["id"].startswith("contract/")
         judged = spoken or told or kind in ESCROW
         if judged and not permits(self._permitted, dict(event)):

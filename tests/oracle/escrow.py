@@ -25,7 +25,7 @@ def permits(log: list[Plain], new: Plain) -> bool:
         case "data-shredded":
             return _shreds(log, body, by)
         case "contract-proposed":
-            return _proposes(log, body["contract"], by, new["at"])
+            return _proposes(log, body["contract"], new)
         case "contract-withdrawn":
             found = contract_of(log, body["contract"])
             return (
@@ -108,6 +108,43 @@ def _shredded(log: list[Plain]) -> list[Any]:
     ]
 
 
+def _speaks_of_data(log: list[Plain], body: Plain, by: str) -> bool:
+    for one in _of(log, "data-registered"):
+        kept = one["body"]
+        version = [kept["id"], kept["version"]]
+        if kept["id"] == body["id"] and _data_content(kept) == body["content"]:
+            return (
+                by in kept["owners"]
+                and body["roles"] == ["owner"]
+                and version not in _shredded(log)
+                and not _is_used(log, version)
+            )
+    return False
+
+
+def _data_content(kept: Plain) -> str:
+    said = {key: kept[key] for key in ("id", "version", "sealed", "media", "table")}
+    return digest_of({"kind": "modicum-data-version/v1", **said})
+
+
+def _is_used(log: list[Plain], version: list[Any]) -> bool:
+    """Return whether enough owners agreed to a version that replaces another."""
+    all_of = [
+        one for one in _of(log, "data-registered") if one["body"]["id"] == version[0]
+    ]
+    one = next(one for one in all_of if one["body"]["version"] == version[1])
+    if one is all_of[0] or one["v"] < 5:
+        return True
+    kept, agree = one["body"], set()
+    for owner, keys in kept["owners"].items():
+        word = _last_word(log, "data", _data_content(kept), owner, keys)
+        if word is False:
+            return False
+        if word or (owner == one["actor"] and not keys):
+            agree.add(owner)
+    return len(agree) >= int(kept["quorum"])
+
+
 def _data(log: list[Plain], identifier: str) -> Plain:
     return next(
         dict(one["body"])
@@ -119,13 +156,15 @@ def _data(log: list[Plain], identifier: str) -> Plain:
 # --- proposing ---
 
 
-def _proposes(log: list[Plain], contract: Plain, by: str, at: str) -> bool:
+def _proposes(log: list[Plain], contract: Plain, new: Plain) -> bool:
+    by, at = new["actor"], new["at"]
     known = [one["body"]["contract"] for one in _of(log, "contract-proposed")]
     versions = list(contract["data"].values())
     if contract["id"] in [one["id"] for one in known] or not versions:
         return False
     if any(
-        one not in _versions(log) or one in _shredded(log) for one in versions
+        one not in _versions(log) or one in _shredded(log) or not _is_used(log, one)
+        for one in versions
     ) or not (contract["expires_at"] > at and contract["uses"] >= 1):
         return False
     sets = {identifier for identifier, _ in versions}
@@ -135,7 +174,7 @@ def _proposes(log: list[Plain], contract: Plain, by: str, at: str) -> bool:
         and _is_formed(contract)
         and _follows(log, contract)
         and f"contract/{digest_of(contract)}" not in _disclosed(log)
-        and _could_be_given(log, contract, sets)
+        and _could_be_given(log, contract, sets, _asking(contract, new))
         and all(_within_limits(log, contract, by, one, at) for one in sets)
     )
 
@@ -181,8 +220,15 @@ def _follows(log: list[Plain], contract: Plain) -> bool:
     return bool(results.get(name) == terms["result"])
 
 
-def _could_be_given(log: list[Plain], contract: Plain, sets: set[str]) -> bool:
-    out = {_person(one) for one in (contract["analyst"], *contract["recipients"])}
+def _asking(contract: Plain, proposal: Plain) -> set[str]:
+    """Return who asks for a flow, or is given it, and so cannot agree to it."""
+    proposers = [proposal["actor"]] if proposal["v"] >= 5 else []
+    return _learning(contract) | set(map(_person, proposers))
+
+
+def _could_be_given(
+    log: list[Plain], contract: Plain, sets: set[str], out: set[str]
+) -> bool:
     able: set[str] = set()
     for one in sets:
         data = _data(log, one)
@@ -264,6 +310,8 @@ def _is_open(log: list[Plain], contract: Plain, at: str) -> bool:
 
 
 def _speaks(log: list[Plain], body: Plain, by: str, at: str) -> bool:
+    if body["subject"] == "data":
+        return _speaks_of_data(log, body, by)
     contract = contract_of(log, body["content"])
     if contract is None or contract["id"] != body["id"] or body["roles"] != ["owner"]:
         return False
@@ -283,13 +331,18 @@ def has_consent(log: list[Plain], digest: str) -> bool:
     """Return whether all agree whose agreement a contract takes."""
     contract = contract_of(log, digest)
     assert contract is not None
-    out = _learning(contract)
+    proposal = next(
+        one
+        for one in _of(log, "contract-proposed")
+        if digest_of(one["body"]["contract"]) == digest
+    )
+    out = _asking(contract, proposal)
     everybody: set[str] = set()
     for identifier in {one for one, _ in contract["data"].values()}:
         data = _data(log, identifier)
         agree = set()
         for owner, keys in data["owners"].items():
-            word = _last_word(log, digest, owner, keys)
+            word = _last_word(log, "contract", digest, owner, keys)
             if word is False:
                 return False
             if word and _person(owner) not in out:
@@ -301,11 +354,11 @@ def has_consent(log: list[Plain], digest: str) -> bool:
 
 
 def _last_word(
-    log: list[Plain], digest: str, owner: str, keys: list[str]
+    log: list[Plain], subject: str, digest: str, owner: str, keys: list[str]
 ) -> bool | None:
     for one in reversed(_of(log, "approval-given")):
         body = one["body"]
-        about = body["subject"] == "contract" and body["content"] == digest
+        about = body["subject"] == subject and body["content"] == digest
         if about and one["actor"] == owner:
             if not body["approves"]:
                 return False

@@ -32,7 +32,7 @@ from modicum.workspace.escrowing.asking import Heading
 Event: TypeAlias = dict[str, Any]
 
 #: Draws of which much goes out in 400 steps, raw signals among it.
-FLOWING = (13, 15, 18, 20)
+FLOWING = (13, 19, 34, 37)
 
 
 def findings(rows: list[Record]) -> Findings:

@@ -30,7 +30,7 @@ STEPS = 150
 
 
 def is_judged(body: Body) -> bool:
-    about = isinstance(body, events.ApprovalGiven) and body.subject == "contract"
+    about = isinstance(body, events.ApprovalGiven) and body.subject != "plan"
     return about or isinstance(body, EscrowBody | events.DisclosureRecorded)
 
 
@@ -42,14 +42,15 @@ def live_through(seed: int, seen: Counter[tuple[str, bool]] | None = None) -> St
         state.escrow,
         lambda contract: state.approvals.get(("contract", contract), ()),
     )
-    first = Event(drawer.at(), "olga", activation())
+    later = drawer.random.randint(-STEPS // 2, STEPS // 2)  # Then version 5 begins.
+    first = Event(drawer.at(), "olga", activation(), 4)
     state.apply(first, "00" * 32)
     now = state.digest()
     for step in range(STEPS):
         drawer.now += drawer.random.random() < 0.08
         by, body = drawer.draw()
-        event = Event(drawer.at(), by, body)
-        plain = to_plain(event)
+        event = Event(drawer.at(), by, body, 5 if step >= later else 4)
+        plain = {**to_plain(event), "v": event.version}
         try:
             state.apply(event, f"{step:064x}")
         except ModicumError as refusal:

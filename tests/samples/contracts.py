@@ -39,6 +39,7 @@ from modicum.ledger.log.events import (
 )
 from modicum.ledger.log.recorded import RecordedRelease
 from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.data_sets import DataVersion
 from modicum.ledger.state.escrow import Escrow
 from modicum.ledger.state.flow import Flow, disclosed, disclosure_of
 from modicum.release import EVERYTHING
@@ -124,7 +125,7 @@ class Drawer:
             own = known.ownership
             owners, quorum = dict(own.owners), own.quorum
             limits = known.contracts_max, known.bits_max
-            due = known.newest + 1
+            due = known.last + 1
         else:
             count = self.random.choice((1, 1, 2, 3))
             people = self.random.sample(OWNERS, count)
@@ -214,7 +215,10 @@ class Drawer:
         if not known:
             return {"t": Version("visits", 1)}
         chosen = self.random.sample(known, self.random.randint(1, len(known)))
-        return {name: Version(name, one.newest) for name, one in chosen}
+        return {
+            name: Version(name, one.newest if self._luck(0.9) else one.last)
+            for name, one in chosen
+        }
 
     def _charges(self) -> tuple[Charge, ...]:
         used = {
@@ -287,6 +291,14 @@ class Drawer:
     # --- agreeing ---
 
     def _say(self) -> tuple[str, Body]:
+        waiting = [
+            (Version(name, number), one)
+            for name, known in self.escrow.data.items()
+            for number, one in known.versions.items()
+            if not one.agreed or self._luck(0.02)
+        ]
+        if waiting and self._luck(0.2):
+            return self._say_of_data(*self.random.choice(waiting))
         flow = self._any()
         if flow is None:
             return self._propose()
@@ -303,6 +315,24 @@ class Drawer:
             named,
             flow.contract.digest,
             approves=self._luck(0.93),
+            roles=("owner",) if self._luck(0.97) else ("officer",),
+            reason="so it is",
+            head=SHA if signed else "",
+            key=keys[0] if signed else "",
+            signature="ab" * 64 if signed else "",
+        )
+        return by, body
+
+    def _say_of_data(self, version: Version, one: DataVersion) -> tuple[str, Body]:
+        owners = self.escrow.data[version.id].ownership.owners
+        by = self._of(list(owners))
+        keys = owners.get(by, ())
+        signed = bool(keys) and self._luck(0.8)
+        body = ApprovalGiven(
+            "data",
+            version.id if self._luck(0.97) else "wages",
+            one.content(version) if self._luck(0.97) else SHA,
+            approves=self._luck(0.9),
             roles=("owner",) if self._luck(0.97) else ("officer",),
             reason="so it is",
             head=SHA if signed else "",

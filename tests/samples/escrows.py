@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self, cast
 
 import pyarrow.csv
+import pyarrow.parquet
 
 from modicum.core.canonical import digest
 from modicum.core.errors import Code, ConflictError, Problem, UnavailableError
@@ -22,7 +24,14 @@ from modicum.workspace import Workspace
 from modicum.workspace.escrowing.asking import Heading
 from modicum.workspace.escrowing.data_kept import Declared, Owned
 from modicum.workspace.escrowing.office import EscrowOffice
-from modicum.workspace.escrowing.ports import Limits, Sealed, Still, go_on
+from modicum.workspace.escrowing.ports import (
+    Limits,
+    Scorer,
+    Sealed,
+    Still,
+    Work,
+    go_on,
+)
 from samples.small import NOON
 
 POLICY = """\
@@ -162,6 +171,19 @@ class OpenSandbox:
         found = names["score"](_plain(tables), program.arguments, _plain(reference))
         return None if found is None else float(found)
 
+    def score_job(
+        self, program: Program, job: BinaryIO | None, limits: Limits
+    ) -> float | None:
+        assert job is not None
+        with job:
+            given = json.load(job)
+        self.given.append((given["tables"], given["reference"]))
+        self.turns.append("scored")
+        names: dict[str, Any] = {}
+        exec(given["code"], names)
+        found = names["score"](given["tables"], given["arguments"], given["reference"])
+        return None if found is None else float(found)
+
 
 def _plain(tables: Mapping[str, Table] | None) -> Any:
     if tables is None:
@@ -195,9 +217,57 @@ class MemoryEquipment:
 
     @contextmanager
     def rows(self, sealed: Sealed, media: str) -> Iterator[object]:
-        assert media == "csv"
-        content = self.vault.open(sealed)
-        yield pyarrow.csv.read_csv(pyarrow.BufferReader(content))
+        with self.rows_in(self.vault.open(sealed), media, sealed.id) as rows:
+            yield rows
+
+    @contextmanager
+    def rows_in(self, content: bytes, media: str, name: str) -> Iterator[object]:
+        if media == "csv":
+            yield pyarrow.csv.read_csv(pyarrow.BufferReader(content))
+        else:
+            yield pyarrow.parquet.read_table(pyarrow.BufferReader(content))
+
+    @contextmanager
+    def apart(
+        self,
+        work: Callable[..., Work],
+        *given: object,
+        opens: Collection[str] = (),
+        still: Still = go_on,
+    ) -> Iterator[Here]:
+        """Do the work here."""
+        still()
+        yield Here(work(self, *given))
+
+
+@dataclass
+class Here:
+    """Work that has all open, in this process.
+
+    Attributes:
+        work: The work.
+    """
+
+    work: Work
+
+    def __post_init__(self) -> None:
+        assert next(self.work) is None
+
+    def finish(self, run: int, scorer: Scorer | None = None) -> Mapping[str, str]:
+        one, answer = scorer, cast("float | None", run)
+        while True:
+            try:
+                asked = self.work.send(answer)
+            except StopIteration as end:
+                return dict(end.value)
+            assert one is not None
+            if asked is None:
+                one.leave()
+                continue
+            assert one.program == asked.program
+            answer = one.turn.score(
+                one.program, asked.tables, asked.reference, one.limits
+            )
 
 
 @dataclass

@@ -168,8 +168,10 @@ def _change(events: list[Plain], place: int, luck: random.Random) -> None:
     event = events[place]
     body, kind = event["body"], event["kind"]
     changes: list[Callable[[], None]] = [
-        lambda: event.update(actor=luck.choice(PEOPLE))
+        lambda: event.update(actor=luck.choice(PEOPLE)),
     ]
+    if luck.random() < 0.05:
+        event["v"] = 4
     new = luck.choice(PEOPLE)
     match kind:
         case "data-registered":

@@ -166,6 +166,11 @@ def fits_schema(file: Path) -> bool:
     return done.returncode == 0
 
 
+def test_servers_leave_no_core_dumps() -> None:
+    assert compose()["services"]["modicum"]["ulimits"] == {"core": 0}
+    assert "\nLimitCORE=0\n" in read("modicum.service")
+
+
 def test_the_compose_file_fits_its_schema(tmp_path: Path) -> None:
     assert fits_schema(DEPLOY / "compose.yaml")
     worse = tmp_path / "compose.yaml"

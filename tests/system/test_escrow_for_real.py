@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from samples.escrows import OWNED, POLICY, ROWS, TABLES, query
@@ -100,6 +101,33 @@ def test_rows_lie_in_memory_alone_and_only_while_they_are_read(town: Town) -> No
     other = replace(sealed, digest="0" * 64)
     with pytest.raises(ModicumError), ws.equipment.rows(other, "csv"):
         pass
+
+
+@pytest.mark.parametrize(
+    ("rows", "media", "why"),
+    [
+        (b"", "csv", "it is empty"),
+        (b"person;town;income\n1;north;low\n", "csv", "semicolons"),
+        (b"1,north,low\n2,south,high\n", "csv", "has the name of none"),
+        (b"person,town\n1,north\n", "csv", "has no column `income`"),
+        (ROWS, "parquet", "it is no Parquet file"),
+        (b"PAR1" + ROWS + b"PAR1", "parquet", "cannot be opened"),
+    ],
+)
+def test_what_cannot_be_asked_is_not_registered(
+    tmp_path: Path, rows: bytes, media: Any, why: str
+) -> None:
+    town = Town(tmp_path)
+    with pytest.raises(mo.InputError, match=why) as caught:
+        town.office("olga").register("people", rows, Declared(TABLES, media), OWNED)
+    assert caught.value.code.value == "MOD817"
+    said = "".join(
+        f"{one.message}{one.label}{one.help}" for one in caught.value.problems
+    )
+    assert "north" not in said.replace("`north`", "")
+    assert "people" not in town.office("olga").data()
+    kept = [one.suffix for one in (town.folder / "vault").glob("*")]
+    assert ".sealed" not in kept
 
 
 def test_what_was_shredded_is_gone_for_good(town: Town) -> None:

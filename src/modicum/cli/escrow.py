@@ -28,6 +28,7 @@ from modicum.cli.escrow_text import (
     print_contracts,
     print_let_go,
     said_lines,
+    said_to_data_lines,
 )
 from modicum.cli.governance import Head, Key, Reason, signer_of
 from modicum.cli.ledger_checkpoints import PassphraseFile
@@ -40,14 +41,16 @@ from modicum.cli.output import (
     reporting,
 )
 from modicum.core.errors import printable
+from modicum.shell.core_dumps import forbid_core_dumps
 
 if TYPE_CHECKING:
-    from modicum.workspace.escrowing.speaking import SaidToContract
+    from modicum.workspace.escrowing.speaking import SaidToContract, SaidToData
 
 app = typer.Typer(
     help="Let others put queries and programs to data that they never see, as its"
     " owners agree.",
     no_args_is_help=True,
+    callback=forbid_core_dumps,
 )
 escrow_data.add_to(app)
 app.add_typer(escrow_submit.app, name="submit")
@@ -60,9 +63,19 @@ Content = Annotated[
     str | None,
     typer.Option(
         "--content",
-        help="The digest of the contract that you reviewed; leaves with 7 if it has"
-        " another.",
+        help="The digest of what you reviewed; leaves with 7 if it has another.",
         metavar="DIGEST",
+    ),
+]
+
+
+DataVersion = Annotated[
+    int | None,
+    typer.Option(
+        "--version",
+        help="Speak of this version of the data set NAME, and not of a contract.",
+        min=1,
+        metavar="VERSION",
     ),
 ]
 
@@ -112,6 +125,7 @@ def _list_data(ledger: str, as_json: bool) -> None:
 def approve(
     name: Contract,
     reason: Reason,
+    version: DataVersion = None,
     head: Head = None,
     content: Content = None,
     key: Key = None,
@@ -120,10 +134,25 @@ def approve(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Agree to a contract, as an owner of its data. Look at it first: `escrow show`."""
+    """Agree to a contract, as an owner of its data. Look at it first: `escrow show`.
+
+    With --version, agree to new rows of your data set: `escrow list --data` shows them.
+    """
+    from modicum.ledger.log.contracts import Version
+
     with reporting(as_json=as_json):
         signer = signer_of(key, passphrase_file)
         office = open_escrow(ledger, actor).escrow
+        if version is not None:
+            spoken = office.approve_data(
+                Version(name, version),
+                reason=reason,
+                head=head,
+                content=content,
+                key=signer,
+            )
+            _print_said_to_data(spoken, as_json=as_json)
+            return
         said = office.approve(
             name, reason=reason, head=head, content=content, key=signer
         )
@@ -136,6 +165,7 @@ def approve(
 def reject(
     name: Contract,
     reason: Reason,
+    version: DataVersion = None,
     content: Content = None,
     key: Key = None,
     passphrase_file: PassphraseFile = None,
@@ -143,12 +173,33 @@ def reject(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Refuse a contract, or take an agreement back; it is blocked until you approve."""
+    """Refuse a contract, or take an agreement back; it is blocked until you approve.
+
+    With --version, refuse new rows of your data set that wait for its owners.
+    """
+    from modicum.ledger.log.contracts import Version
+
     with reporting(as_json=as_json):
         signer = signer_of(key, passphrase_file)
         office = open_escrow(ledger, actor).escrow
+        if version is not None:
+            spoken = office.reject_data(
+                Version(name, version), reason=reason, content=content, key=signer
+            )
+            _print_said_to_data(spoken, as_json=as_json)
+            return
         said = office.reject(name, reason=reason, content=content, key=signer)
         _print_said(said, as_json=as_json)
+
+
+def _print_said_to_data(said: SaidToData, *, as_json: bool) -> None:
+    from modicum.workspace.documents.contracts import said_to_data_to_dict
+
+    if as_json:
+        print_json(said_to_data_to_dict(said))
+        return
+    for line in said_to_data_lines(said):
+        print(printable(line))
 
 
 def _print_said(said: SaidToContract, *, as_json: bool) -> None:

@@ -125,7 +125,8 @@ def register(
     """Put a version of a data set into the vault, as an owner of it.
 
     The first version says for good whose it is, and its limits: name its owners then.
-    For a later version leave these options out.
+    For a later version leave these options out. It is used when as many owners as
+    must have agreed to it; who registers it agrees, unless a key must sign that.
     """
     from modicum.shell.escrow.given_files import read_rows, read_text
     from modicum.workspace.escrowing.data_kept import Declared
@@ -141,10 +142,15 @@ def register(
         content, media = read_rows(file)
         declared = Declared(read_text(table), media)
         version = office.register(name, content, declared, owned)
+        agreed = office.data()[name].versions[version.number].agreed
         if as_json:
-            print_json({"data": version.id, "version": version.number, "media": media})
+            number = version.number
+            found = {"data": name, "version": number, "media": media, "agreed": agreed}
+            print_json(found)
             return
         print(printable(f"version {version.number} of `{version.id}` is in the vault"))
+        if not agreed:
+            print("it is used when its owners agree:  modicum escrow list --data")
         print(printable(f"{file} is as it was: keep it where only owners can read it"))
 
 

@@ -9,12 +9,12 @@ from modicum.cli.output import print_table, seconds
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
-    from modicum.ledger.state.consent import Consents
+    from modicum.ledger.state.consent import Consent, Consents
     from modicum.ledger.state.data_sets import DataSet
     from modicum.ledger.state.flow import Flow
     from modicum.workspace.escrowing.letting_go import LetGo
     from modicum.workspace.escrowing.looking import Looked
-    from modicum.workspace.escrowing.speaking import SaidToContract
+    from modicum.workspace.escrowing.speaking import SaidToContract, SaidToData
 
 
 def asked_lines(looked: Looked) -> Iterator[str]:
@@ -51,19 +51,46 @@ def consent_lines(consents: Consents) -> Iterator[str]:
         consents: Where they stand.
     """
     for one in consents.by_data:
-        mark = "MISSING" if one.missing or one.refused else "ok     "
-        agreed = ", ".join(one.agreed) or "nobody yet"
-        line = f"  {mark}  {one.quorum} of the owners of `{one.data}`: {agreed}"
-        if one.refused:
-            line += f"; refused by {', '.join(one.refused)}"
-        elif one.missing:
-            left = ", ".join(one.left) or "nobody who is left"
-            line += f"; missing {one.missing} of {left}"
-        yield line
+        yield consent_line(one)
     if consents.people > 1:
         agreed_all = {who for one in consents.by_data for who in one.agreed}
         mark = "ok     " if len(agreed_all) >= consents.people else "MISSING"
         yield f"  {mark}  {consents.people} people in all"
+
+
+def consent_line(one: Consent) -> str:
+    """Return where the owners of one data set stand.
+
+    Args:
+        one: Where they stand.
+    """
+    mark = "MISSING" if one.missing or one.refused else "ok     "
+    agreed = ", ".join(one.agreed) or "nobody yet"
+    line = f"  {mark}  {one.quorum} of the owners of `{one.data}`: {agreed}"
+    if one.refused:
+        line += f"; refused by {', '.join(one.refused)}"
+    elif one.missing:
+        left = ", ".join(one.left) or "nobody who is left"
+        line += f"; missing {one.missing} of {left}"
+    return line
+
+
+def said_to_data_lines(said: SaidToData) -> Iterator[str]:
+    """Yield what an owner said just now to a version of their data.
+
+    Args:
+        said: What they said.
+    """
+    called = f"version {said.version.number} of `{said.version.id}`"
+    yield _said(called, said)
+    yield consent_line(said.consent)
+
+
+def _said(called: str, said: SaidToContract | SaidToData) -> str:
+    verb = "approved" if said.approves else "rejected"
+    already = f" already (entry {said.seq})" if said.repeated else ""
+    signed = f", signed with {said.key[:12]}" if said.key else ""
+    return f"{called} {verb} by {said.by}{signed}{already}"
 
 
 def said_lines(said: SaidToContract) -> Iterator[str]:
@@ -73,10 +100,7 @@ def said_lines(said: SaidToContract) -> Iterator[str]:
         said: What they said.
     """
     one = said.flow.contract
-    verb = "approved" if said.approves else "rejected"
-    already = f" already (entry {said.seq})" if said.repeated else ""
-    signed = f", signed with {said.key[:12]}" if said.key else ""
-    yield f"contract `{one.id}` {verb} by {said.by}{signed}{already}"
+    yield _said(f"contract `{one.id}`", said)
     yield from consent_lines(said.consents)
     if said.consents.given:
         verb = "run" if said.flow.computes else "receive"
@@ -115,6 +139,8 @@ def data_lines(name: str, one: DataSet) -> Iterator[str]:
         name: What it is called.
         one: The data set.
     """
+    from modicum.ledger.log.contracts import Version
+
     owners = one.ownership.owners
     listed = ", ".join(f"{who} (signed)" if key else who for who, key in owners.items())
     yield (
@@ -122,8 +148,15 @@ def data_lines(name: str, one: DataSet) -> Iterator[str]:
         f" may be told {one.bits_max} bits, and have {one.contracts_max} open contracts"
     )
     for number, version in one.versions.items():
-        gone = ", shredded" if version.shredded else ""
-        yield f"  version {number}: {version.media}, entry {version.seq}{gone}"
+        state = "" if version.agreed else ", waits for its owners"
+        state = ", shredded" if version.shredded else state
+        yield f"  version {number}: {version.media}, entry {version.seq}{state}"
+        if not (version.agreed or version.shredded):
+            content = version.content(Version(name, number))
+            yield (
+                f"    agree to exactly this:  modicum escrow approve {name}"
+                f" --version {number} --content {content} --reason …"
+            )
 
 
 def print_let_go(found: LetGo) -> None:

@@ -82,9 +82,11 @@ def serve(
     works once. To serve others, settings say how they sign in. With --check, it reads
     settings, ledger, policy, keys, secrets and vault, and says what it would do.
     """
+    from modicum.shell.core_dumps import forbid_core_dumps
     from modicum.shell.wiring import current_actor
 
     with reporting(as_json=False):
+        forbid_core_dumps()
         from modicum.server.opening import open_server
         from modicum.server.settings_binding import overridden
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import number_text
-from modicum.escrow.programs import Range
+from modicum.escrow.programs import STEPS, Range
 
 #: Finer bins tell hardly less than the score does.
 BINS_MAX: Final = 1000
@@ -77,3 +77,26 @@ def bin_of(score: Fraction, scores: Range, bins: int) -> Bin:
     place = min(int((scores.clamp(score) - scores.low) / width), bins - 1)
     low = scores.low + place * width
     return Bin(low, low + width)
+
+
+def score_text(score: Fraction, scores: Range) -> str:
+    """Return a score as a decimal with the digits that tell its step from others.
+
+    A score is kept as a float, which has many more digits than it has steps.
+
+    Args:
+        score: The score.
+        scores: The range, which is cut into `STEPS` steps.
+
+    Examples:
+        >>> score_text(Fraction(0.1), Range(Fraction(0), Fraction(1)))
+        '0.1'
+    """
+    step = scores.width / STEPS
+    nearest = scores.low + round((score - scores.low) / step) * step
+    unit = Fraction(1)
+    while unit > step:
+        unit /= 10
+    while unit * 10 <= step:
+        unit *= 10
+    return number_text(round(nearest / unit) * unit)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -17,8 +17,8 @@ from modicum.core.errors import Code, Problem, StaleError
 from modicum.ledger.log.approval_statement import Signer
 from modicum.ledger.log.contracts import Version
 from modicum.ledger.log.events import ApprovalGiven
-from modicum.ledger.state.data_sets import DataSet
-from modicum.ledger.state.escrow import OWNER
+from modicum.ledger.state.data_sets import OWNER, DataSet
+from modicum.ledger.state.data_sets import version_of as version_in
 from modicum.ledger.state.flow import Flow
 from modicum.remote.connection import Request
 from modicum.remote.decision import decision_of
@@ -30,6 +30,7 @@ from modicum.remote.escrow_forms import (
     flow_of,
     let_go_of,
     program_of,
+    said_to_data_of,
     version_of,
 )
 from modicum.remote.jobs import Job
@@ -42,7 +43,7 @@ from modicum.workspace.escrowing.data_kept import Declared, Owned
 from modicum.workspace.escrowing.letting_go import LetGo
 from modicum.workspace.escrowing.office import Shown
 from modicum.workspace.escrowing.runs import Ran
-from modicum.workspace.escrowing.speaking import SaidToContract
+from modicum.workspace.escrowing.speaking import SaidToContract, SaidToData
 from modicum.workspace.governing.governance import reason_text
 
 _DATA: Final = "/escrow/data"
@@ -204,6 +205,62 @@ class RemoteEscrow(RemoteAsking):
         word = _Word(name, False, reason, None, signer_of(key))  # noqa: FBT003
         return self._say(word, content)
 
+    def approve_data(
+        self,
+        version: Version,
+        *,
+        reason: str,
+        head: str | None = None,
+        content: str | None = None,
+        key: Key | None = None,
+    ) -> SaidToData:
+        """Agree to a version that replaces the rows of a data set, as an owner.
+
+        Args:
+            version: The version.
+            reason: As for `approve`.
+            head: As for `approve`.
+            content: The digest of the version that one has looked at; None for
+                whichever it has.
+            key: As for `approve`.
+
+        Raises:
+            AccessError: As for `approve`.
+            ApprovalError: If it is not signed as the data set asks.
+            ConflictError: If they do not own it, or it does not wait for its owners.
+            InputError: If there is no such version, or no reason.
+            StaleError: As for `approve`.
+            UnavailableError: As for `approve`.
+        """
+        word = _Word(version.id, True, reason, head, signer_of(key))  # noqa: FBT003
+        return self._say_to_data(word, version, content)
+
+    def reject_data(
+        self,
+        version: Version,
+        *,
+        reason: str,
+        content: str | None = None,
+        key: Key | None = None,
+    ) -> SaidToData:
+        """Refuse a version that waits. It blocks until taken back.
+
+        Args:
+            version: The version.
+            reason: As for `approve`.
+            content: As for `approve_data`.
+            key: As for `reject`.
+
+        Raises:
+            AccessError: As for `approve`.
+            ConflictError: If they do not own it, or it does not wait for its owners.
+            InputError: As for `approve_data`.
+            StaleError: If it has other contents.
+            UnavailableError: As for `approve`.
+        """
+        word = _Word(version.id, False, reason, None, signer_of(key))  # noqa: FBT003
+        return self._say_to_data(word, version, content)
+
     # --- flowing ---
 
     def run(self, name: str) -> Ran:
@@ -264,21 +321,9 @@ class RemoteEscrow(RemoteAsking):
     def _say(self, word: _Word, content: str | None) -> SaidToContract:
         flow = flow_of(self._one(word.name))
         digest = flow.contract.digest
-        if content not in {None, digest}:
-            raise StaleError(
-                Problem(
-                    Code.REVIEW_AGAIN,
-                    f"the contract `{word.name}` has other contents than those that"
-                    " were reviewed",
-                    notes=("nothing was written",),
-                    help="look at it again",
-                )
-            )
-        told = signed_again(
-            lambda: self._connection.ask(self._spoken(word, digest)),
-            often=word.signer is not None and word.head is None,
-        )
-        one = plain_as(ToldSaid, told)
+        path = contract_path(word.name)
+        about = _About("contract", f"the contract `{word.name}`", path, digest)
+        one = plain_as(ToldSaid, self._told(word, about, content))
         if (one.digest, one.approves) != (digest, word.approves):
             raise not_understood("it tells of something else than was said").alone()
         consents = consents_of(one.consent)
@@ -287,13 +332,46 @@ class RemoteEscrow(RemoteAsking):
             flow, one.by, one.approves, consents, one.entry, one.repeated, key
         )
 
-    def _spoken(self, word: _Word, digest: str) -> Request:
+    def _say_to_data(
+        self, word: _Word, version: Version, content: str | None
+    ) -> SaidToData:
+        digest = version_in(self.data(), version).content(version)
+        called = f"version {version.number} of `{version.id}`"
+        path = f"{_DATA}/{quoted(version.id)}/versions/{version.number}"
+        about = _About("data", called, path, digest)
+        said = said_to_data_of(self._told(word, about, content))
+        if (said.version, said.content, said.approves) != (
+            version,
+            digest,
+            word.approves,
+        ):
+            raise not_understood("it tells of something else than was said").alone()
+        return said
+
+    def _told(
+        self, word: _Word, about: _About, content: str | None
+    ) -> Mapping[str, Any]:
+        if content not in {None, about.digest}:
+            raise StaleError(
+                Problem(
+                    Code.REVIEW_AGAIN,
+                    f"{about.called} has other contents than those that were reviewed",
+                    notes=("nothing was written",),
+                    help="look at it again",
+                )
+            )
+        return signed_again(
+            lambda: self._connection.ask(self._spoken(word, about)),
+            often=word.signer is not None and word.head is None,
+        )
+
+    def _spoken(self, word: _Word, about: _About) -> Request:
         form: dict[str, object] = {"approves": word.approves, "reason": word.reason}
         if word.signer is not None:
             body = ApprovalGiven(
-                "contract",
+                about.subject,
                 word.name,
-                digest,
+                about.digest,
                 word.approves,
                 (OWNER,),
                 reason_text(word.reason, "approving or rejecting"),
@@ -305,19 +383,29 @@ class RemoteEscrow(RemoteAsking):
         verb = "approved" if word.approves else "rejected"
         return Request(
             "POST",
-            f"{contract_path(word.name)}/approvals",
+            f"{about.path}/approvals",
             sent=sent(form),
-            step=f"{verb} the contract `{word.name}`",
-            if_match=digest,
+            step=f"{verb} {about.called}",
+            if_match=about.digest,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """What somebody says to a contract."""
+    """What somebody says to a contract, or to a version of their data."""
 
     name: str
     approves: bool
     reason: str
     head: str | None
     signer: Signer | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What somebody speaks about."""
+
+    subject: Literal["contract", "data"]
+    called: str
+    path: str
+    digest: str

@@ -19,6 +19,7 @@ from modicum.remote.mistakes import not_understood
 from modicum.remote.told import plain_as
 from modicum.workspace.documents.contracts import recorded_flow
 from modicum.workspace.escrowing.letting_go import LetGo
+from modicum.workspace.escrowing.speaking import SaidToData
 
 
 class _ToldVersion(msgspec.Struct):
@@ -31,6 +32,8 @@ class _KeptVersion(msgspec.Struct):
     media: str
     table: str
     entry: int
+    by: str
+    agreed: bool
     shredded: bool
     sealed: str
 
@@ -91,6 +94,18 @@ class ToldSaid(msgspec.Struct):
     consent: dict[str, Any]
 
 
+class _ToldSaidToData(msgspec.Struct):
+    id: str
+    version: int
+    digest: str
+    by: str
+    approves: bool
+    key: str | None
+    entry: int
+    repeated: bool
+    consent: _ToldConsent
+
+
 class _ToldLetGo(msgspec.Struct):
     contract: str
     flow: str
@@ -115,7 +130,13 @@ def data_of(told: object) -> dict[str, DataSet]:
             one.bits,
             {
                 each.version: DataVersion(
-                    each.sealed, each.media, each.table, each.entry, each.shredded
+                    each.sealed,
+                    each.media,
+                    each.table,
+                    each.entry,
+                    each.by,
+                    each.agreed,
+                    each.shredded,
                 )
                 for each in one.versions
             },
@@ -138,13 +159,11 @@ def flow_of(told: Mapping[str, Any]) -> Flow:
 def consents_of(told: object) -> Consents:
     """Return where the owners stand whose agreement a contract takes."""
     one = plain_as(_ToldConsents, told)
-    return Consents(
-        tuple(
-            Consent(each.data, each.need, each.approved_by, each.rejected_by, each.left)
-            for each in one.by_data
-        ),
-        one.people,
-    )
+    return Consents(tuple(map(_consent_of, one.by_data)), one.people)
+
+
+def _consent_of(one: _ToldConsent) -> Consent:
+    return Consent(one.data, one.need, one.approved_by, one.rejected_by, one.left)
 
 
 def program_of(told: object) -> Program | None:
@@ -167,6 +186,21 @@ def program_of(told: object) -> Program | None:
     if program.digest != one.digest:
         raise not_understood("its program is not the one that it names").alone()
     return program
+
+
+def said_to_data_of(told: object) -> SaidToData:
+    """Return what an owner said to a version of their data."""
+    one = plain_as(_ToldSaidToData, told)
+    return SaidToData(
+        Version(one.id, one.version),
+        one.digest,
+        one.by,
+        one.approves,
+        _consent_of(one.consent),
+        one.entry,
+        one.repeated,
+        one.key or "",
+    )
 
 
 def let_go_of(told: object) -> LetGo:

@@ -29,6 +29,7 @@ from modicum.server.limited_bodies import BODY_BYTES
 from modicum.server.parts import Parts
 from modicum.server.telemetry.libraries import taking_over
 from modicum.server.telemetry.log import Log
+from modicum.shell.core_dumps import forbid_core_dumps
 from modicum.shell.wiring import sharing_metrics
 
 #: So many connections wait until they are taken.
@@ -178,6 +179,7 @@ def application(
         data_bytes: The largest body of a request to the escrow.
         leave_seconds: How long it goes on serving after it was told to end.
     """
+    forbid_core_dumps()
     parts = make()
     watch = parts.watch
     ending = ExitStack()

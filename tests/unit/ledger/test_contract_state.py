@@ -36,6 +36,7 @@ from modicum.ledger.log.escrow_events import (
     FlowWithheld,
 )
 from modicum.ledger.log.events import (
+    EVENT_VERSION,
     Annotated,
     ApprovalGiven,
     Body,
@@ -59,8 +60,14 @@ def at(day: int) -> str:
 class Log:
     """A log of an escrow with one data set of olga, pavel and quin."""
 
-    def __init__(self, quorum: int = 1, bits: int = 8, owners: Any = None) -> None:
-        self.state = State()
+    def __init__(
+        self,
+        quorum: int = 1,
+        bits: int = 8,
+        owners: Any = None,
+        version: int = EVENT_VERSION,
+    ) -> None:
+        self.state, self.version = State(), version
         self.day = 1
         self.does("olga", activation())
         given = owners or {"olga": (), "pavel": (), "quin": ()}
@@ -74,7 +81,8 @@ class Log:
 
     def does(self, by: str, body: Body) -> None:
         number = self.state.seq
-        self.state.apply(Event(at(self.day), by, body), f"{number:064x}")
+        event = Event(at(self.day), by, body, self.version)
+        self.state.apply(event, f"{number:064x}")
 
     def refuses(self, by: str, body: Body, why: str) -> None:
         before = self.state.digest()
@@ -304,6 +312,86 @@ def test_who_asks_or_is_given_it_does_not_count() -> None:
     log.does("amir", FlowReleased(given, "amir"))
     nobody = replace(out, id="o-2", recipients=("olga", "pavel"))
     log.refuses("amir", ContractProposed(nobody, "why"), "too few owners")
+
+
+@pytest.mark.spec("ESC-3")
+def test_who_proposes_for_somebody_else_does_not_count() -> None:
+    log = Log(quorum=2)
+    contract = log.asked()
+    log.does("olga", ContractProposed(contract, "for amir"))
+    log.agree(contract.digest, "olga", "pavel")
+    begin = FlowBegun(contract.digest, 1)
+    log.refuses("platform", begin, "1 more must agree .*: `quin`")
+    log.agree(contract.digest, "quin")
+    log.begin(contract.digest)
+    alone = Log(owners={"olga": ()})
+    log = Log(quorum=3)
+    for one, by in ((alone, "olga"), (log, "pavel")):
+        one.refuses(by, ContractProposed(contract, "for amir"), "too few owners")
+
+
+@pytest.mark.spec("ESC-3")
+@pytest.mark.spec("ESC-17")
+def test_before_version_5_who_proposed_counted() -> None:
+    """Logs of then are read as they were meant; so are contracts that go on."""
+    log = Log(owners={"olga": ()}, version=4)
+    contract = log.asked()
+    log.does("olga", ContractProposed(contract, "for amir"))
+    log.agree(contract.digest, "olga")
+    log.version = 5
+    assert restored(log.state).escrow == log.state.escrow
+    log.begin(contract.digest)
+    log.version = 4
+    log.refuses("olga", Annotated("", "so"), "of an earlier version")
+
+
+@pytest.mark.spec("ESC-14")
+def test_rows_are_replaced_by_as_many_owners_as_must_agree() -> None:
+    log = Log(quorum=2)
+    again = replace(log.registered, version=2)
+    log.does("olga", again)
+    new = {"t": Version("visits", 2)}
+    proposal = ContractProposed(log.asked(data=new), "why")
+    log.refuses("amir", proposal, "version 2 of `visits` waits for its owners")
+    assert log.state.escrow.data["visits"].newest == 1
+    assert restored(log.state).escrow == log.state.escrow
+    data = log.state.escrow.data["visits"]
+    content = data.versions[2].content(Version("visits", 2))
+    word = ApprovalGiven("data", "visits", content, True, ("owner",), "so")
+    log.refuses("amir", word, "does not speak as an owner")
+    log.refuses("pavel", replace(word, roles=("officer",)), "does not speak as an")
+    log.refuses("pavel", replace(word, id="wages"), "no version of .* waits")
+    log.refuses("pavel", replace(word, content=SHA), "no version of .* waits")
+    log.does("quin", replace(word, approves=False))
+    log.does("pavel", word)  # One refusal blocks.
+    log.refuses("amir", proposal, "waits for its owners")
+    log.does("quin", word)
+    log.refuses("quin", word, "no version of .* waits")
+    assert data.newest == 2
+    log.does("amir", proposal)
+    # What is not agreed to can be shredded, and is agreed to no more.
+    log.does("pavel", replace(again, version=3))
+    third = data.versions[3].content(Version("visits", 3))
+    log.does("quin", DataShredded("visits", 3, "a mistake"))
+    log.refuses("olga", replace(word, content=third), "no version of .* waits")
+
+
+@pytest.mark.spec("ESC-14")
+def test_registering_is_no_agreement_of_an_owner_with_keys() -> None:
+    log = Log(owners={"olga": (SHA,), "pavel": ()})
+    log.does("olga", replace(log.registered, version=2))
+    assert log.state.escrow.data["visits"].newest == 1
+    log.does("pavel", replace(log.registered, version=3))
+    assert log.state.escrow.data["visits"].newest == 3
+
+
+@pytest.mark.spec("ESC-14")
+def test_before_version_5_one_owner_replaced_rows() -> None:
+    log = Log(quorum=2, version=4)
+    log.does("olga", replace(log.registered, version=2))
+    log.version = 5
+    assert log.state.escrow.data["visits"].newest == 2
+    log.does("amir", ContractProposed(log.asked(data={"t": Version("visits", 2)}), ""))
 
 
 @pytest.mark.spec("ESC-3")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from samples.audited import key
@@ -38,7 +39,7 @@ from modicum.shell.clock import FixedClock
 from modicum.workspace.escrowing import asking
 from modicum.workspace.escrowing.asking import Heading
 from modicum.workspace.escrowing.data_kept import Declared, Owned
-from modicum.workspace.escrowing.ports import Limits
+from modicum.workspace.escrowing.ports import Limits, Sealed
 from modicum.workspace.escrowing.programs_kept import program_text
 
 
@@ -272,7 +273,7 @@ def test_a_denied_query_uses_nothing_up(world: World) -> None:
     assert not denied.allowed
     standing = world.workspace("amir").standing("r-1")
     assert standing.status.value == "voided"
-    assert world.equipment.vault.opened == []
+    assert "flow-begun" not in kinds(world)
     assert world.office("amir").show("q").flow.runs == 0
 
 
@@ -295,6 +296,15 @@ def test_a_policy_that_means_something_else_stops_a_query(
         world.office("amir").run("q")
     assert world.equipment.vault.opened == []
     assert "release-reserved" not in kinds(world)
+
+
+def test_a_score_is_told_in_the_digits_of_its_range(world: World) -> None:
+    code = b"def score(tables, arguments, reference):\n    return 0.1\n"
+    world.queried()
+    world.scored(program=replace(PROGRAM, code=code))
+    world.office("amir").ask_signal(Heading("s", "to know"), "t")
+    world.agree("s")
+    assert world.office("amir").receive("s").to_dict()["score"] == "0.1"
 
 
 def test_a_task_without_its_sandbox_never_begins(world: World) -> None:
@@ -477,8 +487,55 @@ def test_data_is_registered_by_those_who_own_it(world: World) -> None:
     # The attempt before used up the number 2: what it sealed was shredded.
     assert found == Version("people", 3)
     assert [*world.office("amir").data()["people"].versions] == [1, 3]
-    asked = world.office("amir").ask_query(Heading("q", "to know"), [query("r-1")])
+    # pavel replaces nothing alone.
+    amir = world.office("amir")
+    asked = amir.ask_query(Heading("q", "to know"), [query("r-1")])
+    assert asked.contract.data["people"].number == 1
+    with pytest.raises(ConflictError, match=r"no version of .* waits"):
+        world.office("olga").approve_data(Version("people", 1), reason="so it is")
+    with pytest.raises(ConflictError, match="does not speak as an owner"):
+        amir.approve_data(found, reason="so it is")
+    with pytest.raises(StaleError, match="other contents"):
+        world.office("olga").approve_data(found, reason="so", content="0" * 64)
+    said = world.office("olga").reject_data(found, reason="not yet")
+    assert (said.consent.agreed, said.consent.refused) == (("pavel",), ("olga",))
+    said = world.office("olga").approve_data(found, reason="so it is")
+    assert (said.consent.missing, said.repeated) == (0, False)
+    assert world.office("olga").approve_data(found, reason="so it is").repeated
+    asked = amir.ask_query(Heading("q-2", "to know"), [query("r-2")])
     assert asked.contract.data["people"].number == 3
+    assert world.workspace("auditor").verify().approvals == 2
+
+
+@pytest.mark.spec("ESC-15")
+def test_data_is_looked_at_before_it_is_registered(world: World) -> None:
+    before = dict(world.equipment.vault.things), kinds(world)
+    rows = b"town,income\nnorth,low\n"
+    with pytest.raises(InputError, match="has no column `person`") as caught:
+        world.office("olga").register("people", rows, Declared(TABLES))
+    assert caught.value.code.value == "MOD817"
+    assert (world.equipment.vault.things, kinds(world)) == before
+
+
+@pytest.mark.spec("ESC-15")
+def test_data_that_does_not_fit_any_more_costs_nothing(world: World) -> None:
+    """It was changed by who can write to the vault, or registered by an older one."""
+    world.office("amir").ask_query(Heading("q", "to know"), [query("r-1")])
+    world.agree("q")
+    rows = world.equipment.rows
+
+    def other(sealed: Sealed, media: str) -> Any:
+        world.equipment.vault.open(sealed)
+        return world.equipment.rows_in(b"person,place\n1,north\n", media, "people")
+
+    world.equipment.rows = other  # type: ignore[method-assign]
+    with pytest.raises(InputError, match="has no column `town`") as caught:
+        world.office("amir").run("q")
+    assert caught.value.problems[0].notes[-1] == "nothing was charged"
+    assert "north" not in str(caught.value)
+    assert "release-reserved" not in kinds(world)
+    world.equipment.rows = rows  # type: ignore[method-assign]
+    assert world.office("amir").run("q").denied is None
 
 
 def test_a_version_that_a_crash_left_behind_is_passed_over(world: World) -> None:

@@ -143,6 +143,7 @@ def _state(plain: dict[str, Any]) -> State:
         seq=plain["seq"],
         head=plain["head"],
         at=plain["at"],
+        version=plain["version"],
         before_expiring=plain["before_expiring"],
         just_started=_just_started(*plain["just_started"]),
         policies=[

@@ -227,7 +227,7 @@ _FORMS: Mapping[type[Body], _Form] = {
         _Form(
             ApprovalGiven,
             {
-                "subject": one_of("release", "policy", "plan", "contract"),
+                "subject": one_of("release", "policy", "plan", "contract", "data"),
                 "id": TEXT,
                 "content": DIGEST,
                 "approves": FLAG,

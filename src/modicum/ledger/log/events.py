@@ -158,7 +158,8 @@ class ApprovalGiven:
 
     Attributes:
         subject: What kind of thing it is about.
-        id: Its id: of a release, a plan or a contract; of a policy, its digest.
+        id: Its id: of a release, a plan, a contract or a data set; of a policy, its
+            digest.
         content: SHA-256 of what was agreed to; other contents are not approved.
         approves: Whether the actor of the event agrees.
         roles: The roles in which they do, as the policy of the day gives them.
@@ -175,7 +176,7 @@ class ApprovalGiven:
             or without a head.
     """
 
-    subject: Literal["release", "policy", "plan", "contract"]
+    subject: Literal["release", "policy", "plan", "contract", "data"]
     id: str
     content: str
     approves: bool

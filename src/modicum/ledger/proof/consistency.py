@@ -216,7 +216,9 @@ def _ill_said(
         return f"release `{body.release.id}` needs no approval and is requested"
     # Who owns data speaks to contracts; the fold knows them.
     own = {*roles_of(event.actor, policy)}
-    if body.subject != "contract" and not (body.roles and {*body.roles} <= own):
+    if body.subject not in {"contract", "data"} and not (
+        body.roles and {*body.roles} <= own
+    ):
         return f"`{event.actor}` speaks in a role that is not theirs"
     if event.version >= _LOOKED_SINCE and not body.head:
         return f"`{event.actor}` does not say what they looked at"

@@ -1,13 +1,13 @@
 """Consent to a flow of data: which of its owners agree, and who is still missing.
 
 What an owner said last counts. A refusal blocks until its owner takes it back: no
-number of others outvotes it. Who asks for a flow, or is given what it lets go, does not
-count among those who agree. See ADR 0035.
+number of others outvotes it. Who proposes a flow, its analyst, and who is given what it
+lets go, do not count among those who agree. See ADR 0035 and 0048.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -111,6 +111,7 @@ def consents(
     contract: Contract,
     ownerships: Mapping[str, Ownership],
     said: Iterable[Agreement] = (),
+    by: str | None = None,
 ) -> Consents:
     """Return where the owners stand whose agreement a contract takes.
 
@@ -118,30 +119,41 @@ def consents(
         contract: The contract.
         ownerships: Whose each of its data sets is.
         said: What people said to it, oldest first; signatures were checked.
+        by: Who proposed it; None if that was before version 5 of events, when a
+            proposer counted among those who agree.
     """
     words = list(said)
+    out = {contract.analyst, *contract.recipients, *([] if by is None else [by])}
     by_data = tuple(
-        _consent(contract, name, ownerships[name], words) for name in contract.data_sets
+        consent(name, ownerships[name], words, out) for name in contract.data_sets
     )
     terms = contract.terms
     exactly = isinstance(terms, RawSignalTerms) and not terms.bins
     return Consents(by_data, PEOPLE_FOR_EXACT if exactly else 1)
 
 
-def _consent(
-    contract: Contract, name: str, ownership: Ownership, said: Sequence[Agreement]
+def consent(
+    data: str, ownership: Ownership, said: Iterable[Agreement], out: Collection[str]
 ) -> Consent:
+    """Return where the owners of one data set stand.
+
+    Args:
+        data: The data set.
+        ownership: Whose it is.
+        said: What people said, oldest first; signatures were checked.
+        out: Who does not count among those who agree.
+    """
     last = {
         one.by: one.approves
         for one in said
         if ownership.is_owner(one.by) and _is_heard(one, ownership)
     }
-    given_to = {meant_by(one) for one in (contract.analyst, *contract.recipients)}
-    may = {one for one in ownership.owners if meant_by(one) not in given_to}
+    people_out = {meant_by(one) for one in out}
+    may = {one for one in ownership.owners if meant_by(one) not in people_out}
     agreed = {one for one, approves in last.items() if approves} & may
     refused = {one for one, approves in last.items() if not approves}
     return Consent(
-        name,
+        data,
         ownership.quorum,
         tuple(sorted(agreed)),
         tuple(sorted(refused)),

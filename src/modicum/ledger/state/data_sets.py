@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from modicum.core.canonical import digest, encode
 from modicum.core.errors import Code, ConflictError, InputError, Problem
 from modicum.core.mistakes import nearest
 from modicum.ledger.log.contracts import Version
 from modicum.ledger.log.escrow_events import DataRegistered, DataShredded
-from modicum.ledger.state.consent import Ownership
+from modicum.ledger.log.events import ApprovalGiven
+from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.consent import Consent, Ownership, consent
 from modicum.policy.declarations.people import meant_by
 
 _KEY: Final = re.compile(r"[0-9a-f]{64}")
 #: More owners than this never speak to each other.
 OWNERS_MAX: Final = 100
+#: The role in which people speak to contracts and versions.
+OWNER: Final = "owner"
+DATA_KIND: Final = "modicum-data-version/v1"
+#: Before this version of events, one owner replaced rows alone.
+QUORUM_SINCE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,8 @@ class DataVersion:
         media: How its rows are written.
         table: What its table is, as canonical text.
         seq: The number of the entry that registered it.
+        by: Who registered it.
+        agreed: Whether enough owners agreed to it; nothing flows from it before.
         shredded: Whether its key was destroyed.
     """
 
@@ -35,7 +45,28 @@ class DataVersion:
     media: str
     table: str
     seq: int
+    by: str
+    agreed: bool = True
     shredded: bool = False
+
+    def content(self, version: Version) -> str:
+        """Return the SHA-256 of what owners agree to.
+
+        Args:
+            version: Which version it is.
+        """
+        return digest(
+            encode(
+                {
+                    "kind": DATA_KIND,
+                    "id": version.id,
+                    "version": version.number,
+                    "sealed": self.sealed,
+                    "media": self.media,
+                    "table": self.table,
+                }
+            )
+        )
 
 
 @dataclass
@@ -56,18 +87,38 @@ class DataSet:
 
     @property
     def newest(self) -> int:
-        """The number of the newest version."""
+        """The number of the newest version that enough owners agreed to."""
+        return max(number for number, one in self.versions.items() if one.agreed)
+
+    @property
+    def last(self) -> int:
+        """The number of the version that was registered last."""
         return max(self.versions)
 
+    def consent(self, version: Version, said: Iterable[Agreement]) -> Consent:
+        """Return which owners agree to a version, beside who registered it.
 
-def register(data: dict[str, DataSet], body: DataRegistered, by: str, seq: int) -> None:
-    """Take a version of a data set.
+        Args:
+            version: The version.
+            said: What people said to it, oldest first.
+        """
+        known = self.versions[version.number]
+        # It is not signed: of an owner with keys it is no agreement.
+        first = Agreement(known.by, True, (OWNER,), known.seq)  # noqa: FBT003
+        return consent(version.id, self.ownership, [first, *said], ())
+
+
+def register(
+    data: dict[str, DataSet], body: DataRegistered, by: str, seq: int, in_version: int
+) -> None:
+    """Take a version of a data set; one that replaces another waits for its owners.
 
     Args:
         data: The data sets; it is added to them.
         body: The version.
         by: Who registers it.
         seq: The number of the entry.
+        in_version: The version of the event.
 
     Raises:
         ConflictError: If a later one is there, or it is not registered by an owner, or
@@ -92,16 +143,74 @@ def register(data: dict[str, DataSet], body: DataRegistered, by: str, seq: int) 
             f"`{by}` does not own the data set `{body.id}`", "an owner registers it"
         )
     _refuse_odd_limits(body)
-    newest = 0 if known is None else known.newest
-    if body.version <= newest:
+    last = 0 if known is None else known.last
+    if body.version <= last:
         raise _impossible(
             f"version {body.version} of the data set `{body.id}` comes after version"
-            f" {newest}",
+            f" {last}",
             "somebody else registered one meanwhile: look again",
         )
     one = DataSet(ownership, body.contracts_max, body.bits_max)
-    versions = data.setdefault(body.id, one).versions
-    versions[body.version] = DataVersion(body.sealed, body.media, body.table, seq)
+    kept = data.setdefault(body.id, one)
+    kept.versions[body.version] = DataVersion(
+        body.sealed, body.media, body.table, seq, by
+    )
+    if known is not None and in_version >= QUORUM_SINCE:
+        _look_again(kept, Version(body.id, body.version), ())
+
+
+def waiting(data: Mapping[str, DataSet], identifier: str, content: str) -> Version:
+    """Return the version that waits for its owners and has some content.
+
+    Args:
+        data: The data sets.
+        identifier: The data set.
+        content: The SHA-256 of what owners agree to.
+
+    Raises:
+        ConflictError: If none waits.
+    """
+    known = data.get(identifier)
+    for number, one in known.versions.items() if known else ():
+        version = Version(identifier, number)
+        if not (one.agreed or one.shredded) and one.content(version) == content:
+            return version
+    raise _impossible(
+        f"no version of the data set `{identifier[:200]}` with the digest"
+        f" {content[:12]} waits for its owners",
+        "see what there is with  modicum escrow list --data",
+    )
+
+
+def hear(
+    data: Mapping[str, DataSet], body: ApprovalGiven, said: Sequence[Agreement]
+) -> None:
+    """Take what an owner says to a version that waits.
+
+    Args:
+        data: The data sets.
+        body: What they say.
+        said: What was said to it, oldest first, and this as the last.
+
+    Raises:
+        ConflictError: If none waits, or they do not speak as an owner of it.
+    """
+    version, last = waiting(data, body.id, body.content), said[-1]
+    known = data[version.id]
+    if not known.ownership.is_owner(last.by) or last.roles != (OWNER,):
+        raise _impossible(
+            f"`{last.by}` does not speak as an owner of the data set `{body.id}`"
+        )
+    _look_again(known, version, said)
+
+
+def _look_again(known: DataSet, version: Version, said: Sequence[Agreement]) -> None:
+    """Let a version be used if enough of its owners agree and none refuses."""
+    found = known.consent(version, said)
+    known.versions[version.number] = replace(
+        known.versions[version.number],
+        agreed=not (found.missing or found.refused),
+    )
 
 
 def shred(data: Mapping[str, DataSet], body: DataShredded, by: str) -> None:
@@ -148,7 +257,7 @@ def version_of(data: Mapping[str, DataSet], version: Version) -> DataVersion:
         near = nearest(version.id, list(data))
     else:
         message = f"the data set `{version.id}` has no version {version.number}"
-        near = f"its newest is {known.newest}"
+        near = f"its newest is {known.last}"
     raise InputError(
         Problem(
             Code.DATA_SET_UNKNOWN,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from modicum.core.errors import Code, ConflictError, InputError, Problem
 from modicum.ledger.log.contracts import Contract, QueryTerms, RawSignalTerms, TaskTerms
@@ -21,10 +21,10 @@ from modicum.ledger.log.escrow_events import (
     FlowReleased,
     FlowWithheld,
 )
-from modicum.ledger.log.events import DisclosureRecorded
+from modicum.ledger.log.events import EVENT_VERSION, DisclosureRecorded
 from modicum.ledger.state.agreement import Agreement
 from modicum.ledger.state.consent import Consents, consents
-from modicum.ledger.state.data_sets import DataSet, register, shred
+from modicum.ledger.state.data_sets import OWNER, DataSet, register, shred
 from modicum.ledger.state.flow import (
     DISCLOSURES,
     Flow,
@@ -37,8 +37,6 @@ from modicum.ledger.state.ill_proposed import ill_proposed
 from modicum.ledger.state.life import Standing
 from modicum.policy.declarations.people import meant_by
 
-#: The role in which people speak to contracts.
-OWNER: Final = "owner"
 #: What happens in the escrow.
 EscrowBody: TypeAlias = (
     DataRegistered
@@ -60,6 +58,7 @@ class Around:
         by: Who acts.
         at: When.
         seq: The number of the entry.
+        version: The version of the event.
         said: What people said to contracts, by digest, oldest first.
         started: The releases that who acts started just before, in one go.
         releases: Where each release stands.
@@ -69,6 +68,7 @@ class Around:
     by: str
     at: str
     seq: int
+    version: int
     said: Mapping[tuple[str, str], tuple[Agreement, ...]]
     started: Collection[str]
     releases: Mapping[str, Standing]
@@ -102,7 +102,7 @@ class Escrow:
         """
         match body:
             case DataRegistered():
-                register(self.data, body, around.by, around.seq)
+                register(self.data, body, around.by, around.seq, around.version)
             case DataShredded():
                 shred(self.data, body, around.by)
             case ContractProposed():
@@ -146,10 +146,15 @@ class Escrow:
         ownerships = {
             name: self.data[name].ownership for name in flow.contract.data_sets
         }
-        return consents(flow.contract, ownerships, said)
+        return consents(flow.contract, ownerships, said, flow.proposer_out)
 
     def refuse_proposal(
-        self, contract: Contract, by: str, at: str, disclosures: Collection[str]
+        self,
+        contract: Contract,
+        by: str,
+        at: str,
+        disclosures: Collection[str],
+        version: int = EVENT_VERSION,
     ) -> None:
         """Refuse a contract that nobody may propose; it changes nothing here.
 
@@ -158,6 +163,7 @@ class Escrow:
             by: Who would propose it.
             at: When.
             disclosures: The ids of the disclosures that were recorded.
+            version: The version of the event that proposes it.
 
         Raises:
             ConflictError: If it may not be proposed.
@@ -165,7 +171,7 @@ class Escrow:
         """
         if contract.id in self.names or contract.digest in self.flows:
             raise _refused(contract.id, "a contract was called so before")
-        found = ill_proposed(contract, by, at, self.data, self.flows)
+        found = ill_proposed(contract, by, at, self.data, self.flows, version)
         if disclosure_of(contract.digest) in disclosures:
             found = "what it lets go stands as disclosed already"
         if found:
@@ -219,8 +225,9 @@ class Escrow:
 
     def _propose(self, body: ContractProposed, around: Around) -> None:
         contract = body.contract
-        self.refuse_proposal(contract, around.by, around.at, around.disclosures)
-        flow = Flow(contract, around.by, around.at, around.seq)
+        by, at, version = around.by, around.at, around.version
+        self.refuse_proposal(contract, by, at, around.disclosures, version)
+        flow = Flow(contract, by, at, around.seq, version)
         self.flows[contract.digest] = flow
         self.names[contract.id] = contract.digest
 

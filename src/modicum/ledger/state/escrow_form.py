@@ -44,7 +44,16 @@ def escrow_from_plain(plain: dict[str, Any]) -> Escrow:
 def _data_set_to_plain(name: str, one: DataSet) -> Plain:
     owners = {person: list(keys) for person, keys in one.ownership.owners.items()}
     versions: list[Plain] = [
-        [number, each.sealed, each.media, each.table, each.seq, each.shredded]
+        [
+            number,
+            each.sealed,
+            each.media,
+            each.table,
+            each.seq,
+            each.by,
+            each.agreed,
+            each.shredded,
+        ]
         for number, each in one.versions.items()
     ]
     return [
@@ -63,6 +72,7 @@ def _flow_to_plain(flow: Flow) -> Plain:
         flow.by,
         flow.at,
         flow.seq,
+        flow.version,
         flow.withdrawn,
         flow.runs,
         [[run, by] for run, by in flow.running.items()],
@@ -86,12 +96,13 @@ def _data_set_from_plain(
 
 
 def _flow_from_plain(contract: Plain, *rest: Any) -> Flow:
-    by, at, seq, withdrawn, runs, running, results, *counts = rest
+    by, at, seq, version, withdrawn, runs, running, results, *counts = rest
     return Flow(
         from_plain(contract),
         by,
         at,
         seq,
+        version,
         withdrawn,
         runs,
         dict(running),

@@ -20,6 +20,8 @@ from modicum.ledger.state.life import Standing
 
 #: The ids of disclosures of the escrow begin so.
 DISCLOSURES: Final = "contract/"
+#: Before this version of events, who proposed counted among those who agree.
+PROPOSER_OUT_SINCE: Final = 5
 
 
 @dataclass
@@ -31,6 +33,7 @@ class Flow:
         by: Who proposed it.
         at: When.
         seq: The number of the entry.
+        version: The version of events that it was proposed in.
         withdrawn: Whether nobody asks for it any more.
         runs: How many runs began.
         running: The runs whose end nobody told, oldest first, and who began each.
@@ -43,12 +46,18 @@ class Flow:
     by: str
     at: str
     seq: int
+    version: int
     withdrawn: bool = False
     runs: int = 0
     running: Mapping[int, str] = field(default_factory=dict)
     results: Mapping[str, str] = field(default_factory=dict)
     ended_by: int = 0
     released: int = 0
+
+    @property
+    def proposer_out(self) -> str | None:
+        """Who proposed it and does not count among those who agree; None for nobody."""
+        return proposer_out(self.by, self.version)
 
     @property
     def computes(self) -> bool:
@@ -78,6 +87,16 @@ class Flow:
         return bool(self.released) or (
             not self.withdrawn and at < self.contract.expires_at
         )
+
+
+def proposer_out(by: str, version: int) -> str | None:
+    """Return who does not count among those who agree, since they propose.
+
+    Args:
+        by: Who proposes.
+        version: The version of events that they propose in.
+    """
+    return by if version >= PROPOSER_OUT_SINCE else None
 
 
 def disclosure_of(contract: str) -> str:

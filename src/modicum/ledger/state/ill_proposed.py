@@ -15,7 +15,7 @@ from modicum.ledger.log.contracts import (
 )
 from modicum.ledger.state.consent import consents
 from modicum.ledger.state.data_sets import DataSet, version_of
-from modicum.ledger.state.flow import Flow
+from modicum.ledger.state.flow import Flow, proposer_out
 from modicum.policy.declarations.people import meant_by
 
 #: More people than this are not given one thing.
@@ -28,6 +28,7 @@ def ill_proposed(
     at: str,
     data: Mapping[str, DataSet],
     flows: Mapping[str, Flow],
+    in_version: int,
 ) -> str:
     """Return what is wrong with a contract, in words; empty if nothing is.
 
@@ -37,6 +38,7 @@ def ill_proposed(
         at: When.
         data: The data sets.
         flows: All contracts, by digest.
+        in_version: The version of the event that proposes it.
 
     Raises:
         InputError: If there is no such version of its data.
@@ -44,8 +46,10 @@ def ill_proposed(
     if not contract.data:
         return "it is about no data"
     for one in contract.data.values():
-        if version_of(data, one).shredded:
-            return f"version {one.number} of `{one.id}` was shredded"
+        version = version_of(data, one)
+        if version.shredded or not version.agreed:
+            why = "was shredded" if version.shredded else "waits for its owners"
+            return f"version {one.number} of `{one.id}` {why}"
     ownerships = {name: data[name].ownership for name in contract.data_sets}
     asks = by == contract.analyst or any(
         one.is_owner(by) for one in ownerships.values()
@@ -59,7 +63,8 @@ def ill_proposed(
     found = _ill_following(contract, flows) or _ill_formed(contract)
     if found:
         return found
-    if not consents(contract, ownerships).attainable:
+    out = proposer_out(by, in_version)
+    if not consents(contract, ownerships, by=out).attainable:
         return "too few owners may agree who neither ask for it nor are given it"
     return _too_much(contract, by, at, data, flows)
 

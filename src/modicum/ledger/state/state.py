@@ -39,6 +39,7 @@ from modicum.ledger.log.request_events import (
     RequestWithdrawn,
 )
 from modicum.ledger.state.agreement import Agreement
+from modicum.ledger.state.data_sets import hear
 from modicum.ledger.state.escrow import Around, Escrow, EscrowBody
 from modicum.ledger.state.escrow_form import escrow_to_plain
 from modicum.ledger.state.holders import Holders
@@ -159,6 +160,7 @@ class State:
         escrow: Data sets, contracts, and how far each flow of data has come.
         just_started: The releases that the last entries started, all by one actor at
             one time; empty if the last entry is another one.
+        version: The version of the last event.
         before_expiring: The hash of the entry before the reservations that expired
             last, all at one time; empty if the last entry is another one. Whoever
             looked at the ledger there has seen all that counts now.
@@ -167,6 +169,7 @@ class State:
     seq: int = 0
     head: str = GENESIS
     at: str = ""
+    version: int = 1
     before_expiring: str = ""
     just_started: JustStarted = field(default_factory=JustStarted)
     policies: list[ActivePolicy] = field(default_factory=list)
@@ -204,6 +207,8 @@ class State:
             InputError: If it is about a release that was never brought in.
         """
         seq, body = self.seq + 1, event.body
+        if event.version < self.version:  # It would follow rules that hold no more.
+            raise _impossible("it is of an earlier version than the entry before it")
         change: LossChange | None = None
         before_expiring, just_started = "", JustStarted()
         if isinstance(body, _BRINGING_IN):
@@ -224,6 +229,7 @@ class State:
         else:
             self._govern(body, event, seq)
         self.seq, self.head, self.at = seq, record_hash, event.at
+        self.version = event.version
         self.before_expiring, self.just_started = before_expiring, just_started
         return change
 
@@ -282,6 +288,7 @@ class State:
             "seq": self.seq,
             "head": self.head,
             "at": self.at,
+            "version": self.version,
             "before_expiring": self.before_expiring,
             "just_started": list(self.just_started),
             "policies": [_policy_to_plain(one) for one in self.policies],
@@ -401,13 +408,17 @@ class State:
         said = Agreement(actor, body.approves, body.roles, seq, body.key)
         if body.subject == "contract":
             self.escrow.hear(body.content, body.id, said, event.at)
-        self.approvals[about] = (*self.approvals.get(about, ()), said)
+        words = (*self.approvals.get(about, ()), said)
+        if body.subject == "data":
+            hear(self.escrow.data, body, words)
+        self.approvals[about] = words
 
     def _around(self, event: Event, seq: int) -> Around:
         return Around(
             by=event.actor,
             at=event.at,
             seq=seq,
+            version=event.version,
             said=self.approvals,
             started=self.just_started.by(event),
             releases=self.releases,

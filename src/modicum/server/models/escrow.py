@@ -22,6 +22,9 @@ class KeptVersionForm(Form):
     media: Literal["csv", "parquet"]
     table: str
     entry: int
+    by: str
+    agreed: bool
+    digest: Digest
     shredded: bool
     sealed: Digest
 
@@ -52,6 +55,18 @@ class ConsentForm(Form):
     approved_by: list[str]
     rejected_by: list[str]
     left: list[str]
+
+
+class VersionSaidForm(VersionForm):
+    """What an owner said just now, and where the version stands after it."""
+
+    digest: Digest
+    by: str
+    approves: bool
+    key: str | None
+    entry: int
+    repeated: bool
+    consent: ConsentForm
 
 
 class ConsentsForm(Form):

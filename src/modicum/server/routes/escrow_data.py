@@ -17,14 +17,20 @@ from modicum.server.models.escrow import (
     DataSetForm,
     DataSetList,
     VersionForm,
+    VersionSaidForm,
 )
 from modicum.server.once import OnlyOnce
 from modicum.server.parts import Verbs
-from modicum.server.routes.describing import mistakes
-from modicum.server.routes.words import REASON, reason_of
+from modicum.server.routes.describing import IfMatch, mistakes, tag_given
+from modicum.server.routes.words import REASON, WORD, reason_of, word_of
 from modicum.server.service.escrow_data import DataSent
-from modicum.workspace.documents.contracts import data_set_to_dict, version_to_dict
+from modicum.workspace.documents.contracts import (
+    data_set_to_dict,
+    said_to_data_to_dict,
+    version_to_dict,
+)
 from modicum.workspace.escrowing.data_kept import Declared, Owned
+from modicum.workspace.escrowing.speaking import SaidToData
 from modicum.workspace.permissions.actions import Action
 
 router = APIRouter(prefix="/escrow/data", tags=["escrow"])
@@ -104,12 +110,37 @@ async def register(
     """Put a version of a data set into the vault, as an owner of it.
 
     The first version says for good whose it is, and its limits. A data set is called as
-    its table is.
+    its table is. A later one is used once enough owners agree to it.
     """
     who.must_some(Action.REGISTER_DATA)
     sent = await _sent(request)
     once = await keyed.once(_version, await verbs.escrow_data.secret(who, name))
     return _version(await verbs.escrow_data.register(who, name, sent, once)).response()
+
+
+@router.post(
+    "/{name}/versions/{n}/approvals",
+    response_model=VersionSaidForm,
+    responses=mistakes(409, 412, 413, 415, 428),
+    openapi_extra=WORD,
+)
+async def say(
+    request: Request,
+    name: DataName,
+    n: Number,
+    who: Who,
+    verbs: Verbs,
+    keyed: OnlyOnce,
+    if_match: IfMatch = None,
+) -> Response:
+    """Agree to a version that replaces the rows of a data set, or refuse it.
+
+    `If-Match` is the `digest` of the version that was looked at.
+    """
+    word = await word_of(request, tag_given(if_match, "the version"))
+    once = await keyed.once(_said)
+    found = await verbs.escrow_data.say(who, Version(name, n), word, once)
+    return _said(found).response()
 
 
 @router.post(
@@ -135,6 +166,10 @@ async def shred(
 async def one(name: DataName, who: Who, verbs: Verbs) -> Response:
     """Return a data set: whose it is, how its table is declared, and its versions."""
     return json_response(data_set_to_dict(name, await verbs.escrow_data.one(who, name)))
+
+
+def _said(said: SaidToData) -> Answer:
+    return answer_of(said_to_data_to_dict(said))
 
 
 def _version(version: Version) -> Answer:

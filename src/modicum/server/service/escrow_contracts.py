@@ -9,7 +9,7 @@ from modicum.escrow.programs import Program
 from modicum.ledger.log.approval_statement import statement_bytes
 from modicum.ledger.log.contracts import TaskTerms
 from modicum.ledger.log.events import ApprovalGiven
-from modicum.ledger.state.escrow import OWNER
+from modicum.ledger.state.data_sets import OWNER
 from modicum.server.reading_escrow_risk import RiskAsked
 from modicum.server.service.escrow_sight import (
     may_see_contract,

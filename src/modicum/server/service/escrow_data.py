@@ -14,11 +14,12 @@ from modicum.ledger.state.data_sets import DataSet
 from modicum.server.equipment import not_set_up
 from modicum.server.service.escrow_sight import may_see_data, seen_data
 from modicum.server.service.threads import Threads
-from modicum.server.service.words import refuse_repeated
+from modicum.server.service.words import Word, refuse_repeated
 from modicum.shell.serving.decider import Decider
 from modicum.shell.serving.once import Once
 from modicum.workspace.escrowing.data_kept import Declared, Owned
 from modicum.workspace.escrowing.runs import Tools
+from modicum.workspace.escrowing.speaking import SaidToData
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
@@ -143,6 +144,45 @@ class EscrowData:
             refuse_repeated(self._decider, who, once)
             office = self._decider.escrow(tools, who.name, once=once)
             return office.register(name, sent.content, sent.declared, sent.owned)
+
+        return await self._threads.ask(work)
+
+    async def say(
+        self, who: Identity, version: Version, word: Word, once: Once
+    ) -> SaidToData:
+        """Agree to a version that waits for its owners, or refuse it.
+
+        Args:
+            who: Who speaks.
+            version: The version.
+            word: What they say.
+            once: What makes it a request that is done once.
+
+        Raises:
+            AccessError: If they may not.
+            ApprovalError: If it is not signed as the data set asks.
+            ConflictError: If they do not own it, or it does not wait for its owners.
+            InputError: If there is none, as far as they may know.
+            StaleError: If something came in since they looked, or it has other
+                contents.
+        """
+        who.must(Action.APPROVE_CONTRACT, version.id)
+        await self.one(who, version.id)
+
+        def work() -> SaidToData:
+            refuse_repeated(self._decider, who, once)
+            office = self._decider.escrow(self._tools, who.name, once=once)
+            if not word.approves:
+                return office.reject_data(
+                    version, reason=word.reason, content=word.content, key=word.key
+                )
+            return office.approve_data(
+                version,
+                reason=word.reason,
+                head=word.head,
+                content=word.content,
+                key=word.key,
+            )
 
         return await self._threads.ask(work)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import shutil
 import signal
 from collections.abc import Callable, Collection
@@ -31,6 +30,7 @@ from modicum.shell.analyses.answers import (
     written,
 )
 from modicum.shell.analyses.asked import Analysis
+from modicum.shell.core_dumps import forbid_core_dumps
 
 #: How Python's arguments are written in remedies, and what some are called here.
 _ARGUMENT: Final = re.compile(r"`([a-z_]+)=`")
@@ -146,10 +146,10 @@ def _too_long() -> Failed:
 def _be_humble() -> None:
     with suppress(OSError):  # A service may be kept from all of these.
         os.nice(_NICE)
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # Memory holds rows.
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE, encoding="ascii")
+    with suppress(OSError, ValueError):
+        forbid_core_dumps()  # Memory holds rows. Last: after it /proc/self is root's.
 
 
 def _end_with_parent(requests: BinaryIO) -> None:

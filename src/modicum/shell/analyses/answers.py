@@ -20,6 +20,8 @@ _KINDS: Final[Mapping[str, type[ModicumError]]] = {
         errors.UsageError,
         errors.UnavailableError,
         errors.InvariantError,
+        errors.ConflictError,
+        errors.VerificationError,
     )
 }
 

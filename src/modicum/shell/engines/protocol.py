@@ -7,6 +7,7 @@ from typing import Protocol, Self
 
 from modicum.core.errors import Code, Problem, UnavailableError
 from modicum.query.statistics import Exact, ExactPlan, Secrets
+from modicum.query.tables import Table
 
 
 class Engine(Protocol):
@@ -23,6 +24,9 @@ class Engine(Protocol):
 
     def check(self, plan: ExactPlan) -> None:
         """Check that the data is as declared; no row is read."""
+
+    def fits(self, table: Table) -> None:
+        """Refuse data that is not as its table is declared; no row is read."""
 
     def run(self, plan: ExactPlan, secrets: Secrets) -> dict[str, Exact]:
         """Return the exact statistics by name; that of the selection is among them."""

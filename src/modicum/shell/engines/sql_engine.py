@@ -13,6 +13,7 @@ from modicum.query.exact.answers import read_answers
 from modicum.query.exact.reading import Form, as_declared, misfits
 from modicum.query.exact.statements import Dialect, Statements, statements
 from modicum.query.statistics import Exact, ExactPlan, KeyValue, Secrets
+from modicum.query.tables import Table
 from modicum.shell.engines.protocol import failed
 from modicum.shell.engines.sources import Source, source_of
 from modicum.shell.engines.unchanged import must_be_unchanged, state_of
@@ -82,6 +83,19 @@ class SqlEngine(ABC):
             problems.extend(() if error is None else error.problems)
         if problems:
             raise InputError(*problems)
+
+    def fits(self, table: Table) -> None:
+        """Refuse data that is not as its table is declared; no row is read.
+
+        Args:
+            table: The table.
+
+        Raises:
+            InputError: If a column is not there, or of another type.
+        """
+        error = misfits(table, self._columns(table.name))
+        if error is not None:
+            raise error
 
     def run(self, plan: ExactPlan, secrets: Secrets) -> dict[str, Exact]:
         """Return the exact statistics of a plan.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Final
 
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.core.mistakes import nearest
-from modicum.shell.engines.file_kinds import header_of
+from modicum.shell.engines.file_kinds import header_of, must_be_parquet
 from modicum.shell.engines.sources import CsvFile, ParquetFiles, Source
+from modicum.shell.escrow.reader import Reader
 from modicum.shell.sandbox import opening
 from modicum.shell.vault.named_keys import named_keys
 from modicum.shell.vault.vault import EncryptedVault, open_vault
+from modicum.workspace.escrowing.ports import Still, Work, go_on
 
 if TYPE_CHECKING:
     from modicum.shell.vault.key_provider import KeyProvider
-    from modicum.workspace.escrowing.ports import Sandbox, Sealed
+    from modicum.workspace.escrowing.ports import Apart, Sandbox, Sealed
 
 _TIERS: Final = {
     "bubblewrap": opening.bubblewrap,
@@ -83,11 +85,15 @@ class EscrowEquipment:
         self._sandboxes: dict[str, Sandbox] = {}
 
     @cached_property
+    def keys(self) -> KeyProvider:
+        """What wraps the keys of the vault."""
+        keys = self._place.keys
+        return named_keys(keys) if isinstance(keys, Path) else keys
+
+    @cached_property
     def vault(self) -> EncryptedVault:
         """Where data and withheld results lie."""
-        keys = self._place.keys
-        provider = named_keys(keys) if isinstance(keys, Path) else keys
-        return open_vault(self._place.vault, provider)
+        return open_vault(self._place.vault, self.keys)
 
     def sandbox(self, tier: str) -> Sandbox:
         """Return the sandbox of a tier; one serves all, so that it tests itself once.
@@ -117,15 +123,55 @@ class EscrowEquipment:
             VerificationError: If it is not what was put in.
             UnavailableError: If its key cannot be had, or was destroyed.
         """
+        with self.rows_in(self.vault.open(sealed), media, sealed.id) as rows:
+            yield rows
+
+    @contextmanager
+    def rows_in(self, content: bytes, media: str, name: str) -> Iterator[Source]:
+        """Return the rows of a file, in memory that has no name.
+
+        Args:
+            content: The file.
+            media: As for `rows`.
+            name: The data set, for messages.
+
+        Raises:
+            InputError: If it is no such file.
+        """
         handle = os.memfd_create("modicum", os.MFD_CLOEXEC)
         with os.fdopen(handle, "wb") as file:
-            file.write(self.vault.open(sealed))
+            file.write(content)
             file.flush()
             path = f"/proc/{os.getpid()}/fd/{handle}"
             if media == "csv":
-                yield CsvFile(path, header_of(path, "the data set"))
+                yield CsvFile(path, header_of(path, name))
             else:
+                must_be_parquet(path, name)
                 yield ParquetFiles((path,))
+
+    @contextmanager
+    def apart(
+        self,
+        work: Callable[..., Work],
+        *given: object,
+        opens: Collection[str] = (),
+        still: Still = go_on,
+    ) -> Iterator[Apart]:
+        """Begin work on rows in a process of its own, which ends with the block.
+
+        Args:
+            work: A function of a module; it is given equipment, and what follows.
+            given: What it is given.
+            opens: The ids of what it may open in the vault.
+            still: Raises if nobody waits any more, until all is open.
+
+        Raises:
+            ModicumError: If something cannot be opened, or does not fit.
+        """
+        folder = self._place.vault
+        with Reader(self.keys, opens, still) as reader:
+            reader.begin((folder, work, given))
+            yield reader
 
     def pause(self, seconds: float) -> None:
         """Wait for something that may be there again soon.

@@ -23,7 +23,7 @@ from modicum.ledger.log.escrow_events import (
 from modicum.ledger.log.events import ApprovalGiven, Body, DisclosureRecorded
 from modicum.ledger.state.agreement import Agreement
 from modicum.ledger.state.consent import Consents, Ownership, consents
-from modicum.ledger.state.flow import disclosure_of
+from modicum.ledger.state.flow import disclosure_of, proposer_out
 from modicum.shell.report.flows import (
     Bits,
     DataTold,
@@ -64,7 +64,7 @@ class EscrowStory:
                 version = _version(self.data[body.id], body.version)
                 version.shredded, version.reason = told, body.reason
             case ContractProposed(contract):
-                stand = self._consents(contract, ())
+                stand = self._consents(contract, told, ())
                 flow = FlowTold(contract, told, body.reason, stand)
                 self.flows[contract.digest] = flow
             case ContractWithdrawn():
@@ -139,9 +139,11 @@ class EscrowStory:
         free = any(not keys for keys in own)
         heard = not body.approves or named or free
         flow.words.append(OwnerWord(told, body, named, heard))
-        flow.consents = self._consents(flow.contract, flow.words)
+        flow.consents = self._consents(flow.contract, flow.asked, flow.words)
 
-    def _consents(self, contract: Contract, words: Sequence[OwnerWord]) -> Consents:
+    def _consents(
+        self, contract: Contract, asked: Told, words: Sequence[OwnerWord]
+    ) -> Consents:
         said = [
             Agreement(
                 one.told.actor,
@@ -153,7 +155,8 @@ class EscrowStory:
             for one in words
         ]
         owned = {one: self.data[one].ownership for one in contract.data_sets}
-        return consents(contract, owned, said)
+        out = proposer_out(asked.actor, asked.version)
+        return consents(contract, owned, said, out)
 
     def _end(self, told: Told, body: FlowWithheld | FlowFailed) -> None:
         runs = self.flows[body.contract].runs

@@ -10,7 +10,7 @@ from modicum.ledger.log.events import ApprovalGiven
 from modicum.shell.report.told import Told
 
 #: What people are asked about.
-Subject: TypeAlias = Literal["release", "policy", "plan", "contract"]
+Subject: TypeAlias = Literal["release", "policy", "plan", "contract", "data"]
 #: What happened to something that people are asked about. `replaced`: its id was asked
 #: for, or came in, with other contents. `lapsed`: another policy was activated.
 Happened: TypeAlias = Literal[

@@ -67,7 +67,7 @@ class Matters:
             body: What happened.
         """
         match body:
-            case ApprovalGiven(subject="contract"):
+            case ApprovalGiven(subject="contract" | "data"):
                 pass  # Owners speak under no policy: `EscrowStory` tells of it.
             case ApprovalGiven():
                 self._hear(told, body)

@@ -131,7 +131,7 @@ class Story:
             seq: The number of its entry.
             event: What happened.
         """
-        told = Told(seq, event.at, event.actor)
+        told = Told(seq, event.at, event.actor, event.version)
         self.last = told
         self.kinds[event_name(event.body)] += 1
         self.matters.tell(told, event.body)

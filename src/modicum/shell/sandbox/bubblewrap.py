@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -14,6 +15,7 @@ from modicum.core.errors import Problem
 from modicum.escrow.programs import Program
 from modicum.shell.sandbox.cgroups import Groups, found_groups
 from modicum.shell.sandbox.copied import copied
+from modicum.shell.sandbox.jobs import sealed
 from modicum.shell.sandbox.needs import executable, needs
 from modicum.shell.sandbox.process import Command, Ended, Handles, run_held
 from modicum.shell.sandbox.root import PACKAGES, Root, python_root
@@ -60,7 +62,7 @@ class Bubblewrap(Tier):
     def running(
         self,
         program: Program,
-        job: bytes,
+        job: int,
         limits: Limits,
         end_at: float,
         uid: int | None,
@@ -69,7 +71,7 @@ class Bubblewrap(Tier):
 
         Args:
             program: The program; the job holds its code.
-            job: What it is given.
+            job: A handle of what it is given.
             limits: What it may use up.
             end_at: The moment of the monotonic clock at which it is ended.
             uid: The user that it runs as; None for whoever runs this.
@@ -91,12 +93,15 @@ class Bubblewrap(Tier):
         """Return how a program of modicum ended, and what it said."""
         end_at = time.monotonic() + limits.seconds
         uid = self._places.uid
-        with self._run(job, limits, end_at, uid, is_heard=True) as ended:
+        with (
+            os.fdopen(sealed("job", job), "rb") as given,
+            self._run(given.fileno(), limits, end_at, uid, is_heard=True) as ended,
+        ):
             return ended
 
     def _run(
         self,
-        job: bytes,
+        job: int,
         limits: Limits,
         end_at: float,
         uid: int | None,

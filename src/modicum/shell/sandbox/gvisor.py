@@ -54,7 +54,7 @@ class Gvisor(Tier):
     def running(
         self,
         program: Program,
-        job: bytes,
+        job: int,
         limits: Limits,
         end_at: float,
         uid: int | None,
@@ -63,7 +63,7 @@ class Gvisor(Tier):
 
         Args:
             program: The program; the job holds its code.
-            job: What it is given.
+            job: A handle of what it is given.
             limits: What it may use up.
             end_at: The moment of the monotonic clock at which it is ended.
             uid: The user that it runs as.
@@ -95,12 +95,16 @@ class Gvisor(Tier):
 
     def _tried(self, job: bytes, limits: Limits) -> Ended:
         end_at = time.monotonic() + limits.seconds
-        with self._run(job, limits, end_at, self._places.uid) as ended:
+        uid = self._places.uid
+        with (
+            os.fdopen(sealed("job", job), "rb") as given,
+            self._run(given.fileno(), limits, end_at, uid) as ended,
+        ):
             return ended
 
     @contextmanager
     def _run(
-        self, job: bytes, limits: Limits, end_at: float, uid: int | None
+        self, job: int, limits: Limits, end_at: float, uid: int | None
     ) -> Iterator[Ended]:
         runsc = shutil.which("runsc", path=_FOLDERS) or "runsc"
         folder = Path(tempfile.mkdtemp(prefix="modicum-gvisor-"))
@@ -111,11 +115,10 @@ class Gvisor(Tier):
             always = [runsc, "--root", str(folder / "state"), "--network=none"]
             name = folder.name
             with Open() as kept:
-                stdin = kept.own(sealed("job", job))
                 heard, answer = kept.pipe()
                 process = subprocess.Popen(  # noqa: S603 - a fixed path
                     [*always, "run", "--bundle", str(folder), name],
-                    stdin=stdin,
+                    stdin=job,
                     stdout=answer,
                     stderr=subprocess.DEVNULL,
                     env={},

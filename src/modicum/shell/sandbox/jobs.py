@@ -6,12 +6,45 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from modicum.escrow.programs import Cell, Program, Table
 
 #: A program that is given more has no score.
 JOB_BYTES_MAX: Final = 2**26
+_LENGTH_BYTES: Final = 8
+
+
+def job_of(
+    program: Program,
+    tables: Mapping[str, Table],
+    reference: Mapping[str, Table] | None,
+) -> BinaryIO | None:
+    """Return all that the sandbox of a program is given; None if it is too much.
+
+    It lies in memory that can be sent to another process. Who uses it closes it.
+
+    Args:
+        program: The program.
+        tables: By name, what it is given.
+        reference: By name, what it compares with; None if it does not compare.
+    """
+    job = job_bytes(program, tables, reference)
+    if job is None:
+        return None
+    if program.language == "wasm":
+        job = module_job(program.code, job)
+    return os.fdopen(sealed("job", job), "rb", buffering=0)
+
+
+def module_job(code: bytes, job: bytes) -> bytes:
+    """Return what the sandbox of a module is given: its code, and what it is given.
+
+    Args:
+        code: The module.
+        job: What it is given.
+    """
+    return len(code).to_bytes(_LENGTH_BYTES, "big") + code + job
 
 
 def job_bytes(

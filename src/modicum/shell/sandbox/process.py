@@ -16,7 +16,6 @@ from typing import Final
 
 from modicum.core.errors import Problem, UnavailableError
 from modicum.shell.sandbox.cgroups import Groups, limited
-from modicum.shell.sandbox.jobs import sealed
 from modicum.shell.sandbox.missing import missing
 from modicum.shell.sandbox.scores import RECORD_BYTES
 from modicum.workspace.escrowing.ports import Limits
@@ -69,7 +68,7 @@ class Ended:
 @contextmanager
 def run_held(
     command: Callable[[Handles], Command],
-    given: bytes,
+    given: int,
     limits: Limits,
     groups: Groups,
     end_at: float,
@@ -84,7 +83,7 @@ def run_held(
 
     Args:
         command: The command that makes the sandbox, from the handles it is given.
-        given: The job.
+        given: A handle of the job.
         limits: What it may use up.
         groups: Where control groups can be made.
         end_at: When it is ended, by the monotonic clock.
@@ -94,7 +93,6 @@ def run_held(
         UnavailableError: If the sandbox could not be made.
     """
     with Open() as kept:
-        job = kept.own(sealed("job", given))
         answer = kept.answer()
         told, status = kept.pipe()
         gate, opener = kept.pipe()
@@ -102,7 +100,7 @@ def run_held(
         words = kept.own(os.memfd_create("words", os.MFD_CLOEXEC))
         process = _started(
             command(Handles(status, gate)),
-            (job, answer, words if is_heard else silence),
+            (given, answer, words if is_heard else silence),
             (status, gate),
         )
         try:

@@ -8,11 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import BinaryIO, ClassVar
 
 from modicum.core.errors import Code, InputError, Problem, UnavailableError
 from modicum.escrow.programs import Program, Table
-from modicum.shell.sandbox.jobs import job_bytes
+from modicum.shell.sandbox.jobs import job_of
 from modicum.shell.sandbox.needs import must_be_idle
 from modicum.shell.sandbox.patience import Patience
 from modicum.shell.sandbox.places import Places
@@ -124,7 +124,7 @@ class Tier(ABC):
     def running(
         self,
         program: Program,
-        job: bytes,
+        job: int,
         limits: Limits,
         end_at: float,
         uid: int | None,
@@ -133,7 +133,7 @@ class Tier(ABC):
 
         Args:
             program: The program.
-            job: What it is given.
+            job: A handle of what it is given.
             limits: What it may use up.
             end_at: The moment of the monotonic clock at which it is ended.
             uid: The user that it runs as; None for whoever runs this.
@@ -203,15 +203,34 @@ class Turn:
             UnavailableError: If it cannot be held, or the last one did not end for
                 long; nothing ran then.
         """
+        return self.score_job(program, job_of(program, tables, reference), limits)
+
+    def score_job(
+        self, program: Program, job: BinaryIO | None, limits: Limits
+    ) -> float | None:
+        """Return the score of one program, as `score` does.
+
+        Args:
+            program: The program.
+            job: All that it is given, as `job_of` made it, here or in another process;
+                it is closed. None if that is too much.
+            limits: What it may use up.
+
+        Raises:
+            InputError: As for `score`.
+            UnavailableError: As for `score`.
+        """
         self.tier.refuse_foreign(program)
 
         @contextmanager
         def run(end_at: float, uid: int | None) -> Iterator[float | None]:
-            job = job_bytes(program, tables, reference)
             if job is None:
                 yield None
                 return
-            with self.tier.running(program, job, limits, end_at, uid) as record:
+            with (
+                job,
+                self.tier.running(program, job.fileno(), limits, end_at, uid) as record,
+            ):
                 yield told(record, program.range)
 
         return told_at_the_end(self.stay, limits, run)

@@ -16,7 +16,7 @@ from typing import Final
 
 from modicum.core.errors import Problem, UnavailableError
 from modicum.escrow.programs import Program
-from modicum.shell.sandbox.jobs import sealed
+from modicum.shell.sandbox.jobs import module_job, sealed
 from modicum.shell.sandbox.missing import leaking, missing
 from modicum.shell.sandbox.needs import needs_of_child
 from modicum.shell.sandbox.process import Open, ends, kill, record_of
@@ -32,7 +32,6 @@ _OVERHEAD_BYTES: Final = 2**30
 #: The memory of a module has 32-bit addresses.
 _MEMORY_BYTES_MAX: Final = 2**32
 _INSIDE: Final = Path(__file__).with_name("wasm_inside.py")
-_LENGTH_BYTES: Final = 8
 _FILES_MAX: Final = 64
 _TEST_LIMITS: Final = Limits(seconds=30.0, memory_bytes=2**28, processes=4)
 _TEST_FUEL: Final = 10**6
@@ -83,7 +82,7 @@ class WebAssembly(Tier):
     def running(
         self,
         program: Program,
-        job: bytes,
+        job: int,
         limits: Limits,
         end_at: float,
         uid: int | None,
@@ -91,8 +90,8 @@ class WebAssembly(Tier):
         """Run a module; return what it recorded. It is gone after the block.
 
         Args:
-            program: The module.
-            job: What it is given.
+            program: The module; the job holds its code.
+            job: A handle of what it is given.
             limits: What it may use up.
             end_at: The moment of the monotonic clock at which it is ended.
             uid: The user that it runs as; None for whoever runs this.
@@ -100,7 +99,7 @@ class WebAssembly(Tier):
         Raises:
             UnavailableError: If it cannot be held.
         """
-        return self._run(program.code, job, limits, end_at, uid)
+        return self._run(job, limits, end_at, uid)
 
     def _needs(self) -> list[Problem]:
         problems = needs_of_child(self._places.uid, self._places.at_a_time)
@@ -123,9 +122,12 @@ class WebAssembly(Tier):
             end_at = time.monotonic() + _TEST_LIMITS.seconds
             code = bytes(wat2wasm(text))
             uid = self._places.uid
-            with self._run(
-                code, b"{}", _TEST_LIMITS, end_at, uid, fuel=_TEST_FUEL
-            ) as found:
+            with (
+                os.fdopen(sealed("job", module_job(code, b"{}")), "rb") as job,
+                self._run(
+                    job.fileno(), _TEST_LIMITS, end_at, uid, fuel=_TEST_FUEL
+                ) as found,
+            ):
                 pass
             if number_of(found) != number:
                 what = "did not work" if number else "got what it should not"
@@ -134,8 +136,7 @@ class WebAssembly(Tier):
     @contextmanager
     def _run(
         self,
-        code: bytes,
-        job: bytes,
+        job: int,
         limits: Limits,
         end_at: float,
         uid: int | None,
@@ -143,9 +144,7 @@ class WebAssembly(Tier):
         fuel: int | None = None,
     ) -> Iterator[bytes]:
         """Yield what a module tells, in a process that is gone after the block."""
-        given = len(code).to_bytes(_LENGTH_BYTES, "big") + code + job
         with Open() as kept:
-            stdin = kept.own(sealed("job", given))
             answer = kept.answer()
             silence = kept.own(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC))
             settings = _settings(limits, uid, fuel or self._fuel)
@@ -155,7 +154,7 @@ class WebAssembly(Tier):
                         *(sys.executable, "-I", "-B", "-X", "utf8", str(_INSIDE)),
                         json.dumps(settings),
                     ],
-                    stdin=stdin,
+                    stdin=job,
                     stdout=answer,
                     stderr=silence,
                     env={},

@@ -16,7 +16,7 @@ from modicum.shell.workers.runner import Runner
 # What was killed may finish a last write while its folder is removed.
 _REMOVALS, _REMOVAL_SECONDS = 20, 0.05
 # A worker gets these and no others: whatever else is set may be a secret.
-_INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "JAVA_HOME")
+INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "JAVA_HOME")
 
 
 def new_folder() -> Path:
@@ -41,7 +41,7 @@ def started(
     program = Path(python).absolute()
     serve = Path(__file__).with_name("serve.py")
     environ = os.environ  # noqa: TID251 - a few of them are handed on
-    variables = {name: environ[name] for name in _INHERITED if name in environ}
+    variables = {name: environ[name] for name in INHERITED if name in environ}
     try:
         process = subprocess.Popen(  # noqa: S603 - the user names the program
             [str(program), "-I", "-B", str(serve), str(runner.file)],

@@ -15,11 +15,11 @@ from modicum.ledger.log.contracts import (
     from_plain,
     to_plain,
 )
-from modicum.ledger.state.consent import Consents
+from modicum.ledger.state.consent import Consent, Consents
 from modicum.ledger.state.data_sets import DataSet
 from modicum.ledger.state.flow import Flow
 from modicum.workspace.escrowing.looking import Examined, Looked, Priced, Word
-from modicum.workspace.escrowing.speaking import SaidToContract
+from modicum.workspace.escrowing.speaking import SaidToContract, SaidToData
 
 
 def flow_to_dict(flow: Flow) -> dict[str, Any]:
@@ -60,6 +60,7 @@ def recorded_flow_to_dict(flow: Flow) -> dict[str, Any]:
         "by": flow.by,
         "at": flow.at,
         "seq": flow.seq,
+        "version": flow.version,
         "withdrawn": flow.withdrawn,
         "runs": flow.runs,
         "running": [[run, by] for run, by in flow.running.items()],
@@ -107,17 +108,18 @@ def consents_to_dict(consents: Consents) -> dict[str, Any]:
         "given": consents.given,
         "lacking": consents.lacking,
         "people": consents.people,
-        "by_data": [
-            {
-                "data": one.data,
-                "need": one.quorum,
-                "missing": one.missing,
-                "approved_by": list(one.agreed),
-                "rejected_by": list(one.refused),
-                "left": list(one.left),
-            }
-            for one in consents.by_data
-        ],
+        "by_data": [_consent_to_dict(one) for one in consents.by_data],
+    }
+
+
+def _consent_to_dict(one: Consent) -> dict[str, Any]:
+    return {
+        "data": one.data,
+        "need": one.quorum,
+        "missing": one.missing,
+        "approved_by": list(one.agreed),
+        "rejected_by": list(one.refused),
+        "left": list(one.left),
     }
 
 
@@ -251,6 +253,24 @@ def said_to_contract_to_dict(said: SaidToContract) -> dict[str, Any]:
     }
 
 
+def said_to_data_to_dict(said: SaidToData) -> dict[str, Any]:
+    """Return what an owner said just now, and where the version stands after it.
+
+    Args:
+        said: What they said.
+    """
+    return {
+        **version_to_dict(said.version),
+        "digest": said.content,
+        "by": said.by,
+        "approves": said.approves,
+        "key": said.key or None,
+        "entry": said.seq,
+        "repeated": said.repeated,
+        "consent": _consent_to_dict(said.consent),
+    }
+
+
 def data_set_to_dict(name: str, one: DataSet) -> dict[str, Any]:
     """Return a data set.
 
@@ -270,6 +290,9 @@ def data_set_to_dict(name: str, one: DataSet) -> dict[str, Any]:
                 "media": version.media,
                 "table": version.table,
                 "entry": version.seq,
+                "by": version.by,
+                "agreed": version.agreed,
+                "digest": version.content(Version(name, number)),
                 "shredded": version.shredded,
                 "sealed": version.sealed,
             }

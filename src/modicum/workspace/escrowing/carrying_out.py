@@ -22,7 +22,6 @@ from modicum.escrow.programs import Program, Table
 from modicum.ledger.log.contracts import Charge, Contract, QueryTerms, TaskTerms
 from modicum.ledger.state.flow import Flow
 from modicum.policy import CompiledPolicy
-from modicum.query.answers import Answers
 from modicum.query.document import QueryFile
 from modicum.query.tables import Tables
 from modicum.workspace.book import Entry
@@ -30,7 +29,7 @@ from modicum.workspace.escrowing import places
 from modicum.workspace.escrowing.declared import charge_of, read_query, tables_of
 from modicum.workspace.escrowing.ledger import Ledger
 from modicum.workspace.escrowing.placing import to_run
-from modicum.workspace.escrowing.ports import Sealed
+from modicum.workspace.escrowing.ports import Equipment, Scorer, Scoring, Sealed, Work
 from modicum.workspace.escrowing.results import (
     answers_from_bytes,
     answers_to_bytes,
@@ -38,19 +37,20 @@ from modicum.workspace.escrowing.results import (
 )
 from modicum.workspace.escrowing.runs import (
     CHANGED,
-    Begun,
     Ran,
+    Rows,
     Tools,
     begin,
     carried_out,
     give_up,
     must_be_permitted,
+    opened,
     reserve,
     rows_of,
 )
 from modicum.workspace.escrowing.surely import surely
 from modicum.workspace.governing.governance import active_policy
-from modicum.workspace.querying.ports import Sampler
+from modicum.workspace.querying.ports import Engine, Engines, Sampler
 from modicum.workspace.querying.running import answered, must_fit
 
 _PRIVATE_FIRST: Final = ("private", "exact")
@@ -89,41 +89,99 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
     """
     terms = contract.terms
     assert isinstance(terms, QueryTerms)
-    queries = ledger.turn(lambda entry: _queries(entry, contract, terms), deciding=True)
-    policy = queries[0].policy
-    sampler = tools.engines.sampler()
-    tools.still()
-    denied = reserve(
-        ledger, tools.equipment, [(one.heading.id, one.described) for one in queries]
+    queries, rows = ledger.turn(
+        lambda entry: (_queries(entry, contract, terms), rows_of(entry, contract)),
+        deciding=True,
     )
-    if denied is not None:
-        return Ran(denied)
-    try:
-        begun = surely(
-            ledger,
-            tools.equipment,
-            lambda entry: _begin_query(entry, contract, terms, policy),
-        )
-    except (ConflictError, InputError, StaleError):
-        # The policy or people's minds changed since. Nothing was started.
-        give_up(ledger, [one.heading.id for one in queries], CHANGED)
-        raise
+    policy = queries[0].policy
+    names = [one.heading.id for one in queries]
+    kept = contract.digest, terms.results
+    with opened(tools, rows, _query_work, queries, *kept) as apart:
+        tools.still()
+        asked = [(one.heading.id, one.described) for one in queries]
+        denied = reserve(ledger, tools.equipment, asked)
+        if denied is not None:
+            return Ran(denied)
+        try:
+            run = surely(
+                ledger,
+                tools.equipment,
+                lambda entry: _begin_query(entry, contract, terms, policy),
+            )
+        except (ConflictError, InputError, StaleError):
+            # The policy or people's minds changed since. Nothing was started.
+            give_up(ledger, names, CHANGED)
+            raise
+        return carried_out(ledger, tools, contract, run, lambda: apart.finish(run))
 
-    def work() -> dict[str, bytes]:
-        by_name: dict[str, Sampler] = {"private": sampler, "exact": NoNoise()}
-        with ExitStack() as stack:
-            rows = rows_of(tools, begun, stack)
-            return {
-                name: answers_to_bytes(
-                    {
-                        one.heading.id: _answers(one, rows, tools, by_name[name])
-                        for one in queries
-                    }
-                )
-                for name in terms.results
+
+def _query_work(
+    equipment: Equipment,
+    engines: Engines,
+    rows: Rows,
+    queries: Sequence[QueryFile],
+    contract: str,
+    results: Sequence[str],
+) -> Work:
+    by_name: dict[str, Sampler] = {"private": engines.sampler(), "exact": NoNoise()}
+    with ExitStack() as stack:
+        asked = opened_engines(equipment, engines, rows, queries, stack)
+        for query, engine in asked:
+            for name in results:
+                must_fit(query.lowered, engine, by_name[name])
+        run = yield None
+        found = {
+            name: {
+                query.heading.id: answered(query, engine, by_name[name], engines.lots())
+                for query, engine in asked
             }
+            for name in results
+        }
+    return {
+        name: equipment.vault.seal(
+            places.of_result(contract, int(run or 0), name), answers_to_bytes(one)
+        ).digest
+        for name, one in found.items()
+    }
 
-    return carried_out(ledger, tools, contract, begun.run, work)
+
+def opened_engines(
+    equipment: Equipment,
+    engines: Engines,
+    rows: Rows,
+    queries: Sequence[QueryFile],
+    stack: ExitStack,
+) -> list[tuple[QueryFile, Engine]]:
+    """Return queries, each with an engine that has its rows, while a stack is open.
+
+    Args:
+        equipment: Where the rows lie.
+        engines: Where engines come from.
+        rows: Which rows.
+        queries: The queries.
+        stack: What closes them.
+
+    Raises:
+        ModicumError: If something cannot be opened.
+    """
+    sources = {
+        name: stack.enter_context(equipment.rows(*where))
+        for name, where in rows.items()
+    }
+    return [
+        (
+            one,
+            stack.enter_context(
+                engines.engine(
+                    "duckdb",
+                    {name: sources[name] for name in one.asked.query.tables},
+                    "",
+                    spills=False,
+                )
+            ),
+        )
+        for one in queries
+    ]
 
 
 def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> Ran:
@@ -145,25 +203,56 @@ def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> R
     ledger.turn(lambda entry: must_be_permitted(entry, contract))
     # What cannot run uses nothing up.
     program, limits = to_run(tools, terms)
-    with ExitStack() as held:
+    # Whatever a run leaves in the caches of the machine, the next one may find. So what
+    # is given exact answers runs last; its score tells of them anyway.
+    inputs = {
+        name: (
+            where_is(query, name),
+            where_is(query, "private") if program.compares else None,
+        )
+        for name in sorted(terms.results, key=_PRIVATE_FIRST.index)
+    }
+    opens = {one.id for both in inputs.values() for one in both if one is not None}
+    with (
+        tools.equipment.apart(
+            _task_work, inputs, program, contract.digest, opens=opens, still=tools.still
+        ) as apart,
+        ExitStack() as held,
+    ):
         sandbox = tools.equipment.sandbox(terms.tier)
         turn = held.enter_context(sandbox.turn(tools.still))
-        begun = surely(
+        run = surely(
             ledger, tools.equipment, lambda entry: begin(entry, contract), tools.still
         )
+        scorer = Scorer(program, turn, limits, held.close)
+        return carried_out(
+            ledger, tools, contract, run, lambda: apart.finish(run, scorer), held
+        )
 
-        def work() -> dict[str, bytes]:
-            scores = {}
-            with held.pop_all():  # What comes after keeps nobody waiting.
-                # Whatever a run leaves in the caches of the machine, the next one may
-                # find. So what is given exact answers runs last; its score tells of
-                # them anyway.
-                for name in sorted(terms.results, key=_PRIVATE_FIRST.index):
-                    tables, reference = _inputs(tools, query, program, name)
-                    scores[name] = turn.score(program, tables, reference, limits)
-            return {name: score_to_bytes(score) for name, score in scores.items()}
 
-        return carried_out(ledger, tools, contract, begun.run, work)
+def _task_work(
+    equipment: Equipment,
+    inputs: Mapping[str, tuple[Sealed, Sealed | None]],
+    program: Program,
+    contract: str,
+) -> Work:
+    run = yield None
+    scores = {}
+    for name, (given, compared) in inputs.items():
+        tables = _tables(equipment, given)
+        reference = None if compared is None else _tables(equipment, compared)
+        scores[name] = yield Scoring(program, tables, reference)
+    yield None  # What comes after keeps nobody waiting.
+    return {
+        name: equipment.vault.seal(
+            places.of_result(contract, int(run or 0), name), score_to_bytes(score)
+        ).digest
+        for name, score in scores.items()
+    }
+
+
+def _tables(equipment: Equipment, sealed: Sealed) -> Mapping[str, Table]:
+    return answers_from_bytes(equipment.vault.open(sealed)).tables
 
 
 def where_is(flow: Flow, name: str) -> Sealed:
@@ -202,27 +291,8 @@ def _query(charge: Charge, tables: Tables, compiled: CompiledPolicy) -> QueryFil
 
 def _begin_query(
     entry: Entry, contract: Contract, terms: QueryTerms, policy: str
-) -> Begun:
+) -> int:
     """Count a run of queries that mean what they did when people agreed to them."""
     if active_policy(entry.book).policy.digest != policy:
         _queries(entry, contract, terms)  # Another one became active since.
     return begin(entry, contract)
-
-
-def _answers(
-    query: QueryFile, rows: Mapping[str, object], tools: Tools, sampler: Sampler
-) -> Answers:
-    sources = {name: rows[name] for name in query.asked.query.tables}
-    with tools.engines.engine("duckdb", sources, "", spills=False) as engine:
-        must_fit(query.lowered, engine, sampler)
-        return answered(query, engine, sampler, tools.engines.lots())
-
-
-def _inputs(
-    tools: Tools, query: Flow, program: Program, name: str
-) -> tuple[Mapping[str, Table], Mapping[str, Table] | None]:
-    vault = tools.equipment.vault
-    tables = answers_from_bytes(vault.open(where_is(query, name))).tables
-    if not program.compares:
-        return tables, None
-    return tables, answers_from_bytes(vault.open(where_is(query, "private"))).tables

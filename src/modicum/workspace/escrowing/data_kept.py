@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Literal
@@ -20,12 +21,15 @@ from modicum.ledger.log.contracts import QueryTerms, TaskTerms, Version
 from modicum.ledger.log.escrow_events import DataRegistered, DataShredded
 from modicum.ledger.state.data_sets import version_of
 from modicum.ledger.state.escrow import Escrow
+from modicum.query.tables import Table
 from modicum.workspace.book import Book, Entry
 from modicum.workspace.escrowing import places
-from modicum.workspace.escrowing.declared import must_declare
+from modicum.workspace.escrowing.declared import declared_table
 from modicum.workspace.escrowing.ledger import Ledger
-from modicum.workspace.escrowing.ports import Vault
+from modicum.workspace.escrowing.ports import Equipment, Vault, Work
+from modicum.workspace.escrowing.runs import Tools
 from modicum.workspace.governing.governance import active_policy, reason_text
+from modicum.workspace.querying.ports import Engines
 
 #: So many numbers of versions are tried that crashes may have used up.
 _NUMBERS_TRIED: Final = 100
@@ -79,25 +83,32 @@ class Given:
     owned: Owned | None = None
 
 
-def register(ledger: Ledger, vault: Vault, given: Given, actor: str) -> Version:
+def register(ledger: Ledger, tools: Tools, given: Given, actor: str) -> Version:
     """Put a version of a data set into the vault, and register it in one turn.
 
     Args:
         ledger: The ledger.
-        vault: The vault.
+        tools: The vault, and engines that open the rows first.
         given: The version.
         actor: Who gives it.
 
     Raises:
         ConflictError: If the actor does not own it, or it is owned otherwise.
-        InputError: If it is not declared, or is new and nobody owns it.
+        InputError: If it is not declared, its rows are not as declared, or it is new
+            and nobody owns it.
         UnavailableError: If it cannot be stored.
     """
+    vault = tools.equipment.vault
     for who in given.owned.owners if given.owned else ():
         text(from_python(who), "the name of an owner", characters_max=200)
     book, _, _ = ledger.look()
     owns = _owned(book, given, actor)
     _refuse_look_alike(given.name, book.state.escrow)
+    table = declared_table(given.declared.table, given.name, active_policy(book))
+    with tools.equipment.apart(
+        _look_work, tools.engines, given.content, given.declared.media, table
+    ):
+        pass  # It can be opened, and is as declared.
     for number in range(owns.next, owns.next + _NUMBERS_TRIED):
         version = Version(given.name, number)
         try:
@@ -124,6 +135,28 @@ def register(ledger: Ledger, vault: Vault, given: Given, actor: str) -> Version:
     )
 
 
+def _look_work(
+    equipment: Equipment, engines: Engines, content: bytes, media: str, table: Table
+) -> Work:
+    with ExitStack() as stack:
+        rows = stack.enter_context(equipment.rows_in(content, media, table.name))
+        try:
+            engine = stack.enter_context(
+                engines.engine("duckdb", {table.name: rows}, "", spills=False)
+            )
+        except UnavailableError:
+            raise InputError(
+                Problem(
+                    Code.DATA_NOT_AS_DECLARED,
+                    f"the data of `{table.name}` cannot be opened",
+                    help="look whether the file is whole",
+                )
+            ) from None
+        engine.fits(table)
+        yield None
+    return {}
+
+
 def _refuse_look_alike(name: str, escrow: Escrow) -> None:
     """Refuse a name that queries could not tell from another one."""
     for other in escrow.data:
@@ -145,14 +178,14 @@ def _left_behind(ledger: Ledger, name: str) -> list[int]:
     """
     book, _, _ = ledger.look()
     known = book.state.escrow.data[name]
-    return [one for one in range(1, known.newest) if one not in known.versions]
+    return [one for one in range(1, known.last) if one not in known.versions]
 
 
 def _maybe_put_in(ledger: Ledger, name: str) -> Iterator[int]:
     """Yield the numbers that a registration may have used that was never finished."""
     book, _, _ = ledger.look()
-    newest = book.state.escrow.data[name].newest
-    yield from range(newest + 1, newest + 1 + _NUMBERS_TRIED)
+    last = book.state.escrow.data[name].last
+    yield from range(last + 1, last + 1 + _NUMBERS_TRIED)
 
 
 def shred(ledger: Ledger, vault: Vault, version: Version, reason: str) -> None:
@@ -200,7 +233,6 @@ class _Owns:
 
 def _owned(book: Book, given: Given, actor: str) -> _Owns:
     name, owned = given.name, given.owned
-    must_declare(given.declared.table, name, active_policy(book))
     known = book.state.escrow.data.get(name)
     if known is not None:
         own = known.ownership
@@ -214,7 +246,7 @@ def _owned(book: Book, given: Given, actor: str) -> _Owns:
             )
         limits = known.contracts_max, known.bits_max
         before = Owned(own.owners, own.quorum, *limits)
-        return _Owns(owned or before, known.newest + 1)
+        return _Owns(owned or before, known.last + 1)
     if owned is None:
         raise InputError(
             Problem(

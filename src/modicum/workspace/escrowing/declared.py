@@ -20,8 +20,8 @@ from modicum.release.vocabulary import Vocabulary
 from modicum.workspace.answers import price_release
 
 
-def must_declare(text: str, name: str, compiled: CompiledPolicy) -> None:
-    """Refuse a tables file that does not say what the table of a data set is.
+def declared_table(text: str, name: str, compiled: CompiledPolicy) -> Table:
+    """Return what a tables file says of the table of a data set.
 
     Args:
         text: The file; other tables in it are looked at as well.
@@ -31,8 +31,9 @@ def must_declare(text: str, name: str, compiled: CompiledPolicy) -> None:
     Raises:
         InputError: With every mistake in it.
     """
-    read_tables(_read(text, name), compiled.policy.vocabulary)
+    tables = read_tables(_read(text, name), compiled.policy.vocabulary)
     _declaration(text, name)
+    return tables.by_name[name]
 
 
 def tables_of(

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
-from modicum.core.exact import number_text
-from modicum.escrow.signals import bin_of
+from modicum.escrow.signals import bin_of, score_text
 from modicum.ledger import event_of
 from modicum.ledger.log.contracts import (
     OutputTerms,
@@ -134,17 +132,13 @@ def told(vault: Vault, flow: Flow, parent: Flow, sealed: Sealed) -> LetGo:
     if isinstance(terms, OutputTerms):
         found = answers_from_bytes(data).answers
         return LetGo(contract.id, flow.contract.flow, private=True, answers=found)
-    score = score_from_bytes(data)
-    if not isinstance(terms, RawSignalTerms):
-        return LetGo(contract.id, contract.flow, private=True, score=_text(score))
-    if score is None or not terms.bins:
-        return LetGo(contract.id, contract.flow, private=False, score=_text(score))
-    found_bin = bin_of(score, scores_of(parent), terms.bins)
+    score, scores = score_from_bytes(data), scores_of(parent)
+    private = not isinstance(terms, RawSignalTerms)
+    if score is None or not isinstance(terms, RawSignalTerms) or not terms.bins:
+        text = None if score is None else score_text(score, scores)
+        return LetGo(contract.id, contract.flow, private, score=text)
+    found_bin = bin_of(score, scores, terms.bins)
     return LetGo(contract.id, contract.flow, private=False, bin=found_bin.to_dict())
-
-
-def _text(score: Fraction | None) -> str | None:
-    return None if score is None else number_text(score)
 
 
 def _disclosure(entry: Entry, flow: Flow) -> DisclosureRecorded:

@@ -40,7 +40,12 @@ from modicum.workspace.escrowing.ports import Sealed
 from modicum.workspace.escrowing.programs_kept import program_of
 from modicum.workspace.escrowing.running_blocks import run_blocks
 from modicum.workspace.escrowing.runs import Ran
-from modicum.workspace.escrowing.speaking import SaidToContract, say_to_contract
+from modicum.workspace.escrowing.speaking import (
+    SaidToContract,
+    SaidToData,
+    say_to_contract,
+    say_to_data,
+)
 from modicum.workspace.governing.saying import Word
 
 
@@ -77,14 +82,13 @@ class EscrowOffice(AskingOffice):
 
         Raises:
             ConflictError: If the actor does not own it, or it is owned otherwise.
-            InputError: If the file does not declare it, or it is new and nobody owns
-                it.
+            InputError: If the file does not declare it, its rows cannot be opened or
+                are not as declared, or it is new and nobody owns it.
             UnavailableError: If it cannot be stored.
-            UsageError: If there is no ledger with a policy, or no vault.
+            UsageError: If there is no ledger with a policy, no vault, or no engine.
         """
         given = Given(name, content, declared, owned)
-        vault = self._tools.equipment.vault
-        return register(self._ledger, vault, given, self._actor)
+        return register(self._ledger, self._tools, given, self._actor)
 
     def shred(self, version: Version, *, reason: str) -> None:
         """Destroy a version, and whatever was computed of it and is withheld.
@@ -216,6 +220,60 @@ class EscrowOffice(AskingOffice):
             UsageError: As for `approve`.
         """
         return self._say(name, Word(False, reason, None, key, content))  # noqa: FBT003
+
+    def approve_data(
+        self,
+        version: Version,
+        *,
+        reason: str,
+        head: str | None = None,
+        content: str | None = None,
+        key: Signer | None = None,
+    ) -> SaidToData:
+        """Agree to a version that replaces the rows of a data set, as an owner.
+
+        Args:
+            version: The version.
+            reason: As for `approve`.
+            head: As for `approve`.
+            content: The digest of the version that the actor has looked at; None for
+                whichever it has.
+            key: As for `approve`.
+
+        Raises:
+            ApprovalError: If it is not signed as the data set asks.
+            ConflictError: If they do not own it, or it does not wait for its owners.
+            InputError: If there is no such version, or no reason.
+            StaleError: As for `approve`.
+            UsageError: As for `approve`.
+        """
+        word = Word(True, reason, head, key, content)  # noqa: FBT003
+        return self._ledger.turn(lambda entry: say_to_data(entry, version, word))
+
+    def reject_data(
+        self,
+        version: Version,
+        *,
+        reason: str,
+        content: str | None = None,
+        key: Signer | None = None,
+    ) -> SaidToData:
+        """Refuse a version that waits. It blocks until taken back.
+
+        Args:
+            version: The version.
+            reason: As for `approve`.
+            content: As for `approve_data`.
+            key: As for `reject`.
+
+        Raises:
+            ConflictError: If they do not own it, or it does not wait for its owners.
+            InputError: As for `approve_data`.
+            StaleError: If it has other contents.
+            UsageError: As for `approve`.
+        """
+        word = Word(False, reason, None, key, content)  # noqa: FBT003
+        return self._ledger.turn(lambda entry: say_to_data(entry, version, word))
 
     # --- flowing ---
 

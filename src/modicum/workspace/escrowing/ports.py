@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from dataclasses import dataclass, field
+from typing import BinaryIO, Final, Protocol, TypeAlias
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.escrow.programs import Program, Table
@@ -74,6 +74,28 @@ class Sealed:
     digest: str
 
 
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """What a program is to score.
+
+    Attributes:
+        program: The program.
+        tables: By name, what it is given.
+        reference: By name, what it compares with; None if it does not compare.
+    """
+
+    program: Program
+    tables: Mapping[str, Table] = field(repr=False)
+    reference: Mapping[str, Table] | None = field(default=None, repr=False)
+
+
+#: Work on rows. It yields None when all is open and fits, and is sent the number of the
+#: run; then it yields what is to be scored, is sent the score, and yields None again
+#: when it needs the sandbox no more. It returns the SHA-256 of what it sealed, by the
+#: name of the result.
+Work: TypeAlias = Generator[Scoring | None, "int | float | None", Mapping[str, str]]
+
+
 def go_on() -> None:
     """Return: whoever waits still does."""
 
@@ -101,6 +123,55 @@ class Turn(Protocol):
 
         Raises:
             UnavailableError: If it cannot be held; nothing ran then.
+        """
+        ...
+
+    def score_job(
+        self, program: Program, job: BinaryIO | None, limits: Limits
+    ) -> float | None:
+        """Return the score of one program, as `score` does.
+
+        Args:
+            program: The program.
+            job: All that it is given, as another process made it; it is closed. None
+                if that is too much.
+            limits: What it may use up.
+
+        Raises:
+            UnavailableError: If it cannot be held; nothing ran then.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """What scores the answers of a work.
+
+    Attributes:
+        program: The program.
+        turn: Where it runs.
+        limits: What each run of it may use up.
+        leave: Lets others have their turn.
+    """
+
+    program: Program
+    turn: Turn
+    limits: Limits
+    leave: Callable[[], object]
+
+
+class Apart(Protocol):
+    """Work on rows that has all open, in a process of its own."""
+
+    def finish(self, run: int, scorer: Scorer | None = None) -> Mapping[str, str]:
+        """Let it go on, and return what it returns.
+
+        Args:
+            run: The number of the run.
+            scorer: What scores; None if nothing is to be scored.
+
+        Raises:
+            ModicumError: If it fails, or its process ends.
         """
         ...
 
@@ -216,6 +287,44 @@ class Equipment(Protocol):
         Raises:
             VerificationError: If it is not what was put in.
             UnavailableError: If its key cannot be had, or was destroyed.
+        """
+        ...
+
+    def rows_in(
+        self, content: bytes, media: str, name: str
+    ) -> AbstractContextManager[object]:
+        """Return the rows of a file, for an engine, while it is open.
+
+        Args:
+            content: The file.
+            media: As for `rows`.
+            name: The data set, for messages.
+
+        Raises:
+            InputError: If it is no such file.
+        """
+        ...
+
+    def apart(
+        self,
+        work: Callable[..., Work],
+        *given: object,
+        opens: Collection[str] = (),
+        still: Still = go_on,
+    ) -> AbstractContextManager[Apart]:
+        """Begin work on rows in a process of its own, which ends with the block.
+
+        So this process never holds a row, nor an exact answer.
+
+        Args:
+            work: A function of a module; it is given equipment, and what follows.
+            given: What it is given.
+            opens: The ids of what it may open in the vault.
+            still: Is called time and again until all is open; it raises if nobody
+                waits any more.
+
+        Raises:
+            ModicumError: If something cannot be opened, or does not fit.
         """
         ...
 

@@ -8,40 +8,43 @@ kept: what is withheld is the mean, with its noise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from fractions import Fraction
 
 from modicum.core.errors import ConflictError, InputError, StaleError, check
 from modicum.escrow.block_release import BlockScore
 from modicum.escrow.blocks import SENSITIVITY, mean_of, sum_of
 from modicum.escrow.dividing import block_of
-from modicum.escrow.programs import Table
+from modicum.escrow.programs import Program, Table
 from modicum.ledger.log.contracts import Contract, TaskTerms
 from modicum.ledger.state.flow import Flow
 from modicum.query.document import QueryFile
 from modicum.query.statistics import Block, Secrets
 from modicum.workspace.book import Entry
-from modicum.workspace.escrowing.carrying_out import NoNoise
+from modicum.workspace.escrowing import places
+from modicum.workspace.escrowing.carrying_out import NoNoise, opened_engines
 from modicum.workspace.escrowing.ledger import Ledger
 from modicum.workspace.escrowing.placing import to_run
+from modicum.workspace.escrowing.ports import Equipment, Scorer, Scoring, Work
 from modicum.workspace.escrowing.results import score_to_bytes, table_of
 from modicum.workspace.escrowing.runs import (
     CHANGED,
-    Begun,
     Ran,
+    Rows,
     Tools,
     begin,
     carried_out,
     give_up,
     must_be_permitted,
+    opened,
     reserve,
     rows_of,
 )
 from modicum.workspace.escrowing.scoring_blocks import read_again, refuse_unfit
 from modicum.workspace.escrowing.surely import surely
 from modicum.workspace.governing.governance import active_policy
-from modicum.workspace.querying.ports import Engine, Lots, Sampler
+from modicum.workspace.querying.ports import Engine, Engines, Lots, Sampler
 from modicum.workspace.querying.running import answered, must_fit
 
 
@@ -82,40 +85,62 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
     """
     terms = contract.terms
     assert isinstance(terms, TaskTerms)
-    score = ledger.turn(lambda entry: _score(entry, contract, query), deciding=True)
+    score, rows = ledger.turn(
+        lambda entry: (_score(entry, contract, query), rows_of(entry, contract)),
+        deciding=True,
+    )
     # What cannot run is not charged.
     program, limits = to_run(tools, terms)
     refuse_unfit(program)
-    sampler = tools.engines.sampler()
-    blocks = score.blocks
-    sampler.check(blocks.noise, blocks.scale, Fraction(SENSITIVITY))
+    blocks, release = score.blocks, score.scored.release
+    tools.engines.sampler().check(blocks.noise, blocks.scale, Fraction(SENSITIVITY))
     with ExitStack() as held:
         sandbox = tools.equipment.sandbox(terms.tier)
         turn = held.enter_context(sandbox.turn(tools.still))
-        tools.still()
-        denied = reserve(
-            ledger, tools.equipment, [(score.scored.release, score.described)]
-        )
-        if denied is not None:
-            return Ran(denied)
-        begun = _begun(ledger, tools, contract, query, score.scored.release)
+        kept = score, program, contract.digest
+        with opened(tools, rows, _work, *kept) as apart:
+            tools.still()
+            denied = reserve(ledger, tools.equipment, [(release, score.described)])
+            if denied is not None:
+                return Ran(denied)
+            run = _begun(ledger, tools, contract, query, release)
+            scorer = Scorer(program, turn, limits, held.close)
+            return carried_out(
+                ledger, tools, contract, run, lambda: apart.finish(run, scorer), held
+            )
 
-        def work() -> dict[str, bytes]:
-            with held.pop_all(), ExitStack() as stack:
-                rows = rows_of(tools, begun, stack)
-                answers = list(_answers(score, rows, tools))
-                scores = [turn.score(program, one, None, limits) for one in answers]
-            return {"private": score_to_bytes(_mean(score, scores, sampler))}
 
-        return carried_out(ledger, tools, contract, begun.run, work)
+def _work(
+    equipment: Equipment,
+    engines: Engines,
+    rows: Rows,
+    score: BlockScore,
+    program: Program,
+    contract: str,
+) -> Work:
+    sampler = engines.sampler()
+    with ExitStack() as stack:
+        queries = score.scored.queries
+        asked = opened_engines(equipment, engines, rows, queries, stack)
+        for query, engine in asked:
+            must_fit(query.lowered, engine, NoNoise())
+        run = yield None
+        answers = list(_answers(score, asked, engines))
+    scores = []
+    for one in answers:
+        scores.append((yield Scoring(program, one)))
+    yield None  # What comes after keeps nobody waiting.
+    content = score_to_bytes(_mean(score, scores, sampler))
+    place = places.of_result(contract, int(run or 0), "private")
+    return {"private": equipment.vault.seal(place, content).digest}
 
 
 def _begun(
     ledger: Ledger, tools: Tools, contract: Contract, query: Flow, release: str
-) -> Begun:
+) -> int:
     """Begin a run that was reserved, or take back what was."""
 
-    def start(entry: Entry) -> Begun:
+    def start(entry: Entry) -> int:
         _score(entry, contract, query)
         return begin(entry, contract)
 
@@ -133,7 +158,9 @@ def _score(entry: Entry, contract: Contract, query: Flow) -> BlockScore:
     return read_again(contract, query.contract, data, active_policy(entry.book))
 
 
-def _mean(score: BlockScore, scores: list[float | None], sampler: Sampler) -> Fraction:
+def _mean(
+    score: BlockScore, scores: Sequence[float | None], sampler: Sampler
+) -> Fraction:
     """Return the mean of the scores of all blocks, with noise on their sum."""
     blocks, span = score.blocks, score.scored.span
     total = sum_of(scores, span)
@@ -142,30 +169,16 @@ def _mean(score: BlockScore, scores: list[float | None], sampler: Sampler) -> Fr
 
 
 def _answers(
-    score: BlockScore, rows: Mapping[str, object], tools: Tools
+    score: BlockScore, asked: Sequence[tuple[QueryFile, Engine]], engines: Engines
 ) -> Iterator[Mapping[str, Table]]:
     """Yield the exact answers about each block, by release."""
-    lots = OneDivision(tools.engines.lots())
-    with ExitStack() as stack:
-        engines = [
-            (one, stack.enter_context(_engine(one, rows, tools)))
-            for one in score.scored.queries
-        ]
-        for query, engine in engines:
-            must_fit(query.lowered, engine, NoNoise())
-        for number in range(score.blocks.number):
-            block = Block(score.blocks.unit, number, score.blocks.number)
-            yield {
-                query.heading.id: _table(block_of(query, block), engine, lots)
-                for query, engine in engines
-            }
-
-
-def _engine(
-    query: QueryFile, rows: Mapping[str, object], tools: Tools
-) -> AbstractContextManager[Engine]:
-    sources = {name: rows[name] for name in query.asked.query.tables}
-    return tools.engines.engine("duckdb", sources, "", spills=False)
+    lots = OneDivision(engines.lots())
+    for number in range(score.blocks.number):
+        block = Block(score.blocks.unit, number, score.blocks.number)
+        yield {
+            query.heading.id: _table(block_of(query, block), engine, lots)
+            for query, engine in asked
+        }
 
 
 def _table(query: QueryFile, engine: Engine, lots: Lots) -> Table:

@@ -6,11 +6,11 @@ more than that it ended: why it failed may be a fact about rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, TypeAlias
 
 from modicum.core.document import Node
 from modicum.core.errors import (
@@ -28,12 +28,20 @@ from modicum.workspace.book import Entry
 from modicum.workspace.decision import Decision
 from modicum.workspace.escrowing import places
 from modicum.workspace.escrowing.ledger import Ledger
-from modicum.workspace.escrowing.ports import Equipment, Sealed, Still, go_on
+from modicum.workspace.escrowing.ports import (
+    Apart,
+    Equipment,
+    Sealed,
+    Still,
+    Work,
+    go_on,
+)
 from modicum.workspace.escrowing.surely import patiently, surely
 from modicum.workspace.querying.ports import Engines
 from modicum.workspace.steps import step
 
-T = TypeVar("T")
+#: By data set, where its rows lie, and how they are written.
+Rows: TypeAlias = Mapping[str, tuple[Sealed, str]]
 
 _DENIED: Final = "another query of its contract was denied"
 _FAILED: Final = "another query of its contract could not be reserved"
@@ -137,25 +145,15 @@ def give_up(ledger: Ledger, releases: Iterable[str], reason: str) -> None:
             ledger.void(one, reason=reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """A run that was counted.
-
-    Attributes:
-        run: Its number.
-        rows: By data set, where its rows lie, and how they are written.
-    """
-
-    run: int
-    rows: Mapping[str, tuple[Sealed, str]]
-
-
-def begin(entry: Entry, contract: Contract) -> Begun:
+def begin(entry: Entry, contract: Contract) -> int:
     """Count a run, and spend what it costs: rows may be read from here on.
 
     Args:
         entry: The turn.
         contract: The contract.
+
+    Returns:
+        The number of the run.
 
     Raises:
         ConflictError: If the contract does not permit it, or what it charges was
@@ -166,32 +164,54 @@ def begin(entry: Entry, contract: Contract) -> Begun:
     for charge in terms.charges:
         # What started before may have told something: then this refuses.
         step(ReleaseStarted(charge.release), entry)
-    escrow = entry.book.state.escrow
-    run = escrow.flow(contract.digest).runs + 1
+    run = entry.book.state.escrow.flow(contract.digest).runs + 1
     entry.add(FlowBegun(contract.digest, run))
+    return run
+
+
+def rows_of(entry: Entry, contract: Contract) -> Rows:
+    """Return by data set where the rows of a contract lie, and how they are written.
+
+    Args:
+        entry: The turn.
+        contract: The contract.
+    """
+    data = entry.book.state.escrow.data
     rows = {}
     for one in contract.data.values():
-        version = escrow.data[one.id].versions[one.number]
+        version = data[one.id].versions[one.number]
         rows[one.id] = Sealed(places.of_data(one), version.sealed), version.media
-    return Begun(run, rows)
+    return rows
 
 
-def rows_of(tools: Tools, begun: Begun, stack: ExitStack) -> Mapping[str, object]:
-    """Return by data set where its rows are, in memory, while a stack is open.
+@contextmanager
+def opened(
+    tools: Tools, rows: Rows, work: Callable[..., Work], *given: object
+) -> Iterator[Apart]:
+    """Have rows open and looked at, in a process of their own, before they cost.
 
     Args:
         tools: What runs need.
-        begun: The run.
-        stack: What closes them.
+        rows: Where the rows are; the work is given engines and these.
+        work: What is done with them.
+        given: What the work is given besides.
 
     Raises:
-        UnavailableError: If a key cannot be had.
-        VerificationError: If something is not what was put in.
+        ModicumError: If they cannot be opened, or are not as declared.
     """
-    return {
-        name: stack.enter_context(tools.equipment.rows(*where))
-        for name, where in begun.rows.items()
-    }
+    opens = [sealed.id for sealed, _ in rows.values()]
+    with ExitStack() as stack:
+        try:
+            begun = tools.equipment.apart(
+                work, tools.engines, rows, *given, opens=opens, still=tools.still
+            )
+            apart = stack.enter_context(begun)
+        except ModicumError as error:
+            notes = ("nothing was charged",)
+            raise type(error)(
+                *(replace(one, notes=(*one.notes, *notes)) for one in error.problems)
+            ) from None
+        yield apart
 
 
 def carried_out(
@@ -199,7 +219,8 @@ def carried_out(
     tools: Tools,
     contract: Contract,
     run: int,
-    work: Callable[[], Mapping[str, bytes]],
+    work: Callable[[], Mapping[str, str]],
+    held: ExitStack | None = None,
 ) -> Ran:
     """Do the work of a run that began, and withhold what it computed.
 
@@ -208,7 +229,8 @@ def carried_out(
         tools: What runs need.
         contract: The contract.
         run: The number of the run.
-        work: Returns what is withheld, by the name of the result.
+        work: Seals what is withheld, and returns its SHA-256 by the name of the result.
+        held: What nobody waits for any more once that is done; None for nothing.
 
     Raises:
         UnavailableError: If it ended without results; why is not told. Or if the
@@ -216,9 +238,8 @@ def carried_out(
     """
     digest, results = contract.digest, dict[str, str]()
     try:
-        for name, content in work().items():
-            place = places.of_result(digest, run, name)
-            results[name] = tools.equipment.vault.seal(place, content).digest
+        with held or ExitStack():
+            results = dict(work())
     except Exception:  # noqa: BLE001 - it may quote rows; that it failed is told below
         results.clear()
     except BaseException:  # Whoever ends it does not wait for a ledger that is away.

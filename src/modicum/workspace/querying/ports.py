@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from modicum.query.statistics import Exact, ExactPlan, Secrets
+    from modicum.query.tables import Table
 
 
 class Engine(Protocol):
@@ -27,6 +28,17 @@ class Engine(Protocol):
 
         Raises:
             InputError: If tables or columns are not there, or of another type.
+        """
+        ...
+
+    def fits(self, table: Table) -> None:
+        """Refuse data that is not as its table is declared; no row is read.
+
+        Args:
+            table: The table.
+
+        Raises:
+            InputError: If a column is not there, or of another type.
         """
         ...
 

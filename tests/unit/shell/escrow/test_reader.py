@@ -1,0 +1,165 @@
+"""The process that reads rows: it ends, and a mistake in it is one here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    ModicumError,
+    Problem,
+    UnavailableError,
+    VerificationError,
+)
+from modicum.shell.escrow.equipment import EscrowEquipment, EscrowPlace
+from modicum.shell.vault.key_files import file_keys, new_key_file
+from modicum.workspace.escrowing.ports import Equipment, Sealed, Work
+
+
+@pytest.fixture
+def equipment(tmp_path: Path) -> EscrowEquipment:
+    new_key_file(tmp_path / "keys.json")
+    keys = file_keys(tmp_path / "keys.json")  # No file is named: the keys stay here.
+    return EscrowEquipment(EscrowPlace(tmp_path / "vault", keys))
+
+
+def copies(equipment: Equipment, sealed: Sealed) -> Work:
+    content = equipment.vault.open(sealed)
+    run = yield None
+    name = f"copy/{run}/{os.getpid()}"
+    return {name: equipment.vault.seal(name, content).digest}
+
+
+def tells_its_number(_: Equipment) -> Work:
+    yield None
+    return {"number": str(os.getpid())}
+
+
+def fails(_: Equipment, kind: str) -> Work:
+    if kind == "first":
+        raise VerificationError(Problem(Code.LEDGER_BROKEN, "it is another"))
+    yield None
+    if kind == "dies":
+        os._exit(1)
+    raise ValueError("row 17")
+
+
+def waits(_: Equipment, place: str) -> Work:
+    Path(place).write_text(str(os.getpid()))
+    time.sleep(600)
+    yield None
+    return {}
+
+
+def gone(pid: int) -> bool:
+    """Return whether a process ends; it is waited for."""
+    for _ in range(600):
+        try:
+            if (
+                "Z"
+                in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            ):
+                return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_it_opens_and_seals_with_keys_that_stay_here(
+    equipment: EscrowEquipment,
+) -> None:
+    sealed = equipment.vault.seal("data/people/1", b"rows")
+    with equipment.apart(copies, sealed, opens=[sealed.id]) as apart:
+        ((name, digest),) = apart.finish(7).items()
+    assert name.startswith("copy/7/")
+    assert int(name.rpartition("/")[2]) != os.getpid()
+    assert equipment.vault.open(Sealed(name, digest)) == b"rows"
+
+
+@pytest.mark.spec("ESC-16")
+def test_it_is_given_no_key_but_those_that_its_work_is_about(
+    equipment: EscrowEquipment,
+) -> None:
+    sealed = equipment.vault.seal("data/people/1", b"rows")
+    begun = equipment.apart(copies, sealed, opens=["data/people/2"])
+    with pytest.raises(UnavailableError, match="ended without an answer"), begun:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("first", "it is another"),
+        ("dies", "ended without an answer"),
+        ("last", "internal error in the process that reads rows"),
+    ],
+)
+def test_a_mistake_in_it_is_one_here_and_quotes_no_row(
+    equipment: EscrowEquipment, kind: str, why: str
+) -> None:
+    with (
+        pytest.raises(ModicumError, match=why) as caught,
+        equipment.apart(fails, kind) as apart,
+    ):
+        apart.finish(1)
+    assert isinstance(caught.value, VerificationError) == (kind == "first")
+    assert "row 17" not in repr(caught.value.problems)
+
+
+def test_it_ends_with_the_block(equipment: EscrowEquipment) -> None:
+    with equipment.apart(tells_its_number) as apart:
+        pid = int(apart.finish(1)["number"])
+        assert Path(f"/proc/{pid}").exists()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_it_ends_when_nobody_waits_any_more(
+    equipment: EscrowEquipment, tmp_path: Path
+) -> None:
+    told = tmp_path / "number"
+
+    def still() -> None:
+        if told.exists() and told.read_text():
+            raise ConflictError(Problem(Code.NOT_PERMITTED, "given up"))
+
+    begun = equipment.apart(waits, str(told), still=still)
+    with pytest.raises(ConflictError, match="given up"), begun:
+        pass
+    assert not Path(f"/proc/{told.read_text()}").exists()
+
+
+BEGINS = """
+import sys
+from pathlib import Path
+from modicum.shell.escrow.equipment import EscrowEquipment, EscrowPlace
+from unit.shell.escrow.test_reader import waits
+place = EscrowPlace(Path(sys.argv[1], "vault"), Path(sys.argv[1], "keys.json"))
+with EscrowEquipment(place).apart(waits, sys.argv[2]):
+    pass
+"""
+
+
+def test_it_ends_with_the_process_that_began_it(
+    equipment: EscrowEquipment, tmp_path: Path
+) -> None:
+    assert equipment.vault
+    told = tmp_path / "number"
+    tests = str(Path(__file__).parents[3])
+    begins = f"import sys; sys.path.insert(0, {tests!r})\n{BEGINS}"
+    process = subprocess.Popen([sys.executable, "-c", begins, str(tmp_path), str(told)])
+    try:
+        while not (told.exists() and told.read_text()):
+            assert process.poll() is None
+            time.sleep(0.05)
+    finally:
+        process.kill()
+        process.wait()
+    assert gone(int(told.read_text()))
