@@ -21,7 +21,7 @@ begins, alternates. Contracts are proposed and agreed to while no watch runs, an
 the log read up to there.
 
 Each run through the escrow begins a process that reads the rows, and ends with it. That
-takes about a second, and is most of what an escrow adds. It exits with 1 if a query
+takes about two seconds, and is most of what an escrow adds. It exits with 1 if a query
 through the escrow takes more than 3 seconds longer than the same one run directly. The
 prototype of the PRI paper took 1.7 to 1.8 times as long, on a machine of its own, where
 one process held all rows. The paper's other side, the same queries under fully

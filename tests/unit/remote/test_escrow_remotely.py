@@ -215,6 +215,23 @@ def signing(side: Side) -> None:
     side.tell(lambda: str(amir.run("qm").denied).splitlines()[0])
 
 
+def replacing(side: Side) -> None:
+    olga, pavel = side.of("olga"), side.of("pavel")
+    new, own = Version("people", 2), Version("signed", 2)
+    other = TABLES.replace("people:", "signed:")
+    side.tell(lambda: olga.register("signed", ROWS, Declared(other)))
+    side.tell(lambda: olga.approve_data(own, reason="so it is"))
+    side.tell(lambda: olga.approve_data(own, reason="so it is", key=key(2)))
+    side.tell(lambda: olga.reject_data(own, reason="not yet"))
+    side.tell(lambda: olga.approve_data(own, reason="so it is", key=OLGA))
+    side.tell(lambda: olga.approve_data(own, reason="so it is", key=OLGA))
+    side.tell(lambda: pavel.approve_data(new, reason="so", content="0" * 64))
+    side.tell(lambda: pavel.approve_data(new, reason="so", head="0" * 64))
+    side.tell(lambda: pavel.approve_data(Version("people", 9), reason="so it is"))
+    side.tell(lambda: pavel.approve_data(new, reason="so it is"))
+    side.tell(lambda: {name: one.newest for name, one in olga.data().items()})
+
+
 def ending(side: Side) -> None:
     olga = side.of("olga")
     side.tell(lambda: side.of("pavel").contracts())
@@ -233,6 +250,7 @@ def test_one_script_says_and_writes_the_same(sides: tuple[Side, Side]) -> None:
         lambda side: agreeing(side, "q"),
         flowing,
         signing,
+        replacing,
         ending,
     ):
         for side in sides:
@@ -246,4 +264,6 @@ def test_one_script_says_and_writes_the_same(sides: tuple[Side, Side]) -> None:
     flows = {one.contract.id: one for one in there.of("audra").contracts()}
     assert flows["b-laplace-"].results
     assert flows["s-b"].released == 1
+    newest = {name: one.newest for name, one in there.of("olga").data().items()}
+    assert newest == {"people": 2, "signed": 2}
     assert "b-laplace-town" not in flows

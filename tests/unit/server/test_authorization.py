@@ -342,6 +342,13 @@ def _say_contract(case: Case) -> Any:
     return case.post(f"/escrow/contracts/{name}/approvals", WORD, headers=headers)
 
 
+def _say_data(case: Case) -> Any:
+    versions = case.server.get(KEEPER, f"/escrow/data/{case.kept}").json()["versions"]
+    headers = {"If-Match": f'"{versions[0]["digest"]}"'}
+    path = f"/escrow/data/{case.kept}/versions/1/approvals"
+    return case.post(path, WORD, headers=headers)
+
+
 def _take_contract_back(case: Case) -> Any:
     name = case.contract()
     path = f"/escrow/contracts/{name}/approvals"
@@ -677,6 +684,11 @@ ROWS: dict[tuple[str, str], Row] = {
         lambda case: case.post(f"/escrow/data/{case.kept}/versions", case.version()),
         fine=(409,),  # It is not theirs.
     ),
+    ("post", "/escrow/data/{name}/versions/{n}/approvals"): Row(
+        takes(Action.APPROVE_CONTRACT),
+        _say_data,
+        fine=(404, 409),  # It is hidden, or not theirs.
+    ),
     ("post", "/escrow/data/{name}/versions/{n}:shred"): Row(
         takes(Action.REGISTER_DATA),
         lambda case: case.post(f"/escrow/data/{case.kept}/versions/1:shred", REASON),
@@ -849,6 +861,7 @@ FOR_PEOPLE = (
     "post /escrow/contracts/{name}/approvals",
     "delete /escrow/contracts/{name}/approvals",
     "get /escrow/contracts/{name}/statement",
+    "post /escrow/data/{name}/versions/{n}/approvals",
 )
 
 

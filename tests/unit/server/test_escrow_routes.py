@@ -320,6 +320,22 @@ def test_a_version_is_registered_once(desk: Desk) -> None:
     assert [one["version"] for one in versions] == [1, 2]
 
 
+def test_rows_are_replaced_when_another_owner_agrees(desk: Desk) -> None:
+    desk.done("olga", f"{DATA}/people/versions", sent())
+    path, word = f"{DATA}/people/versions/2/approvals", {"approves": True, **WHY}
+    version = desk.server.get("pavel", f"{DATA}/people").json()["versions"][1]
+    assert (version["by"], version["agreed"]) == ("olga", False)
+    for tag, status in (("0" * 64, 412), (None, 428)):
+        headers = {} if tag is None else {"If-Match": f'"{tag}"'}
+        assert desk.server.post("pavel", path, word, headers=headers).status_code == (
+            status
+        )
+    headers = {"If-Match": f'"{version["digest"]}"'}
+    assert desk.server.post("amir", path, word, headers=headers).status_code == 403
+    replayed(desk, "pavel", path, word, headers=headers)
+    assert desk.server.get("pavel", f"{DATA}/people").json()["versions"][1]["agreed"]
+
+
 def test_a_contract_is_asked_for_once(desk: Desk) -> None:
     replayed(desk, "amir", CONTRACTS, asked("mine"))
     path = f"{CONTRACTS}/mine:withdraw"
