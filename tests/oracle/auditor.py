@@ -127,7 +127,7 @@ def audit(
     return auditor.found
 
 
-def bare(release: Plain) -> Any:
+def bare(release: Any) -> Any:
     """Return a stored release without its periods, and what follows from them."""
     if isinstance(release, list):
         return [bare(one) for one in release]
@@ -242,7 +242,8 @@ class _Auditor:
         """Put a description in the place of another one, of which it keeps all else."""
         now, name = body["release"], body["release"]["id"]
         before, day = self._counted.get(name, (None, 0))
-        if self._status.get(name) != "recorded" or body["before"] != before:
+        was_past = self._status.get(name) == "recorded"
+        if before is None or not was_past or body["before"] != before:
             self.found.broken.append(f"{seq}: {name} was not recorded so")
             return
         if bare(now) != bare(before):

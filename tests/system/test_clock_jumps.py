@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -241,7 +241,11 @@ def test_a_machine_far_from_the_clock_of_the_database_writes_nothing(
     append(PostgresStore(url), numbered(1, 1))
     store = PostgresStore(url, wall=lambda: add_seconds(NOW(), sign * apart))
     if refuses:
-        for attempt in (lambda: append(store, numbered(2, 2)), store.refuse_skew):
+        attempts: list[Callable[[], object]] = [
+            lambda: append(store, numbered(2, 2)),
+            store.refuse_skew,
+        ]
+        for attempt in attempts:
             with pytest.raises(UnavailableError, match="the clock of this") as caught:
                 attempt()
             assert caught.value.code is Code.CLOCK_JUMPED

@@ -107,7 +107,7 @@ def test_eps_of_a_mechanism_on_a_sample_is_refused() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"eps": 0}, {"eps": -1}, {"delta": 0}, {"delta": 1}, {"delta": 2}]
 )
-def test_a_target_out_of_range_is_refused(wrong: dict[str, int]) -> None:
+def test_a_target_out_of_range_is_refused(wrong: dict[str, Any]) -> None:
     assert refused(**{"eps": 1, "delta": 1e-6, **wrong}).code is Code.OUT_OF_RANGE
 
 

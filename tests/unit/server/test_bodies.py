@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 from samples.served import Served, served
 from samples.small import POLICY
 
+from modicum.core.yaml_reader import read_document
 from modicum.server import bodies
 from modicum.server.bodies import FORM_BYTES, TREE_BYTES
 from modicum.server.service.threads import ASKING
@@ -116,7 +117,7 @@ def test_one_document_is_read_at_a_time_and_others_do_not_wait(
 ) -> None:
     begun, end = threading.Event(), threading.Event()
     now, most, guard = [0], [0], threading.Lock()
-    really = bodies.read_document
+    really = read_document
 
     def slowly(*given: Any) -> Any:
         with guard:

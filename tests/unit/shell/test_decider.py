@@ -187,7 +187,7 @@ def test_what_is_asked_again_is_what_was_asked_at_first(
     with Decider(SqliteStore(tmp_path / "ledger.db"), FixedClock(NOON)) as follower:
         clerk, asked = follower._clerk, counts("first")
         waiting = (
-            clerk.submission(asked, "", post=False, reserve_seconds=60),
+            clerk.submission(asked, "", post=False, reserve_seconds=60, bound=None),
             clerk.past(asked, ""),
         )
         asked["release"] = "second"
@@ -407,7 +407,7 @@ def test_who_gives_up_in_time_is_dropped(
 def test_who_gives_up_too_late_finds_it_done(decider: Decider, store: Gate) -> None:
     store.shut()
     waiting = decider._clerk.submission(
-        counts("late"), "", post=False, reserve_seconds=60
+        counts("late"), "", post=False, reserve_seconds=60, bound=None
     )
     decider._desk._line.join([waiting])
     assert store.reached.wait(PATIENCE)

@@ -57,7 +57,7 @@ approvals: [{when: 'release.audience == "public"', need: 2, from: [officer],
              requester_may_approve: true}]
 """
 )
-WHY = {"reason": "the job reads one day"}
+WHY: dict[str, Any] = {"reason": "the job reads one day"}
 
 
 def views(release: str = "old", **more: Any) -> dict[str, Any]:
@@ -362,6 +362,7 @@ def test_an_audit_finds_a_correction_that_too_few_approved(tmp_path: Path) -> No
     ws = person(tmp_path, "cleo")
     records = list(ws.records())
     last = event_of(records[-1], len(records))
+    assert isinstance(last.body, PastRedescribed)
     event = Event(last.at, last.actor, replace(last.body, approved_by=("olga",)))
     skipped = records[:-2]  # The second approval is left out.
     skipped.append(seal(event, len(skipped) + 1, skipped[-1].hash))
@@ -375,7 +376,8 @@ def test_a_statement_lists_corrections_with_who_why_before_and_after(
     corrected(tmp_path)
     with opened_ledger(tmp_path / "ledger.db") as source:
         told = report_on(source, Trust())
-    (one,) = told.to_dict()["corrections"]  # type: ignore[misc]
+    plain: Any = told.to_dict()
+    (one,) = plain["corrections"]
     assert (one["asked"]["actor"], one["made"]["actor"]) == ("ann", "bob")
     assert one["asked"]["reason"] == one["made"]["reason"] == WHY["reason"]
     described = {

@@ -44,6 +44,7 @@ from modicum.workspace.escrowing.asking import Heading
 from modicum.workspace.escrowing.data_kept import Declared, Owned
 from modicum.workspace.escrowing.ports import Limits, Sealed
 from modicum.workspace.escrowing.runs import Tools
+from modicum.workspace.querying.running import answered
 
 #: A policy by which the same query means something else.
 OTHER = POLICY.replace("units: {user: {id: person}}", "units: {user: {id: town}}")
@@ -223,7 +224,7 @@ def test_data_that_is_shredded_while_it_is_queried_leaves_nothing(
 ) -> None:
     world.office("amir").ask_query(Heading("q", "?"), [query("r-q")])
     world.agree("q")
-    answer = carrying_out.answered
+    answer = answered
 
     def shredded(*given: Any) -> Any:
         found = answer(*given)

@@ -42,7 +42,8 @@ def test_a_release_without_periods_is_told_so_when_denied(tmp_path: Path) -> Non
     (place,) = [n for n, line in enumerate(lines) if line.startswith("  OVER day ")]
     assert CAUSE in lines[place + 1]
     assert "periods: {from: 2026-05-01, to: 2026-05-01}" in lines[place + 1]
-    (loss,) = denied.to_dict()["losses"]  # type: ignore[misc]
+    told: Any = denied.to_dict()
+    (loss,) = told["losses"]
     assert loss["undated"] == ["views"]
     assert CAUSE in loss["cause"]
 

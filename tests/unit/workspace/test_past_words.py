@@ -168,6 +168,7 @@ def test_another_neighboring_relation_is_converted_and_not_refused(
     tmp_path: Path,
 ) -> None:
     of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    other = POLICY
     for relation in ("substitute", "any-change"):
         other = POLICY.replace("id: uid,", f"id: uid, neighbors: {relation},")
         found = of(tmp_path).governance.weigh(compiled(other))

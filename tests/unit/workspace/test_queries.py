@@ -27,6 +27,7 @@ from modicum.policy import CompiledPolicy
 from modicum.query.answers import Answers
 from modicum.query.document import QueryFile
 from modicum.query.statistics import Exact, ExactPlan, Secrets
+from modicum.query.tables import Table
 from modicum.workspace import Workspace
 from modicum.workspace.decision import Decision
 from modicum.workspace.querying.queries import Queries, Ran
@@ -63,6 +64,9 @@ class World:
 
     def check(self, plan: ExactPlan) -> None:
         self.note("check", plan)
+
+    def fits(self, table: Table) -> None:
+        self.note("fits", table)
 
     def run(self, plan: ExactPlan, secrets: Secrets) -> Mapping[str, Exact]:
         self.note("run", plan, secrets)

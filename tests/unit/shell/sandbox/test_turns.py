@@ -299,7 +299,7 @@ class Paper(Tier):
     def running(
         self,
         program: Program,
-        job: bytes,
+        job: int,
         limits: Limits,
         end_at: float,
         uid: int | None,
