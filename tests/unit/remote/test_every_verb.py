@@ -47,6 +47,7 @@ ELSEWHERE = {
 NOT_THERE = {
     "equipment": "a vault and sandboxes are where the data is",
     "own_rows": "owners look at rows where the vault is",
+    "refuse_jump": "the clock is that of the machine where the ledger is",
 }
 
 #: What a server has besides, and a workspace has not.

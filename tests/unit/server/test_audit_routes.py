@@ -241,7 +241,8 @@ def test_lines_break_off_with_the_rights_of_who_reads_them(
     assert whole.headers["etag"] == f'"{last["hash"]}"'
     all_are_closed(server)
     # The log tells why it broke off, and calls it no failure of the server.
-    assert logged[0] == "MOD831", logged
+    assert "MOD831" in logged, logged
+    assert "failed" not in logged
 
 
 @pytest.mark.parametrize("for_good", [True, False])

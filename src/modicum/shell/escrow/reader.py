@@ -95,7 +95,7 @@ class Reader:
             self._process = subprocess.Popen(  # noqa: S603 - our own program
                 [
                     *(sys.executable, "-I", "-B", "-c", _BEGIN, str(theirs.fileno())),
-                    *filter(None, sys.path),
+                    *map(os.path.abspath, filter(None, sys.path)),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
