@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import KeysView, Mapping
+from collections.abc import KeysView
+from dataclasses import dataclass, field
 
 
+@dataclass(slots=True)
 class Holders:
     """The holder of each reservation, and the reservations of each holder.
 
-    Args:
+    Attributes:
         by: By release, who holds it; oldest first.
     """
 
-    def __init__(self, by: Mapping[str, str] | None = None) -> None:
-        self.by: dict[str, str] = {}
-        self._of: dict[str, dict[str, None]] = {}
-        for release, actor in (by or {}).items():
+    by: dict[str, str] = field(default_factory=dict)
+    _of: dict[str, dict[str, None]] = field(
+        default_factory=dict, init=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        for release, actor in self.by.items():
             self.add(release, actor)
 
     def add(self, release: str, actor: str) -> None:
