@@ -137,7 +137,8 @@ async def say(
 
     `If-Match` is the `digest` of the version that was looked at.
     """
-    word = await word_of(request, tag_given(if_match, "the version"))
+    content = tag_given(if_match, "the version")
+    word = await word_of(request, content, who, Action.APPROVE_CONTRACT)
     once = await keyed.once(_said)
     found = await verbs.escrow_data.say(who, Version(name, n), word, once)
     return _said(found).response()

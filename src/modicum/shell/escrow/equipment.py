@@ -168,7 +168,7 @@ class EscrowEquipment:
         Raises:
             ModicumError: If something cannot be opened, or does not fit.
         """
-        folder = self._place.vault
+        folder = self._place.vault.absolute()  # It works in a folder of its own.
         with Reader(self.keys, opens, still) as reader:
             reader.begin((folder, work, given))
             yield reader
