@@ -176,16 +176,15 @@ class OpenSandbox:
     ) -> float | None:
         assert job is not None
         with job:
-            told = job.read()
-        code = b""
-        if program.language == "wasm":  # The module stands before its job.
-            length = int.from_bytes(told[:8], "big")
-            code, told = told[8 : 8 + length], told[8 + length :]
-        given = json.loads(told)
+            content = job.read()
+        start = 8 if program.language == "wasm" else 0  # Where the code begins.
+        end = start + int.from_bytes(content[:start], "big")
+        given = json.loads(content[end:])
+        assert start == 0 or content[start:end] == program.code
         self.given.append((given["tables"], given["reference"]))
         self.turns.append("scored")
         names: dict[str, Any] = {}
-        exec(code or given["code"], names)
+        exec(program.code, names)
         found = names["score"](given["tables"], given["arguments"], given["reference"])
         return None if found is None else float(found)
 

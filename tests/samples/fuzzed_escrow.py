@@ -50,12 +50,16 @@ class EscrowScene:
         path = "/escrow/data/people/versions"
         made = server.post(OWNER, path, {**self._version(), **owned})
         assert made.status_code == 200, made.text
+        # What its owner registers takes their signature, too.
+        owned["owners"] = {OWNER: ["ab" * 32]}
+        self._done(OWNER, "/escrow/data/signed/versions", {**self._signed(), **owned})
         data, contracts = "/api/v1/escrow/data", "/api/v1/escrow/contracts"
         named = f"{contracts}/{{name}}"
         #: What brings about what a call needs.
         self.stories: Stories = {
             f"GET {data}/{{name}}": lambda _, __: Filled(path={"name": "people"}),
             f"POST {data}/{{name}}/versions": self._further,
+            f"POST {data}/{{name}}/versions/{{n}}/approvals": self._word_on_data,
             f"POST {data}/{{name}}/versions/{{n}}:shred": self._shredded,
             f"POST {contracts}": self._wanted,
             f"GET {named}": self._asked_by_all,
@@ -80,6 +84,16 @@ class EscrowScene:
         again = self._done(OWNER, "/escrow/data/people/versions", self._version())
         assert again.json()["version"] > number
         return Filled(REASON, path={"name": "people", "n": number}, who=OWNER)
+
+    def _word_on_data(self, _: random.Random, __: Told) -> Filled:
+        made = self._done(OWNER, "/escrow/data/signed/versions", self._signed()).json()
+        kept = self._server.get(OWNER, "/escrow/data/signed").json()["versions"]
+        return Filled(
+            {"approves": False, "reason": "x"},
+            path={"name": "signed", "n": made["version"]},
+            headers={"If-Match": f'"{kept[-1]["digest"]}"'},
+            who=OWNER,
+        )
 
     def _wanted(self, rng: random.Random, _: Told) -> Filled:
         flow = rng.choice(("query", "query", "task", "output", "signal", "raw-signal"))
@@ -132,6 +146,10 @@ class EscrowScene:
     def _version() -> dict[str, Any]:
         rows = base64.b64encode(b"user_id,age\n1,30\n2,40\n").decode()
         return {"table": TABLE, "rows": rows}
+
+    @classmethod
+    def _signed(cls) -> dict[str, Any]:
+        return {**cls._version(), "table": TABLE.replace("people:", "signed:")}
 
     def _form(self, flow: str) -> dict[str, Any]:
         """Return a contract to be asked for; what it follows from has run."""

@@ -244,6 +244,8 @@ def test_a_task_runs_in_the_real_sandbox(desk: Desk) -> None:
     uid = users()
     given = () if uid is None else ("--sandbox-uid", str(uid))
     desk.escrow("amir", "run", "t", *given)
-    desk.escrow("amir", "submit", "raw-signal", "raw", "t", "--width", "0.05", *WHY)
-    desk.agree("raw")
-    assert desk.told("amir", "receive", "raw")["bin"] == {"low": "0.5", "high": "0.55"}
+    # It is given no exact answers: it shares its kernel with other runs.
+    desk.escrow("amir", "submit", "signal", "s", "t", *WHY)
+    desk.agree("s")
+    score = Fraction(desk.told("amir", "receive", "s")["score"])
+    assert abs(score - Fraction(1, 2)) < Fraction(1, 10)

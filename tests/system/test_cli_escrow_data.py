@@ -56,12 +56,28 @@ def test_versions_are_registered_by_those_who_own_them(desk: Desk) -> None:
     assert one["owners"] == {"olga": [], "pavel": []}
     assert (one["quorum"], one["contracts"], one["bits"]) == (1, 7, 100)
     second = desk.told("pavel", *GIVEN)
-    assert second == {"data": "people", "version": 2, "media": "csv"}
+    assert second == {"data": "people", "version": 2, "media": "csv", "agreed": True}
     assert desk.error("rita", *GIVEN) == "MOD867"
     assert desk.error("olga", *GIVEN, "--owner", "olga") == "MOD867"
     listed = desk.escrow("olga", "list", "--data")
     assert "1 of olga, pavel must agree" in listed
     assert Path("people.csv").read_bytes() == ROWS
+
+
+def test_new_rows_wait_until_another_owner_agrees(desk: Desk) -> None:
+    desk.register()
+    assert "when its owners agree" in desk.escrow("pavel", *GIVEN)
+    listed = desk.escrow("olga", "list", "--data")
+    assert "version 2: csv, entry 3, waits for its owners" in listed
+    digest = data(desk)[0]["versions"][1]["digest"]
+    approves = f"escrow approve people --version 2 --content {digest}"
+    assert approves in listed
+    said = desk.told("olga", "reject", "people", "--version", "2", *WHY)
+    assert said["consent"]["rejected_by"] == ["olga"]
+    words = approves.split()[1:]
+    assert "ok       2 of the owners" in desk.escrow("olga", *words, *WHY)
+    assert data(desk)[0]["versions"][1]["agreed"]
+    assert desk.error("pavel", "reject", "people", "--version", "2", *WHY) == "MOD867"
 
 
 @pytest.mark.parametrize(

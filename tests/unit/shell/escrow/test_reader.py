@@ -85,6 +85,18 @@ def test_it_opens_and_seals_with_keys_that_stay_here(
 
 
 @pytest.mark.spec("ESC-16")
+def test_it_finds_a_vault_that_was_named_from_here(
+    equipment: EscrowEquipment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealed = equipment.vault.seal("data/people/1", b"rows")
+    monkeypatch.chdir(tmp_path)
+    keys = file_keys(tmp_path / "keys.json")
+    named = EscrowEquipment(EscrowPlace(Path("vault"), keys))
+    with named.apart(copies, sealed, opens=[sealed.id]) as apart:
+        ((name, digest),) = apart.finish(1).items()
+    assert equipment.vault.open(Sealed(name, digest)) == b"rows"
+
+
 def test_it_is_given_no_key_but_those_that_its_work_is_about(
     equipment: EscrowEquipment,
 ) -> None:
