@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -28,18 +29,19 @@ def another_user() -> Iterator[None]:
 
 
 @pytest.fixture
-def python(tmp_path: Path) -> Iterator[Path]:
+def python() -> Iterator[Path]:
     """Return the prefix of a Python that everybody can read."""
-    place = tmp_path / "prefix"
-    (place / "lib" / "deep").mkdir(parents=True)
-    (place / "lib" / "deep" / "file.py").write_text("x = 1\n")
-    (place / "lib" / "site-packages").mkdir()
-    for one in (*place.rglob("*"), *place.parents, place):
-        if one.is_relative_to(tmp_path.parents[1]):
+    # Not in `tmp_path`: other users cannot enter that.
+    with TemporaryDirectory() as folder:
+        place = Path(folder).resolve() / "prefix"
+        (place / "lib" / "deep").mkdir(parents=True)
+        (place / "lib" / "deep" / "file.py").write_text("x = 1\n")
+        (place / "lib" / "site-packages").mkdir()
+        for one in (Path(folder), place, *place.rglob("*")):
             one.chmod(0o755)
-    yield place
-    for one in (place, place / "lib", place / "lib" / "deep"):
-        one.chmod(0o755)
+        yield place
+        for one in (place, place / "lib", place / "lib" / "deep"):
+            one.chmod(0o755)
 
 
 def test_what_can_be_read_is_not_refused(python: Path) -> None:
