@@ -437,8 +437,8 @@ def test_progress_is_drawn_on_terminals_only(
         ("--workload worth.json", 4, "utility of a request is so large"),
         ("--workload w4 --solver dkp", 2, 'did you mean "dpk"?'),
         ("--workload w4 --compare fcsf", 2, 'did you mean "fcfs"?'),
-        ("--workload w4 --filter combined-v3", 2, 'did you mean "combined-v2"?'),
-        ("--workload w4 --conversion thigt", 2, 'did you mean "tight"?'),
+        ("--workload w4 --filter combned-v2", 2, 'did you mean "combined-v2"?'),
+        ("--workload w4 --conversion tihgt", 2, 'did you mean "tight"?'),
         ("--workload w4 --engine nunba", 2, 'did you mean "numba"?'),
         ("--workload w4 --objective request", 2, 'did you mean "requests"?'),
         ("--workload w4 --slack 1.5", 2, "MOD106"),
@@ -500,7 +500,7 @@ def damaged(text: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("options", "exit_code", "said"),
     [
-        ("--workload w4 --solvers fcfs,kdp", 2, 'did you mean "dpk"?'),
+        ("--workload w4 --solvers fcfs,dkp", 2, 'did you mean "dpk"?'),
         ("--workload w4 --solvers fcfs,fcfs", 2, "twice"),
         ("--workload w4 --seeds 0", 2, "--seeds"),
         ("--workload FILE --seeds 2", 2, "--seeds"),
