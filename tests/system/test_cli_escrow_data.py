@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from samples.escrow_commands import PLACE, WHY, Desk
@@ -69,14 +70,16 @@ def test_new_rows_wait_until_another_owner_agrees(desk: Desk) -> None:
     assert "when its owners agree" in desk.escrow("pavel", *GIVEN)
     listed = desk.escrow("olga", "list", "--data")
     assert "version 2: csv, entry 3, waits for its owners" in listed
-    digest = data(desk)[0]["versions"][1]["digest"]
+    told: Any = data(desk)
+    digest = told[0]["versions"][1]["digest"]
     approves = f"escrow approve people --version 2 --content {digest}"
     assert approves in listed
     said = desk.told("olga", "reject", "people", "--version", "2", *WHY)
     assert said["consent"]["rejected_by"] == ["olga"]
     words = approves.split()[1:]
     assert "ok       2 of the owners" in desk.escrow("olga", *words, *WHY)
-    assert data(desk)[0]["versions"][1]["agreed"]
+    told = data(desk)
+    assert told[0]["versions"][1]["agreed"]
     assert desk.error("pavel", "reject", "people", "--version", "2", *WHY) == "MOD867"
 
 

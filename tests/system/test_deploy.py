@@ -213,8 +213,8 @@ def test_the_database_is_reached_from_inside_only() -> None:
 def test_the_example_of_settings_says_everything_that_can_be_said() -> None:
     """Read by the server's own reader; no setting is left at what it is without it."""
     text = read("config.yaml")
-    # A container cannot have an escrow, so it is said in a comment.
-    (own,) = re.findall(r"^# (escrow: .*)$", text, re.MULTILINE)
+    # A container cannot have an escrow, and each ledger has heads of its own: comments.
+    own = "\n".join(re.findall(r"^# ((?:escrow|known_head): .*)$", text, re.MULTILINE))
     node = read_document(f"{text}\n{own}\n".encode(), "config.yaml")
     got, untouched = read_settings(node, DEPLOY), Settings()
     same = {
@@ -264,6 +264,7 @@ def test_the_example_of_settings_fits_the_compose_file() -> None:
 def test_a_server_takes_the_example_of_settings(tmp_path: Path) -> None:
     """With secrets and a ledger of its own it answers; without them it says why."""
     text = read("config.yaml").replace("/run/secrets", str(tmp_path))
+    text = text.replace("/var/lib/modicum", str(tmp_path))
     (tmp_path / "config.yaml").write_text(text)
     (tmp_path / "policy.yaml").write_text(POLICY)
     ledger = str(tmp_path / "ledger.db")

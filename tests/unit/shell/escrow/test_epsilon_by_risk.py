@@ -463,8 +463,8 @@ def test_people_count_whatever_ids_are_declared(tmp_path: Path) -> None:
     world = Hospital(tmp_path / "one")
     ids = TABLES.replace("patient: {type: integer}", "patient: {type: integer, VALUES}")
     values = ids.replace("VALUES", "values: [1, 2], attribute: clinic")
-    found = world.office("olga").register("visits", visits(), Declared(values))
-    world.office("pavel").approve_data(found, reason="so it is")
+    second = world.office("olga").register("visits", visits(), Declared(values))
+    world.office("pavel").approve_data(second, reason="so it is")
     olga = world.workspace("olga")
     asked = query_risk(olga, query())
     assert asked.data.number == 2
