@@ -144,10 +144,13 @@ class Scene:
             "POST /api/v1/requests/{release}/approvals": self._word,
             "DELETE /api/v1/requests/{release}/approvals": self._word_said,
             "Policy": self._policy,
+            "GET /api/v1/policies/{digest}/approvals": self._proposed,
             "POST /api/v1/policies/{digest}/approvals": self._word_on_policy,
             "DELETE /api/v1/policies/{digest}/approvals": self._word_on_policy_said,
             "DELETE /api/v1/tokens/{token}": self._token,
             "GET /api/v1/ledger/proof": self._shorter,
+            "GET /api/v1/jobs/{job}": self._begun,
+            "DELETE /api/v1/jobs/{job}": self._begun,
             "GET /api/v1/policies/{digest}": self._active,
             "GET /api/v1/policies/proposals/{digest}": self._proposed,
             "POST /api/v1/policies:compile": self._policy,
@@ -278,6 +281,10 @@ class Scene:
     def _token(self, _: random.Random, __: Told) -> Filled:
         made = self._server.post("amir", "/tokens", {}).json()
         return Filled(path={"token": made["id"]}, who="amir")
+
+    def _begun(self, _: random.Random, __: Told) -> Filled | None:
+        job = self._server.post("audra", "/ledger:verify").json().get("job")
+        return None if job is None else Filled(path={"job": job}, who="audra")
 
     def _shorter(self, _: random.Random, __: Told) -> Filled:
         """Return a part of the ledger that is known by its end."""
