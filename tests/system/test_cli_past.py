@@ -151,8 +151,10 @@ def test_two_people_correct_past_releases() -> None:
     write([views(f"old-{n}", periods=f"2026-04-0{n + 1}") for n in range(3)])
     ask = ("release", "redescribe", "past.json", "--reason", "each reads one day")
     output = run(*ask, "--actor", "ann")
-    assert "old-0: a correction is asked for (entry 5); with it" in output
-    assert "another person agrees by  modicum release approve old-0" in output
+    assert "old-0: a correction is asked for (entry 5)" in output
+    # Each of them is still over while the others are charged to every day.
+    assert "with it alone, over their limit: day (old-0, old-1, old-2)" in output
+    assert "another person agrees by  modicum release approve FILE" in output
     told = document(*ask, "--actor", "ann")["corrections"]
     assert [one["request"] and one["request"]["repeated"] for one in told] == [True] * 3
     assert "old-2" in run("request", "list")
@@ -173,6 +175,65 @@ def test_two_people_correct_past_releases() -> None:
         "release-requested",
         "past-redescribed",
     ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_correction_that_was_made_does_not_stop_others() -> None:
+    run(*RECORD, "--yes")
+    dated = [views(f"old-{n}", periods=f"2026-04-0{n + 1}") for n in range(3)]
+    ask = ("release", "redescribe", "past.json", "--reason", "r", "--actor", "ann")
+    approve = ("release", "approve", "past.json", "--reason", "r", "--actor", "bob")
+    write(dated[2:])
+    output = run(*ask)
+    assert "with it, over their limit: day" in output
+    assert "another person agrees by  modicum release approve old-2" in output
+    run(*approve)
+    write(dated)
+    run(*ask)
+    for _ in range(2):  # Whether it is the first time or not.
+        assert "correction of release `old-2`: described so already" in run(*approve)
+    assert "OVER" not in run("status")
+    corrected = document(*approve)["said"]
+    assert [one["repeated"] for one in corrected] == [True] * 3
+    assert all(one["entry"] == one["corrected_in"] for one in corrected)
+    reject = ("release", "reject", *approve[2:])
+    assert "MOD705" in run(*reject, code=Exit.INVALID)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_mistake_names_the_corrections_that_were_done_before_it() -> None:
+    run(*RECORD, "--yes")
+    dated = [views(f"old-{n}", periods=f"2026-04-0{n + 1}") for n in range(3)]
+    ask = ("release", "redescribe", "past.json", "--reason", "r", "--actor", "ann")
+    approve = ("release", "approve", "past.json", "--reason", "r", "--actor", "bob")
+    write([*dated[:2], views("unknown", periods="2026-04-01")])
+    assert "done before it: old-0, old-1" in run(*ask, code=Exit.INVALID)
+    write([dated[0], views("old-1")])
+    assert "done before it: old-0" in run(*approve, code=Exit.STALE)
+    write(dated)
+    problems = document(*approve, code=Exit.INVALID)["problems"]
+    assert problems[0]["notes"][-1] == "done before it: old-0, old-1"
+
+
+@pytest.mark.usefixtures("folder")
+def test_equal_remarks_about_past_releases_are_printed_once() -> None:
+    write([views(f"old-{n}", rho=0.01) for n in range(12)])
+    output = run(*RECORD, "--yes")
+    assert output.count("12 of 12 releases have no `periods`") == 1
+    assumed = "note: assumed: the mechanism: no `periods` stated: all of time"
+    named = "old-0, old-1, old-2, old-3, old-4 and 7 more"
+    (line,) = [one for one in output.splitlines() if assumed in one]
+    assert line == f"  {assumed} ({named})"
+    assert output.count("charged to every period, because") == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_recording_with_other_periods_names_the_correction() -> None:
+    run(*RECORD, "--yes")
+    write([views("old-0", periods="2026-04-01")])
+    output = run(*RECORD, code=Exit.INVALID)
+    assert "error[MOD703]" in output
+    assert "if only its `periods` differ:  modicum release redescribe FILE" in output
 
 
 @pytest.mark.usefixtures("folder")

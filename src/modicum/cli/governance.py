@@ -11,7 +11,7 @@ import typer
 from modicum.cli.hearings import hearing_lines
 from modicum.cli.ledger_checkpoints import PassphraseFile
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
-from modicum.cli.output import note, print_json, reporting
+from modicum.cli.output import in_turn, note, print_json, reporting
 from modicum.cli.release_files import named_releases, read_release
 from modicum.core.document import Entries
 from modicum.core.errors import printable
@@ -122,7 +122,7 @@ def _say(
     from modicum.workspace.documents.approvals import said_to_dict
 
     named = list(named_releases(subject))
-    said = [verb(office, one) for one in named]
+    said = in_turn(named, lambda one: verb(office, one), _name)
     if as_json:
         print_json({"said": [said_to_dict(one) for one in said]})
         return
@@ -130,6 +130,12 @@ def _say(
         print_said(one)
     if any(one.approves for one in said):
         _warn_of_nobody(named)
+
+
+def _name(subject: Node | str) -> str:
+    from modicum.workspace.past_descriptions import id_of
+
+    return subject if isinstance(subject, str) else id_of(subject)
 
 
 def _warn_of_nobody(named: Iterable[Node | str]) -> None:
@@ -146,6 +152,11 @@ def _warn_of_nobody(named: Iterable[Node | str]) -> None:
 
 def print_said(said: Said) -> None:
     """Print what somebody said, and what is missing after it."""
+    if said.repeated and said.seq == said.corrected_in:
+        print(
+            printable(f"{said.topic.called}: described so already (entry {said.seq})")
+        )
+        return
     verb = "approved" if said.approves else "rejected"
     roles = f" as {' and '.join(said.roles)}" if said.roles else ""
     already = f" already (entry {said.seq})" if said.repeated else ""

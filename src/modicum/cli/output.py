@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
 from modicum.cli.exits import Exit, exit_for
 from modicum.core.errors import ModicumError, printable
 from modicum.core.extras import needing_extras
+from modicum.core.text import shortened
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
     from modicum.workspace import Decision
 
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 #: So wide that every table fits.
 _ENDLESS = 100_000
@@ -115,6 +120,48 @@ def seconds(at: str) -> str:
 def note(text: str) -> None:
     """Print a remark to standard error."""
     print(text, file=sys.stderr)
+
+
+def in_turn(
+    items: Iterable[T], work: Callable[[T], R], name: Callable[[T], str]
+) -> list[R]:
+    """Return what some work returns for each of several items.
+
+    Args:
+        items: The items.
+        work: Writes to the ledger.
+        name: Returns what people call an item.
+
+    Raises:
+        ModicumError: The first mistake; it names the items that were done before it.
+    """
+    done: list[str] = []
+    found = []
+    for item in items:
+        try:
+            found.append(work(item))
+        except ModicumError as error:
+            if done:
+                first, *rest = error.problems
+                notes = (*first.notes, f"done before it: {shortened(done)}")
+                error.problems = (replace(first, notes=notes), *rest)
+            raise
+        done.append(name(item))
+    return found
+
+
+def once(lines: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield equal lines once, with what they are about if they are about several.
+
+    Args:
+        lines: What each line is about, and the line.
+    """
+    about: dict[str, list[str]] = {}
+    for name, line in lines:
+        about.setdefault(line, []).append(name)
+    several = len({name for names in about.values() for name in names}) > 1
+    for line, names in about.items():
+        yield f"  {line} ({shortened(names)})" if several else f"  {line}"
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from modicum.cli.output import note
 from modicum.cli.plan_wishes import words_of
 from modicum.core.errors import printable
+from modicum.core.text import shortened
 
 if TYPE_CHECKING:
     from modicum.workspace import Workspace
@@ -30,9 +31,7 @@ def note_unread(sources: Sequence[Path]) -> None:
     for source in sources:
         names = unread(source)
         if names:
-            more = len(names) - _NAMED_MAX
-            listed = ", ".join(names[:_NAMED_MAX])
-            listed += f" and {more} more" if more > 0 else ""
+            listed = shortened(names, _NAMED_MAX)
             note(printable(f"note: not read in {source}: {listed}"))
 
 

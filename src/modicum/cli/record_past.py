@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, Policy
-from modicum.cli.output import note, print_json, reporting
+from modicum.cli.output import note, once, print_json, reporting
 from modicum.cli.policy_changes import progress
 from modicum.cli.release_files import read_releases
 from modicum.core.errors import printable
@@ -65,17 +65,23 @@ def record_past(
     with reporting(as_json=as_json):
         workspace = open_workspace(ledger, policy=policy, actor=actor)
         submissions = _prepared(workspace, files)
-        if not yes:
-            _confirm(workspace, submissions, ask=not dry_run, as_json=as_json)
+        ask = not (yes or dry_run)
+        _confirm(workspace, submissions, ask=ask, as_json=as_json)
         target = on_trial(workspace) if dry_run else workspace
         decisions = list(_recorded(target, submissions, as_json=as_json))
         if as_json:
             releases = [one.to_dict() for one in decisions]
             print_json({"dry_run": dry_run, "releases": releases})
             return
+        shared: list[tuple[str, str]] = []
         for decision in decisions:
             for line in _lines(decision, full=full, dry_run=dry_run):
                 print(printable(line))
+            if not full:
+                name = decision.release
+                shared.extend((name, line) for line in _remarks(decision))
+        for line in once(shared):
+            print(printable(line))
         print(_summary(decisions, dry_run=dry_run))
 
 
@@ -97,7 +103,7 @@ def _prepared(workspace: Workspace, files: Sequence[Path]) -> list[Submission]:
 def _confirm(
     workspace: Workspace, submissions: Sequence[Submission], *, ask: bool, as_json: bool
 ) -> None:
-    """Ask about releases that will be charged to every period, as they name none."""
+    """Warn of releases that name no `periods`, and ask whether they are meant so."""
     from modicum.workspace.answers import every_period
 
     known = workspace.state().releases if workspace.exists() else {}
@@ -141,9 +147,7 @@ def _recorded(
 
 
 def _lines(decision: Decision, *, full: bool, dry_run: bool) -> Iterator[str]:
-    """Yield what is to be known of a release: what it exceeds, and what is assumed."""
-    from modicum.workspace.explaining.explain import cause_text
-
+    """Yield what is to be known of a release, and what it exceeds."""
     first, *rest = decision.explain().splitlines()
     recorded = f"{decision.release}: recorded"
     if dry_run and first.startswith(recorded):
@@ -152,13 +156,23 @@ def _lines(decision: Decision, *, full: bool, dry_run: bool) -> Iterator[str]:
     if full:
         yield from rest
         return
-    causes = map(cause_text, decision.verdict.losses)
-    yield from (f"  {cause}" for cause in dict.fromkeys(causes) if cause)
     over = [line for line in rest if line.startswith("  OVER ")]
     yield from over[:_OVER_SHOWN]
     if len(over) > _OVER_SHOWN:
         yield f"  and {len(over) - _OVER_SHOWN} more over their limit (--full)"
-    yield from (line for line in rest if line.startswith("  note: assumed"))
+
+
+def _remarks(decision: Decision) -> Iterator[str]:
+    """Yield why a release exceeds rules in every period, and what is assumed of it."""
+    from modicum.workspace.explaining.explain import cause_text
+
+    causes = map(cause_text, decision.verdict.losses)
+    yield from (cause for cause in dict.fromkeys(causes) if cause)
+    yield from (
+        f"note: {notice}"
+        for notice in decision.notices
+        if notice.startswith("assumed: ")
+    )
 
 
 def _summary(decisions: Sequence[Decision], *, dry_run: bool) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +11,7 @@ import typer
 from modicum.cli.governance import Reason, office_of
 from modicum.cli.hearings import hearing_lines
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger
-from modicum.cli.output import print_json, reporting
+from modicum.cli.output import in_turn, once, print_json, reporting
 from modicum.cli.release_files import read_releases
 from modicum.core.errors import printable
 
@@ -44,26 +44,32 @@ def redescribe(
     with reporting(as_json=as_json):
         office = office_of(ledger, actor)
         nodes = [node for file in files for node in read_releases(file)]
-        found = [
-            (id_of(node), office.redescribe(node, reason=reason)) for node in nodes
-        ]
+        found = in_turn(
+            nodes,
+            lambda node: (id_of(node), office.redescribe(node, reason=reason)),
+            id_of,
+        )
         if as_json:
             print_json({"corrections": [redescribed_to_dict(*one) for one in found]})
             return
-        for name, asked in found:
-            for line in _lines(name, asked):
-                print(printable(line))
+        for line in _lines(found):
+            print(printable(line))
 
 
-def _lines(name: str, asked: Requested | None) -> Iterator[str]:
-    if asked is None:
-        yield f"{name}: described so already; nothing is asked for"
-        return
-    again = " already" if asked.repeated else ""
-    over = ", ".join(asked.decision.over_limit)
-    yield (
-        f"{name}: a correction is asked for{again} (entry {asked.request.seq}); with"
-        f" it, {f'over their limit: {over}' if over else 'none of its rules is over'}"
-    )
-    yield from (f"  {line}" for line in hearing_lines(asked.hearings))
-    yield f"  another person agrees by  modicum release approve {name} --reason …"
+def _lines(found: Sequence[tuple[str, Requested | None]]) -> Iterator[str]:
+    shared: list[tuple[str, str]] = []
+    it = "it" if len(found) == 1 else "it alone"
+    for name, asked in found:
+        if asked is None:
+            yield f"{name}: described so already; nothing is asked for"
+            continue
+        again = " already" if asked.repeated else ""
+        yield f"{name}: a correction is asked for{again} (entry {asked.request.seq})"
+        over = ", ".join(asked.decision.over_limit)
+        rules = f"over their limit: {over}" if over else "none of its rules is over"
+        shared.append((name, f"with {it}, {rules}"))
+        shared.extend((name, line) for line in hearing_lines(asked.hearings))
+    yield from once(shared)
+    if shared:
+        named = shared[0][0] if len(found) == 1 else "FILE"
+        yield f"  another person agrees by  modicum release approve {named} --reason …"

@@ -16,6 +16,7 @@ from modicum.core.errors import (
     Problem,
 )
 from modicum.core.reading import Problems, place
+from modicum.core.text import shortened
 from modicum.ledger import (
     Balances,
     RecordedRelease,
@@ -134,6 +135,16 @@ def every_period(release: RecordedRelease, compiled: CompiledPolicy) -> str:
         for one in release.mechanisms
     ):
         return ""
+    return charged_periods(compiled)
+
+
+def charged_periods(compiled: CompiledPolicy) -> str:
+    """Return the periods that rules add up by, such as `every day`; empty for none.
+
+    Args:
+        compiled: The policy.
+    """
+    vocabulary = compiled.policy.vocabulary
     units = dict.fromkeys(base.unit for base in compiled.rules.bases)
     periods = dict.fromkeys(space_of(unit, vocabulary).period for unit in units)
     return " and ".join(f"every {one}" for one in periods if one is not None)
@@ -189,6 +200,7 @@ def answer_to(
         )
     notices.extend(_samples(recorded))
     notices.extend(_derived(recorded))
+    notices.extend(_static(recorded, compiled))
     return Decision(
         release=recorded.id,
         verdict=verdict,
@@ -228,11 +240,22 @@ def _derived(recorded: RecordedRelease) -> Iterator[str]:
                 name = str(one.description.get("name", number + 1))
                 found.setdefault((unit, source), []).append(name)
     for (unit, source), names in found.items():
-        more = len(names) - _NAMED_MAX
-        of = ", ".join(names[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
         every = len(names) == len(recorded.mechanisms)
-        of = "" if every else f" of {of}"
+        of = "" if every else f" of {shortened(names, _NAMED_MAX)}"
         yield f"the loss{of} per {unit} is derived from {source}"
+
+
+def _static(recorded: RecordedRelease, compiled: CompiledPolicy) -> Iterator[str]:
+    """Yield which attributes have a release charged to every period."""
+    read = {name for one in recorded.mechanisms for name in one.attributes}
+    static = sorted(read & compiled.policy.vocabulary.population.static)
+    every = charged_periods(compiled) if static else ""
+    if every:
+        names = shortened([f"`{one}`" for one in static])
+        yield (
+            f"it reads {names}, declared static: it is charged to {every}, also to"
+            " those that `periods` leaves out"
+        )
 
 
 def refuse_other(

@@ -12,6 +12,7 @@ from datetime import date
 
 from modicum.core.document import Entries, Items, Kind, Node, Scalar, from_python
 from modicum.core.errors import Code, InputError, Mark, Problem
+from modicum.core.text import shortened
 from modicum.ledger import RecordedRelease, record_release
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.recorded import RecordedMechanism
@@ -213,6 +214,4 @@ def _which(release: RecordedRelease, holds: list[bool]) -> str:
         for one, held in zip(release.mechanisms, holds, strict=True)
         if held
     ]
-    left = len(names) - _NAMED
-    more = f" and {left} more" if left > 0 else ""
-    return f"mechanism {', '.join(names[:_NAMED])}{more}"
+    return f"mechanism {shortened(names, _NAMED)}"

@@ -119,3 +119,18 @@ def test_a_past_release_that_is_over_is_told_why(tmp_path: Path) -> None:
     ws = workspace(tmp_path, policy=POLICY)
     ws.record_past(views("old-0"))
     assert CAUSE in ws.record_past(views("old-1")).explain()
+
+
+def test_a_release_that_reads_a_static_attribute_says_what_it_is_charged_to(
+    tmp_path: Path,
+) -> None:
+    ws = workspace(tmp_path, policy=POLICY)
+    note = (
+        "it reads `born`, declared static: it is charged to every day, also to those"
+        " that `periods` leaves out"
+    )
+    asked = views("asked", reads="born", periods="2026-04-27")
+    assert note in ws.check(asked).notices
+    assert note in ws.submit(asked).notices
+    assert note in ws.check(views("two", rho=0.03, reads="born")).notices  # Denied.
+    assert note not in ws.check(views("three", periods="2026-04-27")).notices

@@ -135,6 +135,14 @@ def not_correctable(standing: Standing) -> ConflictError:
 
 def id_taken(standing: Standing, mark: Mark | None = None) -> ConflictError:
     """Return the error for an id that stands already; `mark` is where it was given."""
+    remedy = "give the new release an id of its own"
+    if standing.status.counts:
+        remedy = (
+            "it stays counted, and a new id adds to it: give one to another release"
+            " only"
+        )
+    if standing.status is ReleaseStatus.RECORDED:
+        remedy += "; if only its `periods` differ:  modicum release redescribe FILE"
     return ConflictError(
         Problem(
             Code.RELEASE_CONFLICT,
@@ -142,9 +150,6 @@ def id_taken(standing: Standing, mark: Mark | None = None) -> ConflictError:
             f" ({standing.status.value}, entry {standing.seq})",
             mark,
             notes=("the same id with the same contents is one release",),
-            help="it stays counted, and a new id adds to it: give one to another"
-            " release only"
-            if standing.status.counts
-            else "give the new release an id of its own",
+            help=remedy,
         )
     )

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from modicum.core.errors import Code, Problem
+from modicum.core.text import shortened
 from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.recorded import RecordedRelease
 from modicum.ledger.state.state import ActivePolicy
@@ -43,12 +44,10 @@ class Redefined(NamedTuple):
     @property
     def problem(self) -> Problem:
         """It as a mistake of the policy."""
-        named = ", ".join(self.rules[:_NAMED_MAX])
-        more = len(self.rules) - _NAMED_MAX
+        named = shortened(self.rules, _NAMED_MAX)
         notes = [f"losses were recorded for it under the policy of entry {self.seq}"]
         if named:
-            and_more = f" and {more} more" if more > 0 else ""
-            notes.append(f"these rules would show too little: {named}{and_more}")
+            notes.append(f"these rules would show too little: {named}")
         return Problem(
             Code.UNIT_REDEFINED,
             f"the unit `{self.unit}` is redefined under its name: {self.change}",
@@ -143,8 +142,7 @@ def dropped_attributes(
         past = vocabulary_of(policy.text)
         accepted -= {ATTRIBUTE + one for one in past.attributes} if past else set()
         accepted |= {*policy.accepted}
-    more = f" and {len(new) - _NAMED_MAX} more" if len(new) > _NAMED_MAX else ""
-    added = ", ".join(f"`{one}`" for one in new[:_NAMED_MAX]) + more
+    added = shortened([f"`{one}`" for one in new], _NAMED_MAX)
     return {
         ATTRIBUTE + one: Problem(
             Code.ATTRIBUTE_DROPPED,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from modicum.accounting.budgets import budget_text
 from modicum.core.errors import Code
 from modicum.core.reading import fail
+from modicum.core.text import shortened
 from modicum.policy.compile import CompiledPolicy
 from modicum.policy.hasse.order import RuleOrder
 from modicum.policy.pruning import Pruned
@@ -207,10 +208,9 @@ def summary(diagram: Hasse) -> str:
         for place, node in enumerate(diagram.nodes)
         if place not in covered
     ]
-    more = f" and {len(tops) - 3} more" if len(tops) > 3 else ""
     return (
         f"{_count(len(rules), 'rule')}: {len(rules) - implied} constraining,"
-        f" {implied} implied; at the top {', '.join(tops[:3])}{more}."
+        f" {implied} implied; at the top {shortened(tops, 3)}."
     )
 
 

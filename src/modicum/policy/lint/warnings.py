@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modicum.core.errors import Code, Mark, Problem
+from modicum.core.text import shortened
 from modicum.policy.budget_maps import Same
 from modicum.policy.implication.search import satisfiable
 from modicum.policy.lint.coverage import (
@@ -118,9 +119,7 @@ def _unreachable(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
             if not satisfiable(All((base.predicate, *context.predicates)), vocabulary)
         ]
         if never:
-            shown = ", ".join(f"`{base.name}{one}`" for one in never[:SHOWN_MAX])
-            more = len(never) - SHOWN_MAX
-            listed = shown + (f" and {more} more" if more > 0 else "")
+            listed = shortened([f"`{base.name}{one}`" for one in never], SHOWN_MAX)
             yield _never(f"no mechanism can fall under {listed}", base.mark)
 
 

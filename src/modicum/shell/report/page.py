@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from modicum.core.text import shortened
 from modicum.ledger import RecordedRelease
 from modicum.shell.report import promises
 from modicum.shell.report.believed import believed
@@ -77,11 +78,10 @@ def _over(rules: Sequence[RuleLine]) -> Iterator[Markup]:
     if not rules:
         return
     count = "1 rule is" if len(rules) == 1 else f"{len(rules)} rules are"
-    names = ", ".join(rule.id for rule in rules[:20])
-    more = f" and {len(rules) - 20} more" if len(rules) > 20 else ""
+    names = shortened([rule.id for rule in rules], 20)
     yield element(
         "div",
-        element("p", f"{count} over the limit: ", names, more, class_="over"),
+        element("p", f"{count} over the limit: ", names, class_="over"),
         element(
             "p",
             "What was released already exceeds them. From here on they deny what falls"

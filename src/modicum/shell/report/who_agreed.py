@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from modicum.core.text import shortened
 from modicum.shell.report import promises
 from modicum.shell.report.markup import Child, Markup, element, table
 from modicum.shell.report.matter import Counted, Matter, Step, Word
@@ -178,13 +179,8 @@ def _keys(words: Sequence[Word]) -> Iterator[Markup]:
         "Every key that signed, to compare with those that people give you",
         ("Key", "Signed as"),
         [
-            (element("code", key), _names(list(names)))
+            (element("code", key), shortened(list(names), _NAMED))
             for key, names in list(people.items())[:SHOWN]
         ],
     )
     yield from left_out(len(people))
-
-
-def _names(people: Sequence[str]) -> str:
-    more = len(people) - _NAMED
-    return ", ".join(people[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from modicum.accounting import INFINITE, Total
 from modicum.accounting.grid import DELTA, coordinate_name
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
+from modicum.core.text import shortened
 from modicum.ledger import RuleLoss
 from modicum.workspace.explaining.explain import amount_text, json_number
 
@@ -115,8 +116,7 @@ def undated_text(spent: Iterable[Contributor], most: int = 5) -> str:
     if not bare:
         return ""
     are, their = (" is", "its") if len(bare) == 1 else ("s are", "their")
-    more = f" and {len(bare) - most} more" if len(bare) > most else ""
-    named = f": {', '.join(bare[:most])}{more}" if most else ""
+    named = f": {shortened(bare, most)}" if most else ""
     return (
         f"{len(bare)} release{are} charged to every period, because {their} `periods`"
         f" are missing{named};"

@@ -11,6 +11,7 @@ from modicum.accounting import INFINITE, ApproxBudget, Epsilon
 from modicum.accounting.budgets import budget_text
 from modicum.accounting.grid import coordinate_name
 from modicum.core.exact import LOSS_UNIT, brief, unpadded
+from modicum.core.text import shortened
 from modicum.ledger import RuleLoss, Verdict
 from modicum.ledger.deciding.amounts import (
     Amounts,
@@ -77,11 +78,9 @@ def cause_text(loss: RuleLoss) -> str:
         The cause and what to do about it; empty if it is another.
     """
     if loss.undated:
-        named = ", ".join(loss.undated[:_NAMED])
-        left = len(loss.undated) - _NAMED
-        more = f" and {left} more" if left > 0 else ""
+        named = shortened(loss.undated, _NAMED)
         return (
-            f"charged to every period, because `periods` is missing ({named}{more}):"
+            f"charged to every period, because `periods` is missing ({named}):"
             " name the days that are read, such as"
             "  periods: {from: 2026-05-01, to: 2026-05-01}"
         )

@@ -136,6 +136,33 @@ def say_to_correction(entry: Entry, release: Description | str, word: Word) -> S
     return replace(said, corrected_in=state.seq, hearings=heard)
 
 
+def made_already(entry: Entry, release: Description | str, word: Word) -> Said | None:
+    """Return the agreement to a correction that was made; None if it is about another.
+
+    Who approves several corrections again after a mistake in one of them goes on there.
+
+    Args:
+        entry: The turn; its actor speaks.
+        release: The release with other `periods`, or its id.
+        word: What they say.
+
+    Raises:
+        InputError: If a past release differs in more than `periods`.
+    """
+    state = entry.book.state
+    if isinstance(release, str) or not word.approves:
+        return None
+    known = state.releases.get(id_of(release))
+    if known is None or known.status is not ReleaseStatus.RECORDED:
+        return None
+    before, now = _described(entry, release)
+    if now.content != before.content:
+        return None
+    topic = Topic("release", now.id, now.content, f"correction of release `{now.id}`")
+    seq = state.described_in(known)
+    return Said(topic, entry.actor, True, (), (), seq, True, corrected_in=seq)  # noqa: FBT003
+
+
 def _by_one(entry: Entry, topic: Topic, word: Word) -> Said:
     """Return the word of the one person who is needed where the policy asks for none.
 

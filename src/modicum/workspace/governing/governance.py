@@ -13,6 +13,7 @@ from modicum.core.errors import (
     UsageError,
 )
 from modicum.core.reading import place, text
+from modicum.core.text import shortened
 from modicum.ledger.deciding.approvals import Hearing
 from modicum.policy import CompiledPolicy, Policy
 from modicum.policy.declarations.people import meant_by
@@ -129,22 +130,21 @@ def hearing_text(one: Hearing) -> str:
     """Return where an approval stands, in words."""
     said = [approval_text(one.approval)]
     if one.agreed:
-        said.append(f"approved by {_names(one.agreed)}")
+        said.append(f"approved by {shortened(one.agreed, 10)}")
     if one.refused:
-        said.append(f"rejected by {_names(one.refused)}, who must take that back")
+        said.append(
+            f"rejected by {shortened(one.refused, 10)}, who must take that back"
+        )
     if one.missing:
         more = f"{one.missing} more" if one.agreed else str(one.missing)
-        could = f"of {_names(one.left)}" if one.left else "and nobody is left to ask"
+        could = (
+            f"of {shortened(one.left, 10)}" if one.left else "and nobody is left to ask"
+        )
         said.append(f"missing {more} {could}")
         if one.asking:
             verb = "asks" if len(one.asking) == 1 else "ask"
-            said.append(f"not counted: {_names(one.asking)}, who {verb} for it")
+            said.append(f"not counted: {shortened(one.asking, 10)}, who {verb} for it")
     return "; ".join(said)
-
-
-def _names(people: Sequence[str], most: int = 10) -> str:
-    left = len(people) - most
-    return ", ".join(people[:most]) + (f" and {left} more" if left > 0 else "")
 
 
 def hearing_to_dict(one: Hearing) -> dict[str, object]:

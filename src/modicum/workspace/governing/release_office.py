@@ -9,6 +9,7 @@ from modicum.workspace.answers import Description, price_release
 from modicum.workspace.book import Entry
 from modicum.workspace.governing.corrections import (
     corrects,
+    made_already,
     redescribe,
     say_to_correction,
 )
@@ -218,6 +219,9 @@ class ReleaseOffice(Office):
         def work(entry: Entry) -> Said:
             if corrects(entry, release):
                 return say_to_correction(entry, release, word)
+            made = made_already(entry, release, word)
+            if made is not None:
+                return made
             topic = _topic(entry, release, word)
             refuse_other_content(topic, word.content)
             return say(entry, topic, word)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
+from modicum.core.text import shortened
 from modicum.ledger import RuleLoss
 from modicum.ledger.deciding.amounts import amounts
 from modicum.planner.on_ledger.beforehand import LeftOut, Reason
@@ -73,5 +74,4 @@ def _amount_left(units: int, scale: int) -> str:
 def _taken(rivals: Sequence[str]) -> str:
     if not rivals:
         return ""
-    named, more = ", ".join(rivals[:_RIVALS]), len(rivals) - _RIVALS
-    return f"; taken by {named}" + (f" and {more} more" if more > 0 else "")
+    return f"; taken by {shortened(rivals, _RIVALS)}"
