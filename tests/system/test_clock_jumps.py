@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,10 +16,12 @@ from samples.small import POLICY, counts
 from samples.stores import append, numbered
 
 import modicum as mo
-from modicum.core.errors import Code, UnavailableError
+from modicum.core.errors import Code, Problem, UnavailableError
 from modicum.ledger import ReleaseStatus
 from modicum.server.asking import Recognizing
 from modicum.server.parts import Parts
+from modicum.server.running import keep_looking
+from modicum.server.service.threads import Threads
 from modicum.server.telemetry.log import Log
 from modicum.server.telemetry.watch import Watch
 from modicum.shell import clock as clocks
@@ -130,8 +133,48 @@ def test_a_confirmed_clock_holds_however_late_the_server_looks(
     refused(decider)
     operator = mo.open(ledger, actor="petra", clock=machine.clock())
     operator.governance.annotate("the clock is right")
+    machine.goes_by(HOUR)
+    decider.must_be_sound()  # A server looks by itself.
     machine.goes_by(7 * DAY)
     assert decider.submit(counts("two")).allowed
+
+
+@pytest.mark.spec("LED-15")
+def test_time_without_a_look_excuses_no_jump(
+    decider: Decider, machine: Machine, ledger: Path
+) -> None:
+    machine.goes_by(30 * DAY)
+    other = mo.open(ledger, actor="petra", clock=machine.clock())
+    assert other.submit(counts("two"), reserve_seconds=5 * 86_400).allowed
+    machine.goes_by(timedelta(minutes=1))
+    machine.wall += 29 * DAY
+    refused(decider)
+    assert other.state().releases["two"].status is ReleaseStatus.RESERVED
+    # The entry is of its time if it is new enough to this process.
+    operator = mo.open(ledger, actor="petra", clock=machine.clock())
+    operator.governance.annotate("the clock is right")
+    assert decider.submit(counts("three")).allowed
+
+
+def test_a_server_looks_at_its_clock_by_itself() -> None:
+    looks = 0
+
+    class Looked(BaseException):
+        pass
+
+    class Ledger(Threads):
+        def __init__(self) -> None:
+            pass
+
+        async def must_be_sound(self) -> None:
+            nonlocal looks
+            looks += 1
+            if looks == 3:
+                raise Looked
+            raise UnavailableError(Problem(Code.CLOCK_JUMPED, "it jumped"))
+
+    with pytest.raises(Looked):
+        asyncio.run(keep_looking(Ledger(), 0))
 
 
 @pytest.mark.spec("LED-15")

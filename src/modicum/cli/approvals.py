@@ -62,6 +62,11 @@ def _lines(found: Iterable[AskedPeople]) -> Iterator[str]:
             status, seq = people.standing.status.value, people.standing.seq
             stands = f"{people.release} is {status} (entry {seq})"
             yield f"{stands}: nobody is asked any more"
+        elif people.corrects:
+            yield (
+                f"{people.release} is to be corrected: a person who did not ask for"
+                " that approves it"
+            )
         elif not people.hearings:
             yield f"{people.release} needs no approval"
         elif not people.exact:

@@ -63,7 +63,7 @@ def withdraw(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Take back a request of your own."""
+    """Take back a request of your own, or any to correct a past release."""
     from modicum.workspace.documents.approvals import request_to_dict
 
     with reporting(as_json=as_json):
@@ -103,6 +103,8 @@ def print_requested(found: Requested, *, as_json: bool) -> None:
 def _lines(found: Iterable[PendingRequest]) -> Iterator[str]:
     for one in found:
         yield from _asked_lines(one.request, f": {one.reason}", one.hearings)
+        if one.corrects:
+            yield "  MISSING  agreement of a person who did not request this correction"
         if not one.current:
             yield "  AGAIN    it was requested under another policy: request it again"
 

@@ -80,6 +80,8 @@ class Vocabulary:
         covers: For every unit with facts, the units that cover it, and itself.
         owners: Of these, the ones that cover an instance of it with the same instance
             in every table.
+        clocks: The columns that tell time for some unit. The periods that a release
+            names are of one clock: with several, nobody knows which is meant.
         independent: Whether no unit covers another and all are `add-remove`, so
             that the loss of a unit is what is recorded for it.
         steps: Remembers how many changes of one unit make one of another, by how
@@ -96,6 +98,7 @@ class Vocabulary:
     population: Population = field(default_factory=Population)
     covers: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     owners: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
+    clocks: frozenset[str] = field(init=False, repr=False, compare=False)
     independent: bool = field(init=False, repr=False, compare=False)
     steps: Memory[Overlaps | None, Mapping[tuple[str, str], int]] = field(
         init=False,
@@ -122,21 +125,13 @@ class Vocabulary:
         plain = all(self.relation(unit) == "add-remove" for unit in self.units)
         object.__setattr__(self, "covers", covers)
         object.__setattr__(self, "owners", owners(self.unit_facts))
+        object.__setattr__(self, "clocks", clocks_of(self.unit_facts))
         object.__setattr__(self, "independent", alone and plain)
 
     def relation(self, unit: str) -> Relation:
         """Return the neighboring relation that losses for a unit must hold under."""
         facts = self.unit_facts.get(unit)
         return self.neighbors if facts is None else facts.neighbors
-
-    @property
-    def clocks(self) -> frozenset[str]:
-        """The columns that tell time for some unit.
-
-        The periods that a release names are of one clock: with several, nobody knows
-        which is meant.
-        """
-        return clocks_of(self.unit_facts)
 
     def bounding(self, unit: str) -> frozenset[str]:
         """Return the units, besides itself, whose one change makes any change of it.

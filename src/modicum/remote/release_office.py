@@ -53,6 +53,7 @@ class _ToldPending(_ToldRequest):
     reason: str
     current: bool
     approvals: list[dict[str, object]]
+    corrects: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,6 +335,7 @@ def _pending(told: dict[str, Any]) -> PendingRequest:
     release = recorded_release(told.get("body"))
     if (release.id, release.content) != (one.release, one.content):
         raise not_understood("its request is of another release").alone()
+    heard = hearings_of(one.approvals)
     return PendingRequest(
-        one.request, release, one.reason, hearings_of(one.approvals), one.current
+        one.request, release, one.reason, heard, one.current, one.corrects
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from uvicorn import Config, Server
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
+from modicum.core.errors import ModicumError
 from modicum.server.app import build
 from modicum.server.connections import (
     HEAD_BYTES,
@@ -27,6 +29,7 @@ from modicum.server.connections import (
 from modicum.server.leaving import ending_well, leaving
 from modicum.server.limited_bodies import BODY_BYTES
 from modicum.server.parts import Parts
+from modicum.server.service.threads import Threads
 from modicum.server.telemetry.libraries import taking_over
 from modicum.server.telemetry.log import Log
 from modicum.shell.core_dumps import forbid_core_dumps
@@ -39,6 +42,8 @@ WAITING = 1024
 SILENT_SECONDS = 30
 #: So long those who are served when the server is to end may take.
 DRAIN_SECONDS = 30
+#: How often it looks at its ledger and its clock by itself.
+LOOK_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +193,29 @@ def application(
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
         watch.log.began(version=version("modicum"))
+        look = asyncio.create_task(keep_looking(parts.service.threads))
         with ending:
             try:
                 with leaving(parts, leave_seconds):
                     yield
             finally:
+                look.cancel()
                 await parts.close()
                 watch.log.ended()
 
     return build(parts, living, body_bytes, data_bytes)
+
+
+async def keep_looking(threads: Threads, seconds: float = LOOK_SECONDS) -> None:
+    """Look at the ledger and the clock now and then, also while nobody asks.
+
+    An entry is believed to be of its time only if it is known within an hour.
+
+    Args:
+        threads: Where the ledger is asked.
+        seconds: How long to wait between two looks.
+    """
+    while True:
+        await asyncio.sleep(seconds)
+        with suppress(ModicumError):  # `/readyz` and whoever asks are told.
+            await threads.must_be_sound()

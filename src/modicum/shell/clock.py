@@ -54,8 +54,10 @@ class SystemClock:
         looked, self._looked = self._looked, elapsed
         latest = self._wall() - elapsed - JUMP_SECONDS
         if latest > self._origin and at:
-            # The entry may have been written as early as at the look before this one.
+            # The entry may have been written as early as at the look before this one;
+            # after a long time without a look, that would excuse a jump as long.
             written = datetime.fromisoformat(at).timestamp()
+            looked = max(looked, elapsed - JUMP_SECONDS)
             self._origin = max(self._origin, written - looked)
         if latest <= self._origin:
             return now

@@ -200,7 +200,8 @@ def answer_to(
         )
     notices.extend(_samples(recorded))
     notices.extend(_derived(recorded))
-    notices.extend(_static(recorded, compiled))
+    if compiled.policy.vocabulary.population.static:
+        notices.extend(_static(recorded, compiled))
     return Decision(
         release=recorded.id,
         verdict=verdict,

@@ -32,6 +32,7 @@ class AskedPeople:
         standing: Where it stands already, with whatever contents; None if it does not.
         exact: Whether its contents are known. If not, every approval of the policy is
             weighed, and it may need fewer.
+        corrects: Whether it corrects a past release: then it waits for one more person.
     """
 
     release: str
@@ -40,11 +41,12 @@ class AskedPeople:
     spoken: tuple[Spoken, ...]
     standing: Standing | None = None
     exact: bool = True
+    corrects: bool = False
 
     @property
     def complete(self) -> bool:
         """Whether nobody is missing, and nobody refuses."""
-        return all(one.given for one in self.hearings)
+        return not self.corrects and all(one.given for one in self.hearings)
 
 
 def asked_people(release: Description, view: LedgerView) -> AskedPeople:
@@ -94,7 +96,8 @@ def asked_people_of(release: str, view: LedgerView) -> AskedPeople:
         return AskedPeople(release, standing.content, (), said, standing)
     if known is not None and known.policy == active_policy(book).policy.digest:
         asked = requested_in(known, read).release
-        return AskedPeople(release, known.content, _hearings(asked, book), said)
+        heard, corrects = _hearings(asked, book), standing is not None
+        return AskedPeople(release, known.content, heard, said, corrects=corrects)
     content = about_known_release(release, read(0)).content
     described = _described(release, content, read)
     if described is not None:

@@ -21,6 +21,8 @@ from modicum.workspace.answers import Description
 
 #: What stands for every attribute of the data.
 ALL = "all"
+#: Every assumption says this that is about periods.
+NO_PERIODS = "no `periods` stated"
 #: So many mechanisms are named in one assumption.
 _NAMED = 5
 
@@ -49,7 +51,7 @@ def price_past(
 
 
 def refuse_future(release: RecordedRelease, now: str, mark: Mark | None = None) -> None:
-    """Refuse a release that says it was out later than it is recorded.
+    """Refuse a release that says it was out, or read rows, later than it is recorded.
 
     A day more is let through: somewhere it is tomorrow already.
 
@@ -59,8 +61,22 @@ def refuse_future(release: RecordedRelease, now: str, mark: Mark | None = None) 
         mark: Where its id stands in a file, for the message.
 
     Raises:
-        InputError: If it was out on a later day.
+        InputError: If it was out on a later day, or a mechanism read only later days.
     """
+    for one in release.mechanisms:
+        first = min((low for low, _ in one.part.periods or ()), default=0)
+        if first > day_of(now) + 1:
+            name = one.description.get("name", "?")
+            raise InputError(
+                Problem(
+                    Code.OUT_OF_RANGE,
+                    f"mechanism `{name}` reads no day before"
+                    f" {date.fromordinal(first)}, and it was recorded on {now[:10]}",
+                    mark,
+                    notes=("what is recorded as past read its rows already",),
+                    help="correct `periods`, or submit what is not out yet",
+                )
+            )
     said = release.metadata.get("released_on", "")
     try:
         day = date.fromisoformat(said).toordinal()

@@ -532,7 +532,11 @@ ROWS: dict[tuple[str, str], Row] = {
         takes_seen(Action.APPROVE_RELEASE), _take_back
     ),
     ("post", "/requests/{release}:withdraw"): Row(
-        read_for(takes_seen(Action.SUBMIT_RELEASE), Action.SUBMIT_RELEASE),
+        read_for(
+            takes_seen(Action.SUBMIT_RELEASE),
+            Action.SUBMIT_RELEASE,
+            Action.RECORD_PAST,
+        ),
         lambda case: case.post(f"/requests/{case.requested()}:withdraw", REASON),
         fine=(409,),  # It is the helper's.
     ),

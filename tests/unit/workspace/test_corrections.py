@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples.audited import key
 from samples.documents import described_in, keys
 from samples.small import NOON, compiled
 
@@ -35,6 +36,8 @@ from modicum.shell.report.page import page
 from modicum.shell.report.reading import opened_ledger, report_on
 from modicum.shell.storage.sqlite_store import SqliteStore
 from modicum.workspace import Workspace
+from modicum.workspace.asked_people import asked_people_of
+from modicum.workspace.past_descriptions import NO_PERIODS
 from modicum.workspace.policies.past import history_of
 
 POLICY = """
@@ -270,7 +273,7 @@ def test_who_took_a_correction_back_does_not_agree_when_others_ask_for_it(
     person(tmp_path, "ann", POLICY).record_past(views())
     ann, bob = (person(tmp_path, name).governance for name in ("ann", "bob"))
     ann.redescribe(now, **WHY)
-    ann.withdraw_request("old", reason="let bob ask")
+    bob.withdraw_request("old", reason="ann is away")  # Anybody may.
     bob.redescribe(now, **WHY)
     with pytest.raises(ApprovalError):
         ann.approve("old", **WHY)
@@ -405,8 +408,9 @@ def test_a_correction_that_is_withdrawn_changes_nothing(tmp_path: Path) -> None:
     ann = person(tmp_path, "ann", POLICY)
     ann.record_past(views())
     ann.governance.redescribe(views(periods="2026-04-01"), **WHY)
-    with pytest.raises(ConflictError):  # It is hers.
+    with pytest.raises(ConflictError) as raised:  # It is hers.
         person(tmp_path, "bob").governance.redescribe(views(periods="2026"), **WHY)
+    assert "modicum request withdraw old" in raised.value.render()
     ann.governance.withdraw_request("old", reason="wrong day")
     with pytest.raises(ConflictError):
         person(tmp_path, "bob").governance.approve("old", **WHY)
@@ -421,3 +425,157 @@ def test_history_and_snapshots_know_the_correction(tmp_path: Path) -> None:
     spenders = ws.spenders("day").spenders
     assert [one.release for one in spenders] == ["old"]
     assert not spenders[0].undated
+
+
+# --- who is heard -----------------------------------------------------------------
+
+KEY, OTHER = key(1), key(2)
+
+
+@pytest.mark.spec("LED-25")
+@pytest.mark.spec("POL-11")
+def test_a_refusal_blocks_a_correction_that_is_asked_for_again(tmp_path: Path) -> None:
+    public = views(audience="public")
+    now = {**public, "periods": "2026-04-01"}
+    people = ("ann", "olga", "pavel", "quentin")
+    person(tmp_path, "ann", ASKING).record_past(public)
+    ann, olga, pavel, quentin = (person(tmp_path, one).governance for one in people)
+    ann.redescribe(now, **WHY)
+    quentin.reject("old", reason="it read all of April")
+    for _ in range(2):
+        assert not olga.approve("old", **WHY).corrected_in
+        said = pavel.approve("old", **WHY)
+        assert not said.corrected_in
+        assert said.hearings[0].refused == ("quentin",)
+        ann.withdraw_request("old", reason="once more")
+        ann.redescribe(now, **WHY)
+    assert spent(person(tmp_path, "cleo"), "2026-04-02") == 0.02
+    assert not quentin.approve("old", **WHY).corrected_in  # It takes that back.
+    ann.withdraw_request("old", reason="once more")
+    ann.redescribe(now, **WHY)
+    olga.approve("old", **WHY)
+    assert pavel.approve("old", **WHY).corrected_in
+    person(tmp_path, "cleo").verify()
+
+
+@pytest.mark.spec("LED-25")
+def test_a_correction_of_an_earlier_policy_may_be_refused(tmp_path: Path) -> None:
+    public = views(audience="public")
+    now = {**public, "periods": "2026-04-01"}
+    person(tmp_path, "ann", ASKING).record_past(public)
+    ann, olga = (person(tmp_path, one).governance for one in ("ann", "olga"))
+    ann.redescribe(now, **WHY)
+    other = ASKING.replace("name: reading", "name: other")
+    olga.activate(compiled(other), reason="a name")
+    assert not olga.reject("old", reason="no").approves
+    ann.redescribe(now, **WHY)
+    (pending,) = ann.requests()
+    assert pending.hearings[0].refused == ("olga",)
+
+
+@pytest.mark.spec("LED-25")
+def test_a_correction_waits_for_somebody_until_it_is_made(tmp_path: Path) -> None:
+    ann = person(tmp_path, "ann", POLICY)
+    ann.record_past(views())
+    ann.governance.redescribe(views(periods="2026-04-01"), **WHY)
+    (pending,) = ann.governance.requests()
+    assert (pending.corrects, pending.complete) == (True, False)
+    assert not asked_people_of("old", ann).complete
+
+
+@pytest.mark.spec("LED-25")
+def test_who_approves_a_correction_again_learns_who_made_it(tmp_path: Path) -> None:
+    bob = corrected(tmp_path)
+    now = views(periods="2026-04-01")
+    again = person(tmp_path, "cleo").governance
+    said = again.approve(now, **WHY)
+    assert (said.by, said.repeated, said.corrected_in) == ("bob", True, said.seq)
+    assert bob.state().seq == said.seq
+    with pytest.raises(StaleError):
+        again.approve(now, **WHY, head="0" * 64)
+    with pytest.raises(StaleError):
+        again.approve(now, **WHY, content="a" * 64)
+    ann = person(tmp_path, "ann")
+    ann.record_past(views("other"))
+    with pytest.raises(ConflictError):  # Nobody asked for anything.
+        again.approve(views("other"), **WHY)
+
+
+@pytest.mark.spec("POL-16")
+@pytest.mark.spec("LED-25")
+def test_whose_keys_are_named_signs_a_correction(tmp_path: Path) -> None:
+    pinned = (
+        POLICY
+        + f"""
+roles: {{officer: [olga]}}
+keys: {{olga: {KEY.public.hex()}}}
+"""
+    )
+    ann = person(tmp_path, "ann", pinned)
+    ann.record_past(views())
+    ann.governance.redescribe(views(periods="2026-04-01"), **WHY)
+    olga = person(tmp_path, "olga")
+    for wrong in (None, OTHER):
+        with pytest.raises(ApprovalError) as raised:
+            olga.governance.approve("old", **WHY, key=wrong)
+        assert code(raised) is Code.NOT_SIGNED
+    said = olga.governance.approve("old", **WHY, key=KEY)
+    assert (said.key, said.corrected_in) == (KEY.public.hex(), olga.state().seq)
+    assert olga.verify().signed == 1
+    records = list(olga.records())
+    last = event_of(records[-1], len(records))
+    skipped = records[:-2]  # The signed word is left out.
+    skipped.append(seal(last, len(skipped) + 1, skipped[-1].hash))
+    with pytest.raises(ChainBreakError, match="did not sign the correction"):
+        audit(skipped)
+
+
+def test_who_agreed_before_a_correction_was_made_is_asked_as_anybody(
+    tmp_path: Path,
+) -> None:
+    """A statement and the ledger say the same of a correction that comes again."""
+    first = views(audience="public", periods="2026-04-01")
+    other = {**first, "periods": "2026-04-02"}
+    person(tmp_path, "ann", ASKING).record_past(first)
+    ann, olga, pavel, quentin = (
+        person(tmp_path, one).governance for one in ("ann", "olga", "pavel", "quentin")
+    )
+    olga.redescribe(other, **WHY)
+    pavel.approve("old", **WHY)
+    assert quentin.approve("old", **WHY).corrected_in
+    ann.redescribe(first, **WHY)
+    olga.approve("old", **WHY)
+    assert pavel.approve("old", **WHY).corrected_in
+    ann.redescribe(other, **WHY)
+    heard = olga.approve("old", **WHY).hearings
+    assert heard[0].agreed == ("olga",)
+    with opened_ledger(tmp_path / "ledger.db") as source:
+        matters = report_on(source, Trust()).story.matters
+    (*_, matter) = [one for one in matters.every if one.state == "pending"]
+    told = [(one.agreed, one.left, one.asking) for one in matter.hearings]
+    assert told == [(one.agreed, one.left, one.asking) for one in heard]
+
+
+@pytest.mark.spec("LED-15")
+def test_nothing_past_read_rows_of_days_to_come(tmp_path: Path) -> None:
+    ann = person(tmp_path, "ann", POLICY)
+    for day in ("2026-05-03", "9999-12-31"):
+        with pytest.raises(InputError) as raised:
+            ann.record_past(views("new", periods=day))
+        assert code(raised) is Code.OUT_OF_RANGE
+    ann.record_past(views("new", periods=["2026-05-02", "2026-05-03"]))
+    ann.record_past(views())
+    with pytest.raises(InputError) as raised:
+        ann.governance.redescribe(views(periods="2026-05-03"), **WHY)
+    assert code(raised) is Code.OUT_OF_RANGE
+    assert "recorded on 2026-05-01" in str(raised.value)
+
+
+def test_a_statement_drops_what_is_assumed_no_more(tmp_path: Path) -> None:
+    corrected(tmp_path)
+    person(tmp_path, "ann").record_past(views("other"))
+    with opened_ledger(tmp_path / "ledger.db") as source:
+        releases = report_on(source, Trust()).story.releases
+    assert releases["old"].assumptions == ()
+    (assumed,) = releases["other"].assumptions
+    assert NO_PERIODS in assumed

@@ -348,9 +348,20 @@ def test_nothing_is_asked_where_nothing_can_be_renamed(tmp_path: Path) -> None:
     # Nobody read `town`; without a new attribute, none is renamed.
     activate(tmp_path, POLICY.replace("town: low", "city: low"))
     activate(tmp_path, POLICY.replace("page: low, ", ""))
-    # `city` was there before.
-    activate(tmp_path, POLICY.replace("page: low, town: low", "city: low"))
-    assert of(tmp_path).verify().entries == 7
+    assert of(tmp_path).verify().entries == 6
+
+
+@pytest.mark.spec("POL-18")
+def test_a_new_name_that_came_before_the_old_one_went_is_asked_about(
+    tmp_path: Path,
+) -> None:
+    of(tmp_path, POLICY).submit(release("r-1"), post=True)
+    activate(tmp_path, POLICY.replace("page: low", "page: low, site: low"))
+    ((code, message),) = refused(tmp_path, RENAMED)
+    assert code is Code.ATTRIBUTE_DROPPED
+    assert message == "the attribute `page` is gone, and one of `site` may be it"
+    activate(tmp_path, RENAMED, "attribute:page")
+    assert of(tmp_path).verify().entries == 6
 
 
 @pytest.mark.spec("POL-18")

@@ -179,6 +179,19 @@ def test_a_check_tells_that_submitting_is_refused() -> None:
     assert told.allowed
     assert any("submitting is refused now: `ann`" in one for one in told.notices)
     assert not ledger.by("bob").check(release("b", "0.1")).notices
+    # What ran out is given back by whoever writes next.
+    ledger.clock.time = add_seconds(ledger.clock.time, 8 * DAY)
+    assert not ann.check(release("b", "0.1")).notices
+    assert ann.submit(release("b", "0.1")).status == "reserved"
+
+
+@pytest.mark.spec("LED-23")
+def test_capitals_and_blanks_are_no_other_identity() -> None:
+    ledger = Ledger()
+    ledger.by("ann").submit(release("a", "0.2"))
+    for name in ("Ann", " ann"):
+        refused(partial(ledger.by(name).submit, release("b", "0.1")))
+    ledger.audit()
 
 
 def test_without_the_key_nothing_is_bounded() -> None:

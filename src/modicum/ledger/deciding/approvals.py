@@ -107,8 +107,8 @@ def hearings_of_release(
             whom it names as its `requester`, and whoever requested it in the ledger.
 
     Returns:
-        For the correction of a past release that is asked for, only what was said since
-        then is heard, and who asks never agrees.
+        To the correction of a past release, people agree only after it is requested,
+        and who requests it never does. Refusals before that stay until taken back.
     """
     asked = approvals_asked(release, policy)
     if not asked:
@@ -117,7 +117,10 @@ def hearings_of_release(
     said = state.approvals.get(("release", release.content), ())
     correction = state.correction_of(release.id, release.content)
     if correction is not None:
-        said = tuple(one for one in said if one.seq > correction.seq)
+        before = [one for one in said if one.seq <= correction.seq]
+        last = {one.by: one for one in before if is_heard(one, policy)}
+        refused = [one for one in last.values() if not one.approves]
+        said = (*refused, *said[len(before) :])
         asked = tuple(replace(one, requester_may_approve=False) for one in asked)
     named = {**release.metadata, **release.labels}.get("requester")
     if named is not None:

@@ -12,6 +12,7 @@ from modicum.ledger.deciding.approvals import (
     approved_by,
     hearings_of_policy,
     hearings_of_release,
+    is_heard,
     roles_of,
 )
 from modicum.ledger.deciding.openers import may_open_rounds
@@ -208,6 +209,18 @@ def _ill_said(
     state: State,
 ) -> str:
     if isinstance(body, PastRedescribed):
+        known = state.correction_of(body.release.id, body.release.content)
+        said = state.approvals.get(("release", body.release.content), ())
+        if (
+            event.actor in policy.keys
+            and known
+            and not any(
+                one.by == event.actor and one.approves and is_heard(one, policy)
+                for one in said
+                if one.seq > known.seq
+            )
+        ):
+            return f"`{event.actor}` did not sign the correction with a named key"
         return _ill_approved(body, hearings_of_release(body.release, policy, state))
     if isinstance(body, ReleaseRequested):
         # A correction always needs somebody else.

@@ -1,9 +1,14 @@
-"""Who holds which reservations: those that are not started, and that no plan took."""
+"""Who holds which reservations: those that are not started, and that no plan took.
+
+Names that differ in capitals or blanks only are one holder.
+"""
 
 from __future__ import annotations
 
 from collections.abc import KeysView
 from dataclasses import dataclass, field
+
+from modicum.policy.declarations.people import meant_by
 
 
 @dataclass(slots=True)
@@ -25,7 +30,7 @@ class Holders:
 
     def add(self, release: str, actor: str) -> None:
         """Note that somebody reserved a release."""
-        self.by[release] = actor
+        self.by[release] = actor = meant_by(actor)
         self._of.setdefault(actor, {})[release] = None
 
     def drop(self, release: str) -> None:
@@ -39,4 +44,4 @@ class Holders:
 
     def of(self, actor: str) -> KeysView[str]:
         """Return the releases that somebody holds, oldest first."""
-        return self._of.get(actor, {}).keys()
+        return self._of.get(meant_by(actor), {}).keys()

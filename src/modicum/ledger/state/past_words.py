@@ -115,9 +115,9 @@ def dropped_attributes(
 ) -> dict[str, Problem]:
     """Return the attributes that a policy may have under a new name.
 
-    There are some only if the policy has attributes that no earlier one had: those
-    that were read by a release, are not in the policy, and were not accepted as gone
-    since a policy had them last.
+    They were read by a release, are not in the policy, and were not accepted as gone
+    since a policy had them last; and the policy has an attribute that no policy had
+    until they first came.
 
     Args:
         policies: The policies that were activated, oldest first.
@@ -127,8 +127,23 @@ def dropped_attributes(
     Returns:
         By the name under which each is accepted, in order, the mistake.
     """
-    new = sorted(new_attributes(policies, vocabulary))
-    if not new:
+    accepted: set[str] = set()
+    known: set[str] = set()
+    later: dict[str, list[str]] = {}
+    for policy in policies:
+        past = vocabulary_of(policy.text)
+        names = past.attributes if past else frozenset()
+        accepted -= {ATTRIBUTE + one for one in names}
+        accepted |= {*policy.accepted}
+        came = names - known
+        known |= names
+        later |= dict.fromkeys(came, sorted(vocabulary.attributes - known))
+    may_be = {
+        one: new
+        for one, new in later.items()
+        if new and one not in vocabulary.attributes and ATTRIBUTE + one not in accepted
+    }
+    if not may_be:
         return {}
     read = {
         attribute
@@ -136,17 +151,14 @@ def dropped_attributes(
         for one in release.mechanisms
         for attribute in one.attributes
     }
-    gone = read - vocabulary.attributes
-    accepted: set[str] = set()
-    for policy in policies:
-        past = vocabulary_of(policy.text)
-        accepted -= {ATTRIBUTE + one for one in past.attributes} if past else set()
-        accepted |= {*policy.accepted}
-    added = shortened([f"`{one}`" for one in new], _NAMED_MAX)
+    added = {
+        one: shortened([f"`{new}`" for new in may_be[one]], _NAMED_MAX)
+        for one in sorted(read & may_be.keys())
+    }
     return {
         ATTRIBUTE + one: Problem(
             Code.ATTRIBUTE_DROPPED,
-            f"the attribute `{one}` is gone, and one of {added} may be it",
+            f"the attribute `{one}` is gone, and one of {others} may be it",
             notes=(
                 "what was released about it counts by its name, and would count no more"
                 " under another one",
@@ -155,6 +167,5 @@ def dropped_attributes(
             ),
             help=f"if one of the new ones is it, leave it the name `{one}`",
         )
-        for one in sorted(gone)
-        if ATTRIBUTE + one not in accepted
+        for one, others in added.items()
     }

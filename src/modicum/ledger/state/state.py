@@ -441,9 +441,13 @@ class State:
                     raise _impossible(
                         f"release `{release.id}` stands, and is requested"
                     )
-                self.waiting.request(body, event.actor, event.at, seq)
+                corrects = known is not None
+                self.waiting.request(
+                    body, event.actor, event.at, seq, corrects=corrects
+                )
             case RequestWithdrawn():
-                self.waiting.withdraw(body, event.actor)
+                corrects = body.release in self.releases
+                self.waiting.withdraw(body, event.actor, corrects=corrects)
             case PolicyProposed(digest=proposed):
                 if self.policy and self.policy.digest == proposed:
                     raise _impossible(f"the policy `{body.name}` is active already")

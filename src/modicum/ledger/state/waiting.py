@@ -79,7 +79,15 @@ class Waiting:
     proposals: dict[str, Proposal] = field(default_factory=dict)
     requesters: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def request(self, body: ReleaseRequested, by: str, at: str, seq: int) -> None:
+    def request(
+        self,
+        body: ReleaseRequested,
+        by: str,
+        at: str,
+        seq: int,
+        *,
+        corrects: bool = False,
+    ) -> None:
         """Take a request, in the place of an earlier one by the same person.
 
         Args:
@@ -87,6 +95,7 @@ class Waiting:
             by: Who asks.
             at: When.
             seq: The number of the entry.
+            corrects: Whether it corrects a past release.
 
         Raises:
             ConflictError: If the id is asked for by somebody else, or the same release
@@ -95,7 +104,7 @@ class Waiting:
         one = body.release
         known = self.requests.get(one.id)
         if known is not None and known.by != by:
-            raise requested_by_another(known)
+            raise requested_by_another(known, corrects=corrects)
         if known is not None and _same(known, one.content, body.policy):
             raise _impossible(f"release `{one.id}` is requested already")
         self.requests.pop(one.id, None)
@@ -123,12 +132,16 @@ class Waiting:
             return None
         return known
 
-    def withdraw(self, body: RequestWithdrawn, by: str) -> None:
+    def withdraw(self, body: RequestWithdrawn, by: str, *, corrects: bool) -> None:
         """End a request that its requester takes back.
+
+        That of a correction is taken back by anybody: there is no other id to ask
+        under, and one person could keep all others from correcting a release.
 
         Args:
             body: Which one.
             by: Who takes it back.
+            corrects: Whether it corrects a past release.
 
         Raises:
             ConflictError: If there is none, or somebody else asks for it.
@@ -136,7 +149,7 @@ class Waiting:
         known = self.requests.get(body.release)
         if known is None:
             raise no_request(body.release)
-        if known.by != by:
+        if known.by != by and not corrects:
             raise requested_by_another(known)
         del self.requests[body.release]
 
@@ -202,12 +215,15 @@ def is_requested(waiting: Waiting, release: str, content: str, policy: str) -> b
     return known is not None and _same(known, content, policy)
 
 
-def requested_by_another(known: Request, mark: Mark | None = None) -> ConflictError:
+def requested_by_another(
+    known: Request, mark: Mark | None = None, *, corrects: bool = False
+) -> ConflictError:
     """Return the error for an id that somebody else asks for.
 
     Args:
         known: What they ask for.
         mark: Where the id stands, for messages.
+        corrects: Whether they ask for the correction of a past release.
     """
     return ConflictError(
         Problem(
@@ -215,8 +231,13 @@ def requested_by_another(known: Request, mark: Mark | None = None) -> ConflictEr
             f"release `{known.release}` is requested by `{known.by}` (entry"
             f" {known.seq})",
             mark,
-            notes=("only who asked for it may change or withdraw a request",),
-            help="give another release an id of its own",
+            notes=()
+            if corrects
+            else ("only who asked for it may change or withdraw a request",),
+            help="withdraw that correction, and ask again:  modicum request withdraw"
+            f" {known.release}"
+            if corrects
+            else "give another release an id of its own",
         )
     )
 

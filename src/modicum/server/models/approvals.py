@@ -68,6 +68,7 @@ class PendingForm(WithdrawnForm):
 
     reason: str
     current: bool
+    corrects: bool
     complete: bool
     approvals: list[HearingForm]
 

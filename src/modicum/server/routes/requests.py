@@ -168,8 +168,8 @@ async def take_back(
 async def withdraw(
     request: Request, release: ReleaseId, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
-    """Take back a request of one's own."""
-    reason = await reason_of(request, who, Action.SUBMIT_RELEASE)
+    """Take back a request of one's own; or any to correct a past release."""
+    reason = await reason_of(request, who, Action.SUBMIT_RELEASE, Action.RECORD_PAST)
     once = await keyed.once(lambda found: answer_of(request_to_dict(found)))
     found = await verbs.requests.withdraw(who, release, reason, once)
     return json_response(request_to_dict(found))

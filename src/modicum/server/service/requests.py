@@ -229,7 +229,7 @@ class Requests:
     async def withdraw(
         self, who: Identity, release: str, reason: str, once: Once | None = None
     ) -> Request:
-        """Take back a request of one's own.
+        """Take back a request of one's own; or any to correct a past release.
 
         Args:
             who: Who asks.
@@ -248,7 +248,8 @@ class Requests:
             known = self._decider.governed(
                 lambda one: _seen(one, who, release), quick=True
             )
-            must(who, Action.SUBMIT_RELEASE, data_sets_recorded(known.release))
+            action = Action.RECORD_PAST if known.corrects else Action.SUBMIT_RELEASE
+            must(who, action, data_sets_recorded(known.release))
             office = self._decider.governance(who.name, once=once)
             return office.withdraw_request(release, reason=reason)
 

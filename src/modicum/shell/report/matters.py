@@ -75,7 +75,8 @@ class Matters:
                 self._request(told, body)
             case RequestWithdrawn():
                 matter, _, _ = self._asked.pop(body.release)
-                self._state.waiting.withdraw(body, told.actor)
+                corrects = body.release in self._state.releases
+                self._state.waiting.withdraw(body, told.actor, corrects=corrects)
                 matter.steps.append(Step("withdrawn", told, body.reason))
             case PolicyProposed():
                 self._propose(told, body)
@@ -187,7 +188,11 @@ class Matters:
             )
         matter = self._known.get(("release", release.content))
         self._end(release.id, matter, told)
-        self._state.waiting.brought_in(release.id)
+        if isinstance(body, PastRedescribed):
+            self._state.releases.redescribe(release.id, release.content)
+            self._state.waiting.corrected(release.id, release.content)
+        else:
+            self._state.waiting.brought_in(release.id)
         if matter is None:
             return  # Nobody was asked.
         if isinstance(body, PastRecorded):

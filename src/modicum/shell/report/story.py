@@ -24,6 +24,7 @@ from modicum.ledger.log.request_events import ReleaseRequested
 from modicum.shell.report.escrow_story import EscrowStory
 from modicum.shell.report.matters import Matters
 from modicum.shell.report.told import Told
+from modicum.workspace.past_descriptions import NO_PERIODS
 
 
 @dataclass(slots=True)
@@ -148,7 +149,12 @@ class Story:
             case ReleaseRequested(release=release, reason=reason):
                 self._asked[release.id] = told, reason
             case PastRedescribed() as body:
-                self.releases[body.release.id].described_in = seq
+                story = self.releases[body.release.id]
+                story.described_in = seq
+                if all(one.part.periods for one in body.release.mechanisms):
+                    story.assumptions = tuple(
+                        one for one in story.assumptions if NO_PERIODS not in one
+                    )
                 asked = self._asked[body.release.id]
                 self.corrections.append(Correction(*asked, told, body))
             case (

@@ -118,6 +118,7 @@ def pending_to_dict(one: PendingRequest) -> dict[str, object]:
         **request_to_dict(one.request),
         "reason": one.reason,
         "current": one.current,
+        "corrects": one.corrects,
         "complete": one.complete,
         "approvals": hearings_to_list(one.hearings),
     }

@@ -7,9 +7,10 @@ under the policy that it was recorded under. See ADR 0041.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 from modicum.core.errors import Code, ConflictError, InputError, Problem
-from modicum.ledger import RecordedRelease, ReleaseStatus
+from modicum.ledger import RecordedRelease, ReleaseStatus, event_of
 from modicum.ledger.deciding.approvals import approved_by, hearings_of_release
 from modicum.ledger.log.events import PastRedescribed
 from modicum.ledger.log.recorded import difference
@@ -30,7 +31,7 @@ from modicum.workspace.governing.saying import (
     say,
 )
 from modicum.workspace.governing.topics import Topic, about_release
-from modicum.workspace.past_descriptions import id_of, price_past
+from modicum.workspace.past_descriptions import id_of, price_past, refuse_future
 
 
 def redescribe(entry: Entry, release: Description, reason: str) -> Requested | None:
@@ -114,7 +115,9 @@ def say_to_correction(entry: Entry, release: Description | str, word: Word) -> S
     )
     refuse_other_content(topic, word.content)
     if known.policy != compiled.policy.digest:
-        raise outdated(called, known.by)
+        if word.approves:
+            raise outdated(called, known.by)
+        return say(entry, replace(topic, hearings=None), word)
     asking = map(meant_by, state.waiting.requesters[now.content])
     if word.approves and meant_by(entry.actor) in asking:
         raise refused(
@@ -123,6 +126,9 @@ def say_to_correction(entry: Entry, release: Description | str, word: Word) -> S
         )
     if topic.hearings_in(state):
         said = say(entry, topic, word)
+    elif word.key is not None or entry.actor in compiled.policy.keys:
+        # A signature is kept with what it signs.
+        said = say(entry, replace(topic, hearings=None), word)
     else:
         said = _by_one(entry, topic, word)
     heard = topic.hearings_in(state)
@@ -140,6 +146,7 @@ def made_already(entry: Entry, release: Description | str, word: Word) -> Said |
     """Return the agreement to a correction that was made; None if it is about another.
 
     Who approves several corrections again after a mistake in one of them goes on there.
+    The answer names who approved it.
 
     Args:
         entry: The turn; its actor speaks.
@@ -148,19 +155,24 @@ def made_already(entry: Entry, release: Description | str, word: Word) -> Said |
 
     Raises:
         InputError: If a past release differs in more than `periods`.
+        StaleError: If something came in since they looked, or it has other contents.
     """
     state = entry.book.state
     if isinstance(release, str) or not word.approves:
         return None
-    known = state.releases.get(id_of(release))
-    if known is None or known.status is not ReleaseStatus.RECORDED:
+    named = id_of(release)
+    if named not in state.redescribed:
         return None
     before, now = _described(entry, release)
     if now.content != before.content:
         return None
-    topic = Topic("release", now.id, now.content, f"correction of release `{now.id}`")
-    seq = state.described_in(known)
-    return Said(topic, entry.actor, True, (), (), seq, True, corrected_in=seq)  # noqa: FBT003
+    topic = Topic("release", named, now.content, f"correction of release `{named}`")
+    refuse_other_content(topic, word.content)
+    looked_at(word, state)
+    seq = state.redescribed[named][-1]
+    (record,) = islice(entry.read(seq - 1), 1)
+    by = event_of(record, seq).actor
+    return Said(topic, by, True, (), (), seq, True, corrected_in=seq)  # noqa: FBT003
 
 
 def _by_one(entry: Entry, topic: Topic, word: Word) -> Said:
@@ -219,4 +231,6 @@ def _described(
                 help="take the file that was recorded, and change `periods` only",
             )
         )
+    (record,) = islice(entry.read(standing.seq - 1), 1)
+    refuse_future(now, event_of(record, standing.seq).at, place_of(release))
     return before, now

@@ -51,6 +51,8 @@ class PendingRequest:
             for again.
         current: Whether it was asked for under the active policy. If not, it must be
             asked for again.
+        corrects: Whether it corrects a past release. It is made by the last person who
+            agrees, so that one is missing while it waits.
     """
 
     request: Request
@@ -58,11 +60,13 @@ class PendingRequest:
     reason: str
     hearings: tuple[Hearing, ...]
     current: bool
+    corrects: bool = False
 
     @property
     def complete(self) -> bool:
         """Whether nobody is missing, and nobody refuses."""
-        return self.current and all(one.given for one in self.hearings)
+        given = all(one.given for one in self.hearings)
+        return self.current and given and not self.corrects
 
 
 def request(entry: Entry, release: RecordedRelease, reason: str) -> Requested:
@@ -96,7 +100,7 @@ def request(entry: Entry, release: RecordedRelease, reason: str) -> Requested:
 
 
 def withdraw(entry: Entry, release: str, reason: str) -> Request:
-    """Take back a request of one's own.
+    """Take back a request of one's own; or any to correct a past release.
 
     Args:
         entry: The turn; its actor takes it back.
@@ -149,7 +153,8 @@ def _pending(one: Request, book: Book, read: Reader) -> PendingRequest:
     body = requested_in(one, read)
     current = one.policy == policy.digest
     heard = hearings_of_release(body.release, policy, book.state) if current else ()
-    return PendingRequest(one, body.release, body.reason, heard, current)
+    corrects = one.release in book.state.releases
+    return PendingRequest(one, body.release, body.reason, heard, current, corrects)
 
 
 def about_requested_release(
