@@ -240,8 +240,11 @@ class LiveLedger:
             book, records = Book(), iter(read(0))
         if deciding:
             book.decide_by(self._policy)
-        self.book = Book()  # Should reading break off midway, it begins anew.
-        book.fold(records)
+        try:
+            book.fold(records)
+        except BaseException:
+            self.book = Book()  # Reading broke off midway: it begins anew.
+            raise
         self.book = book
         self._read_to = (book.state.seq, book.state.head)
 
