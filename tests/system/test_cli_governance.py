@@ -313,7 +313,7 @@ def test_remarks_and_disclosures_are_listed_and_shown() -> None:
 def test_who_agrees_is_told_that_nobody_asks() -> None:
     run("policy", "activate", "asking.yaml", "--reason", "two eyes")
     agree = ("--reason", "fine", "--actor", "olga")
-    assert "does not name its `requester`" in run(
+    assert "it does not name a `requester`" in run(
         "release", "approve", "public.yaml", *agree
     )
     asked = counts("r-2", audience="public", requester="ann")

@@ -249,3 +249,5 @@ def test_a_correction_of_anything_else_is_refused() -> None:
     )
     write([views("new", periods="2026-04-01")])
     assert "error[MOD610]" in run(*ask, code=Exit.INVALID)
+    by_id = run("release", "redescribe", "old-0", *ask[3:], code=Exit.INVALID)
+    assert "if it is the id of a release, give its file" in by_id

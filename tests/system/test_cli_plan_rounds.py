@@ -243,6 +243,10 @@ def test_a_plan_is_made_shown_and_written_and_reserves_nothing(folder: Path) -> 
     assert json.loads(Path("plan.json").read_text()) == told
     assert document("show", "plan.json") == told
     assert seq() == before == told["ledger"]["seq"]
+    (folder / "much.yaml").write_text(request("much", "99", 1, ""))
+    nothing = plan("run", "much.yaml", "--out", "none.json")
+    assert "written to none.json; it accepts nothing, and reserves nothing" in nothing
+    assert "plan commit" not in nothing
     shown = plan("show", "plan.json")
     assert shown.startswith(f"{told['plan']}, round `round-3`, by dpk, on entry 7\n")
     assert "accepted  small  (utility 4)\n" in shown

@@ -255,6 +255,7 @@ def test_explain_all_contexts_and_other_rules(folder: Path) -> None:
         (("attr:diagnosis", "--context", "black"), "black-box"),
         (("single-release-cap @standard",), "standard"),
         (("attr:diagnosis @standard @black-box",), "standard"),
+        (("attr:nonsense",), "attr:"),
     ],
 )
 def test_explain_of_a_rule_that_is_not_there(
@@ -263,6 +264,12 @@ def test_explain_of_a_rule_that_is_not_there(
     found = run("policy", "explain", "policy.yaml", *asked, exit_code=4)
     assert "error[MOD115]" in found
     assert near in found.split("nearest: ")[1]
+
+
+def test_explain_without_a_rule_asks_for_one(folder: Path) -> None:
+    for words in ((), ("active",), ("policy.yaml",)):
+        told = run("policy", "explain", *words, exit_code=2)
+        assert "name a rule, or its scope" in told
 
 
 @pytest.mark.parametrize("command", ["diff", "simulate", "explain"])

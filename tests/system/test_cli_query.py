@@ -590,7 +590,10 @@ def test_a_draft_of_a_file_can_be_asked(folder: Path, kind: str) -> None:
     assert "view_id: {type: integer}  # guess: type" in written
     assert "topics: {type: text, attribute: topic}  # guess: type; attribute" in written
     assert CANARY not in written
-    run("query", "lint", "draft.yaml")
+    told = run("query", "lint", "draft.yaml", "--strict", code=4)
+    assert f"{written.count('# guess')} lines are marked `guess`" in told
+    Path("draft.yaml").write_text(written.replace("# guess: ", "# "))
+    run("query", "lint", "draft.yaml", "--strict")
 
 
 def test_a_draft_overwrites_nothing(folder: Path) -> None:

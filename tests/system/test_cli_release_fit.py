@@ -81,6 +81,16 @@ def test_what_is_printed_is_a_release_that_passes(folder: Path, vary: str) -> No
     assert (folder / "ledger.db").read_bytes() == before
 
 
+def test_a_release_that_passes_is_written_to_a_new_file(folder: Path) -> None:
+    printed = run("release", "fit", "asked.yaml", "--out", "fitted.yaml")
+    assert printed.endswith("\nwritten to fitted.yaml\n")
+    assert "ALLOW asked" in run("release", "check", "fitted.yaml")
+    before = (folder / "asked.yaml").read_text()
+    again = run("release", "fit", "asked.yaml", "-o", "asked.yaml", exit_code=2)
+    assert "error[MOD708]: asked.yaml already exists" in again
+    assert (folder / "asked.yaml").read_text() == before
+
+
 def test_noise_that_is_given_by_eps_and_delta_is_varied_as_sigma(folder: Path) -> None:
     month = "sensitivity: {user: {l2: 1}, user-month: {l2: 1}}"
     text = ASKED.replace(month, "sensitivity: {user: {l2: 1}}")

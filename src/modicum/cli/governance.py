@@ -128,8 +128,8 @@ def _say(
         return
     for one in said:
         print_said(one)
-    if any(one.approves for one in said):
-        _warn_of_nobody(named)
+    spoken = zip(said, named, strict=True)
+    _warn_of_nobody([node for one, node in spoken if one.approves and one.decision])
 
 
 def _name(subject: Node | str) -> str:
@@ -140,14 +140,19 @@ def _name(subject: Node | str) -> str:
 
 def _warn_of_nobody(named: Iterable[Node | str]) -> None:
     """Say of releases that do not tell who asks: plans with approvals need to know."""
-    for one in named:
-        if isinstance(one, Entries) and "requester" not in {
-            key.text for key, _ in one.entries
-        }:
-            note(
-                "note: it does not name its `requester`, so no plan takes it; who adds"
-                " one later asks for these approvals anew"
-            )
+    nameless = [
+        one
+        for one in named
+        if isinstance(one, Entries)
+        and "requester" not in {key.text for key, _ in one.entries}
+    ]
+    if nameless:
+        does = "it does" if len(nameless) == 1 else f"{len(nameless)} of these do"
+        takes = "it" if len(nameless) == 1 else "them"
+        note(
+            f"note: {does} not name a `requester`, so no plan takes {takes}; who adds"
+            " one later asks for these approvals anew"
+        )
 
 
 def print_said(said: Said) -> None:

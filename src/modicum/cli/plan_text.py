@@ -72,7 +72,9 @@ def print_next(plan: Plan, out: Path | None) -> None:
         plan: The plan.
         out: Where it was written; None if it was not.
     """
-    if out is not None:
+    if out is not None and not plan.accepted:
+        print(printable(f"written to {out}; it accepts nothing, and reserves nothing"))
+    elif out is not None:
         print(printable(f"written to {out}; reserve it:  modicum plan commit {out}"))
         print("(for 24 hours; --expires-in 7d would say for a week)")
     elif plan.accepted:

@@ -19,7 +19,7 @@ from modicum.cli.options import (
     Policy,
 )
 from modicum.cli.output import note, print_decision, print_json, reporting
-from modicum.core.errors import Code, ModicumError, Problem, UsageError
+from modicum.core.errors import ModicumError
 
 if TYPE_CHECKING:
     from modicum.query.document import QueryFile
@@ -72,7 +72,7 @@ def init(
     from modicum.cli.opening import open_view
     from modicum.query.draft import draft_text
     from modicum.shell.data_columns import drafted_from
-    from modicum.shell.proofs.new_files import write_whole
+    from modicum.shell.proofs.new_files import write_new
 
     with reporting(as_json=as_json):
         words = open_view(ledger, policy=policy).policy().policy.vocabulary
@@ -88,11 +88,7 @@ def init(
             drafts.append(draft)
         text = draft_text(drafts, words)
         if str(out) != "-":
-            if out.exists():
-                remedy = "choose another file with  --out FILE  , or remove it"
-                exists = f"{out} already exists"
-                raise UsageError(Problem(Code.ALREADY_EXISTS, exists, help=remedy))
-            write_whole(out, [text.encode()])
+            write_new(out, text)
         if as_json:
             print_json({"file": str(out), "tables": [one.to_dict() for one in drafts]})
         elif str(out) == "-":

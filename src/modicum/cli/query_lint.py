@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -85,10 +85,19 @@ def _checked(file: Path, compiled: CompiledPolicy) -> _Checked:
 
     vocabulary = compiled.policy.vocabulary
     if is_tables_file(file):
-        return _Checked(file, "tables", len(load_tables(file, vocabulary).by_name))
+        tables = len(load_tables(file, vocabulary).by_name)
+        return _Checked(file, "tables", tables, tuple(_guesses(file)))
     query = load_query(file, compiled)
     mechanisms = len(query.lowered.mechanisms())
     return _Checked(file, "query", mechanisms, remarks(query, vocabulary))
+
+
+def _guesses(file: Path) -> Iterator[str]:
+    """Yield how much of a draft nobody has reviewed."""
+    marked = file.read_text("utf-8").count("# guess: ")
+    if marked:
+        lines = "1 line is" if marked == 1 else f"{marked} lines are"
+        yield f"{lines} marked `guess`: prices rest on them; review, and unmark them"
 
 
 def _print(one: _Checked) -> None:

@@ -36,6 +36,15 @@ def read_release(file: Path) -> Node:
 
     if str(file) == "-":
         return standard_input(sys.stdin.buffer)
+    if not (file.suffix or file.exists()):
+        raise InputError(
+            Problem(
+                Code.FILE_UNREADABLE,
+                f"cannot read {str(file)[:200]}: no such file",
+                help="correct the path; if it is the id of a release, give its file:"
+                f"  modicum release show {str(file)[:200]}  says what it holds",
+            )
+        )
     found = load_release(file)
     if _is_query(found):
         raise InputError(

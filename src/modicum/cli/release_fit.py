@@ -11,6 +11,7 @@ from modicum.cli.exits import Exit
 from modicum.cli.options import DEFAULT_LEDGER, AsOf, Json, Ledger, Policy, point
 from modicum.cli.output import print_json, print_table, reporting
 from modicum.cli.release_files import File, read_release
+from modicum.core.errors import printable
 
 if TYPE_CHECKING:
     from modicum.workspace import Decision
@@ -42,6 +43,10 @@ def fit(
             metavar="NAME",
         ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write the release here.", metavar="FILE"),
+    ] = None,
     policy: Policy = None,
     ledger: Ledger = DEFAULT_LEDGER,
     as_of: AsOf = None,
@@ -49,16 +54,24 @@ def fit(
 ) -> None:
     """Print the closest release that would pass: least noise, or most of the data.
 
-    What is printed is a release file, with remarks. Writes nothing; exits 0, or 3 if
-    nothing passes. A release that stands already needs nothing: that exits 0, too.
+    What is printed is a release file, with remarks. The ledger stays as it is. Exits 0,
+    or 3 if nothing passes. A release that stands already needs nothing: that exits 0,
+    too.
     """
+    from modicum.shell.proofs.new_files import write_new
+
     with reporting(as_json=as_json):
         decision = _checked(file, policy, ledger, as_of, quiet=as_json)
         found = decision.largest_fit(vary, mechanism)
+        if out is not None and found.found:
+            write_new(out, found.text)
         if as_json:
             print_json(found.to_dict())
         elif decision.retry:
             print(*found.why, sep="\n")
+        elif out is not None and found.found:
+            print(printable(found.explain()))
+            print(printable(f"written to {out}"))
         else:
             _print_fit(found)
         if not found.found and not decision.retry:

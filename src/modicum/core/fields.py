@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 from modicum.core.document import Entries, Items, Kind, Node, Scalar, describe
@@ -102,12 +103,18 @@ class Fields:
         self._left.clear()
         return pairs
 
-    def finish(self, *, unsupported: Mapping[str, str] | None = None) -> None:
+    def finish(
+        self,
+        *,
+        unsupported: Mapping[str, str] | None = None,
+        slips: Mapping[str, str] | None = None,
+    ) -> None:
         """Raise if a key was not taken.
 
         Args:
             unsupported: Keys that the format has and this version does not
                 implement, each with what it is for.
+            slips: Keys that people write instead of others, each with the remedy.
         """
         found = Problems()
         for name, (key, _) in self._left.items():
@@ -121,6 +128,9 @@ class Fields:
                         help="remove the key; nothing is ever ignored silently",
                     )
                 )
+            elif slips and name in slips:
+                problem = replace(self._unknown(name, key), help=slips[name])
+                found.add(problem)
             else:
                 found.add(self._unknown(name, key))
         found.raise_any()

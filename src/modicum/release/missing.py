@@ -71,6 +71,14 @@ def _wanted(mechanism: Mechanism, unit: str) -> str:
     return ""
 
 
+def _wanted_too(mechanism: Mechanism, unit: str) -> str:
+    """Return what gives a unit a loss, as other units of the mechanism have one."""
+    norm = KINDS[mechanism.kind].norm
+    if mechanism.sensitivity and norm is not None:
+        return f"`sensitivity: {{{unit}: {{{norm}: …}}}}` too"
+    return f"`cost: {{{unit}: …}}`"
+
+
 def _why_not(
     unit: str, given: Mapping[str, Stated], vocabulary: Vocabulary
 ) -> list[str]:
@@ -101,7 +109,7 @@ def _unbounded(mechanism: Mechanism, unit: str, other: str) -> InputError:
             f"nothing bounds how many `{other}` one `{unit}` has; without an enforced"
             " bound there is no guarantee",
         ),
-        help=f"give `cost: {{{unit}: …}}`, or in the policy, at `{other}`,"
+        help=f"give {_wanted_too(mechanism, unit)}, or in the policy, at `{other}`,"
         f" `groups: {{{unit}: …}}`",
     )
 
@@ -117,8 +125,8 @@ def _no_guarantee(
         Code.COST_NOT_DERIVABLE,
         f"no guarantee at `{unit}` for {shown} per `{other}`",
         notes=(_too_much(stated.curve, count, other),),
-        help=f"give a cost for `{unit}` too, by a bound on what one contributes; or"
-        f" declare the cost of `{other}` in rho",
+        help=f"give {_wanted_too(mechanism, unit)}, by a bound on what one contributes;"
+        f" or declare the cost of `{other}` in rho",
     )
 
 

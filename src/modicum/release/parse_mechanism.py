@@ -12,7 +12,7 @@ from typing import TypeVar
 from modicum.accounting import ApproxBudget, Budget
 from modicum.accounting.budget_reading import cost_delta, read_measured
 from modicum.accounting.kinds.table import calibrated, kind_named
-from modicum.core.document import Node
+from modicum.core.document import Node, Scalar
 from modicum.core.errors import Code, Mark
 from modicum.core.exact import brief
 from modicum.core.flow_text import flow_text
@@ -119,7 +119,7 @@ def parse_mechanism(
         with found.guard():
             cost = _units_of(cost_node, "cost", vocabulary, _cost)
     with found.guard():
-        fields.finish(unsupported=_PLANNED)
+        fields.finish(unsupported=_PLANNED, slips=KINDS[kind].slips)
     found.raise_any()
     refuse_hidden(part, attributes, attributes_node, vocabulary)
     return Mechanism(
@@ -182,7 +182,7 @@ def _calibrate(fields: Fields, kind: str, read: _Numbers, *, sampled: bool) -> N
     """
     eps, delta = fields.take_optional("eps"), fields.take_optional("delta")
     node = delta if eps is None else eps
-    if node is None:
+    if node is None or (eps is None and "epsilon" in fields):
         return
     size = brief(next(iter(read.sensitivity.values()), Fraction(1)))
     shown = flow_text(node) if eps is not None else "…"
@@ -312,7 +312,9 @@ def _units_of(
 ) -> dict[str, T]:
     found = Problems()
     values: dict[str, T] = {}
-    for unit_node, value in Fields(node, f"`{key}`").rest():
+    unit = next(iter(vocabulary.units), "unit")
+    remedy = f"it is by privacy unit, such as  {key}: {{{unit}: …}}"
+    for unit_node, value in Fields(node, f"`{key}`", help=remedy).rest():
         with found.guard():
             unit = choice(
                 unit_node, "privacy unit", vocabulary.units, Code.UNKNOWN_UNIT
@@ -326,7 +328,8 @@ def _sensitivity(
     fields: Fields, norm: str, vocabulary: Vocabulary
 ) -> dict[str, Fraction]:
     def in_norm(node: Node) -> Fraction:
-        inner = Fields(node, "a sensitivity")
+        shown = flow_text(node) if isinstance(node, Scalar) else "…"
+        inner = Fields(node, "a sensitivity", help=f"write  {{{norm}: {shown}}}")
         value = positive(inner.take(norm), f"the {norm} sensitivity")
         inner.finish()
         return value

@@ -13,6 +13,7 @@ from modicum.accounting.kinds.table import curve_of_kind, kind_named
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError, Problem
 from modicum.release import Label, Mechanism, Vocabulary, parse_release, price
+from modicum.release.units import Unit
 
 UNITS = Vocabulary(frozenset({"age"}), {}, ("user", "day"), "add-remove")
 USER = Vocabulary(frozenset({"age"}), {}, ("user",), "add-remove")
@@ -77,10 +78,55 @@ def test_eps_without_delta_says_what_to_write_and_shows_the_command() -> None:
 
 
 def test_epsilon_is_told_to_be_called_eps() -> None:
-    assert refused(epsilon=1, delta=1e-6).code is Code.MISSING_KEY
-    problem = refused(epsilon=1, sigma=2)
+    for more in ({"delta": 1e-6}, {"sigma": 2}, {}):
+        with pytest.raises(InputError) as caught:
+            noise(epsilon=1, **more)
+        (problem,) = caught.value.problems
+        assert problem.code is Code.UNKNOWN_KEY
+        assert problem.label == 'did you mean "eps"?'
+        assert "write `eps` and `delta`" in problem.help
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "remedy"),
+    [
+        ("laplace", "epsilon", "`scale`: the l1 sensitivity divided by epsilon"),
+        ("discrete-laplace", "eps", "`scale`: the l1 sensitivity divided by epsilon"),
+        ("gaussian", "scale", "its noise is `sigma`"),
+        ("discrete-gaussian", "std", "its noise is `sigma`"),
+    ],
+)
+def test_a_parameter_of_another_kind_is_told_what_to_write(
+    kind: str, key: str, remedy: str
+) -> None:
+    norm = "l1" if "laplace" in kind else "l2"
+    given: dict[str, Any] = {"mechanism": kind, key: 1}
+    given["sensitivity"] = {"user": {norm: 1}}
+    problem = refused(**given)
     assert problem.code is Code.UNKNOWN_KEY
-    assert problem.label == 'did you mean "eps"?'
+    assert remedy in problem.help
+
+
+def test_a_sensitivity_without_its_unit_or_norm_is_told_what_to_write() -> None:
+    bare = refused(sensitivity=1, sigma=2)
+    assert bare.help == "it is by privacy unit, such as  sensitivity: {user: …}"
+    assert refused(sensitivity={"user": 3}, sigma=2).help == "write  {l2: 3}"
+
+
+def test_a_unit_without_a_sensitivity_is_told_to_get_one() -> None:
+    covered = Vocabulary(
+        frozenset({"age"}),
+        {},
+        ("user", "day"),
+        "add-remove",
+        {
+            "user": Unit("user", "user_id"),
+            "day": Unit("day", "user_id", within=("user",)),
+        },
+    )
+    problem = refused(covered, sensitivity={"day": {"l2": 1}}, sigma=2)
+    assert problem.code is Code.COST_NOT_DERIVABLE
+    assert "give `sensitivity: {user: {l2: …}}` too" in problem.help
 
 
 def test_eps_of_several_units_is_refused() -> None:

@@ -157,6 +157,21 @@ def test_libraries(extra: str, libraries: dict[str, str], status: Status) -> Non
     assert set(one.facts) == set(libraries)
 
 
+def test_an_extra_of_which_others_brought_a_part_was_not_asked_for() -> None:
+    shared = [Requirement("numpy", "2", extra) for extra in ("large", "small")]
+    needed = [*shared, Requirement("no-such-library", "1", "large")]
+    large, small = check_libraries(needed)
+    assert (large.says, large.status) == ("not installed", OK)
+    assert (small.says, small.status) == ("1 installed", OK)
+
+
+def test_what_is_missing_is_installed_and_what_is_old_is_upgraded() -> None:
+    (missing,) = check_libraries([Requirement("no-such-library", "1", "")])
+    assert missing.remedy == "pip install modicum"
+    (old,) = check_libraries([Requirement("numpy", "999", "some")])
+    assert old.remedy == "pip install --upgrade 'modicum[some]'"
+
+
 class Clocks:
     """A clock that shows one time after the other."""
 

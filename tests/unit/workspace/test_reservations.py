@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -10,7 +12,8 @@ import pytest
 
 from modicum.core.document import from_python
 from modicum.core.errors import Code, ConflictError, InputError
-from modicum.ledger import ChainBreakError, ReleaseStatus, audit, event_of
+from modicum.ledger import ChainBreakError, ReleaseStatus, State, audit, event_of
+from modicum.ledger.following.folding import Followed
 from modicum.ledger.following.snapshot import Snapshot, read_snapshot, write_snapshot
 from modicum.ledger.log.events import ReleaseReserved
 from modicum.ledger.proof.consistency import lasts
@@ -284,3 +287,15 @@ def test_a_bound_that_says_something_else_is_refused(written: str, code: Code) -
     with pytest.raises(InputError) as caught:
         compile_text(text.encode(), "policy.yaml")
     assert code in {one.code for one in caught.value.problems}
+
+
+def test_balances_that_are_used_no_more_are_freed_at_once() -> None:
+    ledger = Ledger()
+    gc.disable()
+    try:
+        followed = Followed(ledger.policy, State())
+        freed = weakref.ref(followed)
+        del followed
+        assert freed() is None
+    finally:
+        gc.enable()

@@ -92,7 +92,8 @@ class Followed:
         population = compiled.policy.vocabulary.population
         self._retelling = Retelling(state.policies, population)
         #: What each identity holds of it, reserved and not started.
-        self.holdings = Holdings(compiled, self.told, state)
+        # Not by `self.told`: a cycle would keep a whole ledger until it is collected.
+        self.holdings = Holdings(compiled, self._retelling.release, state)
 
     @property
     def compiled(self) -> CompiledPolicy:

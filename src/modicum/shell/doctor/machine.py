@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -103,11 +103,22 @@ def check_libraries(needed: Iterable[Requirement]) -> Iterator[Finding]:
     by_extra: dict[str, list[Requirement]] = defaultdict(list)
     for one in needed:
         by_extra[one.extra].append(one)
+    extras = Counter(one.name for libraries in by_extra.values() for one in libraries)
     for extra, libraries in sorted(by_extra.items()):
-        yield _checked(extra, libraries)
+        own = [one for one in libraries if extras[one.name] == 1]
+        yield _checked(extra, libraries, own or libraries)
 
 
-def _checked(extra: str, libraries: list[Requirement]) -> Finding:
+def _checked(
+    extra: str, libraries: list[Requirement], own: list[Requirement]
+) -> Finding:
+    """Return whether the libraries of an extra are there.
+
+    Args:
+        extra: Its name; empty for what is always needed.
+        libraries: All of them.
+        own: Those that no other extra brings: without any, it was not asked for.
+    """
     versions = {one.name: installed(one.name) for one in libraries}
     facts = {
         name: None if version is None else known_word(version)
@@ -120,7 +131,7 @@ def _checked(extra: str, libraries: list[Requirement]) -> Finding:
         for one in libraries
         if not is_enough(versions[one.name] or one.least, one.least)
     ]
-    if extra and len(missing) == len(libraries):
+    if extra and {one.name for one in own} <= {*missing}:
         return Finding(name, Status.OK, "not installed", facts=facts)
     if missing or old:
         wrong = [*(f"{one} is missing" for one in missing), *old]
@@ -129,7 +140,7 @@ def _checked(extra: str, libraries: list[Requirement]) -> Finding:
             name,
             Status.WARN if extra else Status.FAIL,
             "; ".join(wrong),
-            f"pip install --upgrade {package}",
+            f"pip install {'--upgrade ' if old else ''}{package}",
             facts,
         )
     return Finding(name, Status.OK, f"{len(libraries)} installed", facts=facts)

@@ -44,6 +44,24 @@ def write_whole(path: str | Path, pieces: Iterable[bytes]) -> None:
         draft.unlink(missing_ok=True)
 
 
+def write_new(path: Path, text: str) -> None:
+    """Write a text to a file that is not there yet.
+
+    Args:
+        path: Where to.
+        text: Its contents.
+
+    Raises:
+        UsageError: If something is there, or it cannot be written.
+    """
+    if path.exists():
+        remedy = "choose another file with  --out FILE  , or remove it"
+        raise UsageError(
+            Problem(Code.ALREADY_EXISTS, f"{path} already exists", help=remedy)
+        )
+    write_whole(path, [text.encode()])
+
+
 def _refuse_database(path: str | Path, target: Path) -> None:
     """Refuse to write over a file of SQLite: it may be a ledger, which is not lost."""
     try:

@@ -84,13 +84,15 @@ def _period(first: int, last: int) -> Any:
 
 
 def _ends(first: int, last: int) -> Iterator[tuple[str, str]]:
-    """Yield the ends that are not open, by the month where that says the same."""
+    """Yield the ends that are not open, both by month where that says the same."""
+    months = [period_name(period_of(day, "month"), "month") for day in (first, last)]
+    begins = first == FIRST_DAY or _of(months[0])[0] == first
+    ends = last == LAST_DAY or _of(months[1])[1] == last
+    whole = begins and ends
     if first != FIRST_DAY:
-        month = period_name(period_of(first, "month"), "month")
-        yield "from", month if _of(month)[0] == first else period_name(first, "day")
+        yield "from", months[0] if whole else period_name(first, "day")
     if last != LAST_DAY:
-        month = period_name(period_of(last, "month"), "month")
-        yield "to", month if _of(month)[1] == last else period_name(last, "day")
+        yield "to", months[1] if whole else period_name(last, "day")
 
 
 def _of(word: str) -> Span:
