@@ -153,7 +153,7 @@ def test_two_people_correct_past_releases() -> None:
     output = run(*ask, "--actor", "ann")
     assert "old-0: a correction is asked for (entry 5)" in output
     # Each of them is still over while the others are charged to every day.
-    assert "with it alone, over their limit: day (old-0, old-1, old-2)" in output
+    assert "with one alone, over their limit: day (old-0, old-1, old-2)" in output
     assert "another person agrees by  modicum release approve FILE" in output
     told = document(*ask, "--actor", "ann")["corrections"]
     assert [one["request"] and one["request"]["repeated"] for one in told] == [True] * 3
@@ -188,6 +188,9 @@ def test_a_correction_that_was_made_does_not_stop_others() -> None:
     assert "with it, over their limit: day" in output
     assert "another person agrees by  modicum release approve old-2" in output
     run(*approve)
+    write([views("old-0"), dated[1], dated[2]])  # One needs no correction.
+    run(*ask)
+    assert "`old-0`: described so already (entry 2)" in run(*approve)
     write(dated)
     run(*ask)
     for _ in range(2):  # Whether it is the first time or not.

@@ -84,6 +84,7 @@ def test_what_is_printed_is_a_release_that_passes(folder: Path, vary: str) -> No
 def test_a_release_that_passes_is_written_to_a_new_file(folder: Path) -> None:
     printed = run("release", "fit", "asked.yaml", "--out", "fitted.yaml")
     assert printed.endswith("\nwritten to fitted.yaml\n")
+    assert "\\n" not in printed
     assert "ALLOW asked" in run("release", "check", "fitted.yaml")
     before = (folder / "asked.yaml").read_text()
     again = run("release", "fit", "asked.yaml", "-o", "asked.yaml", exit_code=2)

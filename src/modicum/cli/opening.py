@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modicum.cli.options import shown
+from modicum.cli.options import DEFAULT_LEDGER, shown
 from modicum.cli.output import note
 from modicum.core.errors import Code, Problem, UsageError
 
@@ -100,7 +100,9 @@ def no_ledger_at(ledger: str) -> UsageError:
     Args:
         ledger: Its path or URL.
     """
-    remedy = "correct --ledger, or begin one with  modicum init --policy policy.yaml"
+    given = "" if ledger == DEFAULT_LEDGER else f" --ledger {shown(ledger)}"
+    begin = f"modicum init --policy policy.yaml{given}"
+    remedy = f"correct --ledger, or begin one with  {begin}"
     return _refusal(f"there is no ledger at {shown(ledger)}", remedy)
 
 

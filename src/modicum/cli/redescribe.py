@@ -58,7 +58,7 @@ def redescribe(
 
 def _lines(found: Sequence[tuple[str, Requested | None]]) -> Iterator[str]:
     shared: list[tuple[str, str]] = []
-    it = "it" if len(found) == 1 else "it alone"
+    it = "it" if len(found) == 1 else "one alone"
     for name, asked in found:
         if asked is None:
             yield f"{name}: described so already; nothing is asked for"

@@ -45,7 +45,9 @@ def fit(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Write the release here.", metavar="FILE"),
+        typer.Option(
+            "--out", "-o", help="Write the release to this new file.", metavar="FILE"
+        ),
     ] = None,
     policy: Policy = None,
     ledger: Ledger = DEFAULT_LEDGER,
@@ -70,7 +72,7 @@ def fit(
         elif decision.retry:
             print(*found.why, sep="\n")
         elif out is not None and found.found:
-            print(printable(found.explain()))
+            print(*map(printable, found.explain().splitlines()), sep="\n")
             print(printable(f"written to {out}"))
         else:
             _print_fit(found)

@@ -123,6 +123,8 @@ def _said(release: RecordedRelease) -> Iterator[tuple[str, object]]:
     yield from sorted(release.metadata.items())
     for one in release.mechanisms:
         for key, value in sorted(one.description.items()):
+            if key == "parameters" and isinstance(value, dict):
+                yield from sorted(value.items())  # They are what people know.
             if key not in ("where", "periods", "groups"):
                 yield key, value
         yield "where", one.part.where

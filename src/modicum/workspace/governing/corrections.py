@@ -122,7 +122,7 @@ def say_to_correction(entry: Entry, release: Description | str, word: Word) -> S
     if word.approves and meant_by(entry.actor) in asking:
         raise refused(
             f"`{entry.actor}` cannot approve the {called}",
-            "who asks for it does not approve it",
+            "who asks for it does not approve it: another person does",
         )
     if topic.hearings_in(state):
         said = say(entry, topic, word)
@@ -143,10 +143,10 @@ def say_to_correction(entry: Entry, release: Description | str, word: Word) -> S
 
 
 def made_already(entry: Entry, release: Description | str, word: Word) -> Said | None:
-    """Return the agreement to a correction that was made; None if it is about another.
+    """Return that a past release is described so already; None if it is not.
 
-    Who approves several corrections again after a mistake in one of them goes on there.
-    The answer names who approved it.
+    Files of corrections may hold releases that need none, or that were corrected. The
+    answer names who described it, and the entry.
 
     Args:
         entry: The turn; its actor speaks.
@@ -161,7 +161,8 @@ def made_already(entry: Entry, release: Description | str, word: Word) -> Said |
     if isinstance(release, str) or not word.approves:
         return None
     named = id_of(release)
-    if named not in state.redescribed:
+    known = state.releases.get(named)
+    if known is None or known.status is not ReleaseStatus.RECORDED:
         return None
     before, now = _described(entry, release)
     if now.content != before.content:
@@ -169,7 +170,7 @@ def made_already(entry: Entry, release: Description | str, word: Word) -> Said |
     topic = Topic("release", named, now.content, f"correction of release `{named}`")
     refuse_other_content(topic, word.content)
     looked_at(word, state)
-    seq = state.redescribed[named][-1]
+    seq = state.described_in(known)
     (record,) = islice(entry.read(seq - 1), 1)
     by = event_of(record, seq).actor
     return Said(topic, by, True, (), (), seq, True, corrected_in=seq)  # noqa: FBT003
