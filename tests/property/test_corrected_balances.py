@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from oracle.auditor import audit
 from samples import parted
 from samples.parted import MONTHS, PEOPLE, POLICY, Written
-from samples.small import NOON, compiled
+from samples.small import compiled
 
 from modicum.core.errors import ApprovalError
 from modicum.ledger.following.snapshot import Snapshot, read_snapshot, write_snapshot
@@ -27,6 +27,8 @@ from modicum.shell.clock import FixedClock
 from modicum.shell.storage.sqlite_store import SqliteStore
 from modicum.workspace import Workspace
 
+#: All that past releases read was there by then.
+AFTERWARDS = "2027-01-01T12:00:00.000000Z"
 SEEDS = st.integers(min_value=0, max_value=2**32)
 
 
@@ -47,7 +49,7 @@ class Log:
         """Return the ledger as somebody uses it."""
         return Workspace(
             SqliteStore(self.folder / "ledger.db", wait_seconds=20),
-            FixedClock(NOON),
+            FixedClock(AFTERWARDS),
             policy=None if policy is None else compiled(policy),
             actor=actor,
         )

@@ -76,7 +76,7 @@ def _wanted_too(mechanism: Mechanism, unit: str) -> str:
     norm = KINDS[mechanism.kind].norm
     if mechanism.sensitivity and norm is not None:
         return f"`sensitivity: {{{unit}: {{{norm}: …}}}}` too"
-    return f"`cost: {{{unit}: …}}`"
+    return f"`cost: {{{unit}: …}}` too"
 
 
 def _why_not(

@@ -446,7 +446,7 @@ def test_open_ends_and_long_lists_are_cut_at_what_is_full() -> None:
     fit = largest_fit(trials(asked, policy(), full), "periods")
     assert fit.release is not None
     assert fit.release["mechanisms"][0]["periods"] == [  # type: ignore[index]
-        {"from": "2025-12-15", "to": "2026-02"},
+        {"from": "2025-12-15", "to": "2026-02-28"},
         {"from": "2026-04"},
     ]
     whole = release("asked", mechanism())
