@@ -134,7 +134,8 @@ class LimitedBodies:
             most = max(most, self._larger)
         if any(int(value) > most for value in lengths):
             problem = _too_large(most).problems[0]
-            await _refuse(413, problem, scope)(scope, receive, send)
+            close = {"Connection": "close"}  # Else all of it would be received.
+            await _refuse(413, problem, scope, close)(scope, receive, send)
             return
         body = _Body(scope, receive, send, most, self._held)
         try:

@@ -118,6 +118,15 @@ def test_a_body_has_so_many_bytes(
     assert told == status
 
 
+def test_a_body_that_is_refused_for_its_length_is_not_received(server: Served) -> None:
+    lines = ("X-Who: ann", JSON, f"Content-Length: {10 * BODY_BYTES}")
+    with connect(server.url) as own:
+        own.sendall(head("POST", CHECK, *lines))
+        heard = heard_until(own, b'"trace_id"')
+    assert statuses(heard) == [413]
+    assert b"connection: close" in heard.lower()
+
+
 def test_a_body_takes_so_long(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("modicum.server.limited_bodies.READ_SECONDS", 0.2)
     with connect(server.url) as own:

@@ -11,10 +11,12 @@ import os
 import pickle  # noqa: TID251 - it is written here, and read by our own process
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Final, Self, TypeAlias
 
 import msgspec
@@ -117,7 +119,8 @@ class Reader:
 
     def __exit__(self, *_: object) -> None:
         """End it: nothing that it holds is left."""
-        self._process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # It leads a session.
         self._process.wait()
         self._leave()
 
@@ -151,6 +154,8 @@ class Reader:
             if isinstance(told, Done):
                 return told.results
             if scorer is None:
+                if job is not None:
+                    os.close(job)
                 raise _gone()
             if isinstance(told, Score):
                 file = None if job is None else os.fdopen(job, "rb", buffering=0)
@@ -182,15 +187,25 @@ class Reader:
         return self._keys.unwrap(Wrapped(told.key_id, told.wrapped), context)
 
     def _heard(self) -> tuple[Told, int | None]:
+        handles: list[int] = []
         try:
             text, handles, _, _ = socket.recv_fds(self._own, LENGTH_BYTES, 1)
+            for handle in handles:
+                os.set_inheritable(handle, False)  # noqa: FBT003
             length = int.from_bytes(text, "big")
             if len(text) < LENGTH_BYTES or length > _BYTES_MAX:
                 raise _gone()
-            body = received(self._own, length)
-            return _decoder.decode(body), handles[0] if handles else None
-        except (OSError, EOFError, msgspec.MsgspecError, UnicodeDecodeError):
-            raise _gone() from None
+            told = _decoder.decode(received(self._own, length))
+            if handles and not isinstance(told, Score):
+                raise _gone()
+        except BaseException as error:
+            for handle in handles:  # It leads to exact answers.
+                os.close(handle)
+            wrong = (OSError, EOFError, msgspec.MsgspecError, UnicodeDecodeError)
+            if isinstance(error, wrong):
+                raise _gone() from None
+            raise
+        return told, handles[0] if handles else None
 
     def _send(self, what: object) -> None:
         body = pickle.dumps(what)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ from modicum.core.errors import (
     VerificationError,
 )
 from modicum.shell.escrow.equipment import EscrowEquipment, EscrowPlace
+from modicum.shell.escrow.reader import Reader
 from modicum.shell.vault.key_files import file_keys, new_key_file
 from modicum.workspace.escrowing.ports import Equipment, Sealed, Work
 
@@ -49,6 +51,12 @@ def fails(_: Equipment, kind: str) -> Work:
     if kind == "dies":
         os._exit(1)
     raise ValueError("row 17")
+
+
+def begins_another(_: Equipment) -> Work:
+    yield None
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    return {"number": str(child.pid)}
 
 
 def waits(_: Equipment, place: str) -> Work:
@@ -124,6 +132,36 @@ def test_a_mistake_in_it_is_one_here_and_quotes_no_row(
         apart.finish(1)
     assert isinstance(caught.value, VerificationError) == (kind == "first")
     assert "row 17" not in repr(caught.value.problems)
+
+
+@pytest.mark.spec("ESC-16")
+@pytest.mark.parametrize("rest", [b"", b"xx", b'{"type":"ready"}'])
+def test_a_handle_to_answers_is_closed_if_what_it_tells_is_wrong(
+    equipment: EscrowEquipment, rest: bytes
+) -> None:
+    with Reader(equipment.keys, (), lambda: None) as reader:
+        here, there = socket.socketpair()
+        reader._own.close()
+        reader._own = here
+        job = os.memfd_create("job")
+        head = max(len(rest), 16).to_bytes(8, "big")
+        socket.send_fds(there, [head + rest], [job])
+        os.close(job)
+        there.close()
+        with pytest.raises(UnavailableError):
+            reader._heard()
+        links = [
+            os.readlink(one)
+            for one in Path("/proc/self/fd").iterdir()
+            if one.is_symlink()
+        ]
+    assert not [one for one in links if "memfd:job" in one]
+
+
+def test_what_it_began_ends_with_it(equipment: EscrowEquipment) -> None:
+    with equipment.apart(begins_another) as apart:
+        pid = int(apart.finish(1)["number"])
+    assert gone(pid)
 
 
 def test_it_ends_with_the_block(equipment: EscrowEquipment) -> None:
