@@ -26,6 +26,8 @@ policies:
   - {name: day, when: "true", unit: user-day, budget: {rho: 0.03}}
 """
 RECORD = ("release", "record-past", "past.json")
+ASK = ("release", "redescribe", "past.json", "--reason", "r", "--actor", "ann")
+APPROVE = ("release", "approve", "past.json", "--reason", "r", "--actor", "bob")
 
 
 def views(release: str, rho: float = 0.02, **more: Any) -> dict[str, Any]:
@@ -181,25 +183,23 @@ def test_two_people_correct_past_releases() -> None:
 def test_a_correction_that_was_made_does_not_stop_others() -> None:
     run(*RECORD, "--yes")
     dated = [views(f"old-{n}", periods=f"2026-04-0{n + 1}") for n in range(3)]
-    ask = ("release", "redescribe", "past.json", "--reason", "r", "--actor", "ann")
-    approve = ("release", "approve", "past.json", "--reason", "r", "--actor", "bob")
     write(dated[2:])
-    output = run(*ask)
+    output = run(*ASK)
     assert "with it, over their limit: day" in output
     assert "another person agrees by  modicum release approve old-2" in output
-    run(*approve)
+    run(*APPROVE)
     write([views("old-0"), dated[1], dated[2]])  # One needs no correction.
-    run(*ask)
-    assert "`old-0`: described so already (entry 2)" in run(*approve)
+    run(*ASK)
+    assert "`old-0`: described so already (entry 2)" in run(*APPROVE)
     write(dated)
-    run(*ask)
+    run(*ASK)
     for _ in range(2):  # Whether it is the first time or not.
-        assert "correction of release `old-2`: described so already" in run(*approve)
+        assert "correction of release `old-2`: described so already" in run(*APPROVE)
     assert "OVER" not in run("status")
-    corrected = document(*approve)["said"]
+    corrected = document(*APPROVE)["said"]
     assert [one["repeated"] for one in corrected] == [True] * 3
     assert all(one["entry"] == one["corrected_in"] for one in corrected)
-    reject = ("release", "reject", *approve[2:])
+    reject = ("release", "reject", *APPROVE[2:])
     assert "MOD705" in run(*reject, code=Exit.INVALID)
 
 
@@ -207,14 +207,12 @@ def test_a_correction_that_was_made_does_not_stop_others() -> None:
 def test_a_mistake_names_the_corrections_that_were_done_before_it() -> None:
     run(*RECORD, "--yes")
     dated = [views(f"old-{n}", periods=f"2026-04-0{n + 1}") for n in range(3)]
-    ask = ("release", "redescribe", "past.json", "--reason", "r", "--actor", "ann")
-    approve = ("release", "approve", "past.json", "--reason", "r", "--actor", "bob")
     write([*dated[:2], views("unknown", periods="2026-04-01")])
-    assert "done before it: old-0, old-1" in run(*ask, code=Exit.INVALID)
+    assert "done before it: old-0, old-1" in run(*ASK, code=Exit.INVALID)
     write([dated[0], views("old-1")])
-    assert "done before it: old-0" in run(*approve, code=Exit.STALE)
+    assert "done before it: old-0" in run(*APPROVE, code=Exit.STALE)
     write(dated)
-    problems = document(*approve, code=Exit.INVALID)["problems"]
+    problems = document(*APPROVE, code=Exit.INVALID)["problems"]
     assert problems[0]["notes"][-1] == "done before it: old-0, old-1"
 
 
