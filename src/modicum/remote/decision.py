@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -70,6 +70,10 @@ class RemoteDecision(Decision, frozen=True):
         return self.notices  # With what is said of rounded cells.
 
 
+#: What is denied, or was taken back, is not allowed.
+_NOT_LET_IN: Final = frozenset({"denied", "voided", "expired"})
+
+
 def decision_of(told: Any, connection: Connection, sent: Sent | None) -> RemoteDecision:
     """Return the decision that a server told.
 
@@ -104,6 +108,7 @@ def decision_of(told: Any, connection: Connection, sent: Sent | None) -> RemoteD
     if (
         found.decision != ("allow" if decision.allowed else "deny")
         or found.blocking != decision.blocking
+        or (decision.allowed and found.status in _NOT_LET_IN)
     ):
         raise not_understood("its decision contradicts itself").alone()
     return decision

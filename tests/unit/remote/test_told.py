@@ -249,6 +249,8 @@ def test_prose_of_another_version_changes_no_decision(
         {"blocking": ["all"]},
         {"decision": "allow", "over_limit": ["all"], "blocking": ["all"]},
         {"decision": "perhaps"},
+        {"status": "denied"},
+        {"status": "voided"},
     ],
 )
 def test_a_decision_that_contradicts_itself_is_not_believed(
