@@ -264,10 +264,12 @@ def test_what_is_refused_reads_nothing(world: World) -> None:
 
 
 def test_a_denied_query_uses_nothing_up(world: World) -> None:
+    """No row of it is opened: how long that takes depends on how many there are."""
     asked = [query("r-1", "0.1"), query("r-2", "5")]
     world.office("amir").ask_query(Heading("q", "to know"), asked)
     world.agree("q")
     denied = world.office("amir").run("q").denied
+    assert world.equipment.vault.opened == []
     assert denied is not None
     assert denied.release == "r-2"
     assert not denied.allowed
@@ -358,6 +360,33 @@ def test_what_nobody_wants_any_more_is_not_begun(world: World, name: str) -> Non
     with pytest.raises(NoLongerError):
         world.office("amir", given_up).run(name)
     assert kinds(world) == before
+    assert world.office("amir").show(name).flow.runs == 0
+    assert world.office("amir").run(name).denied is None
+
+
+@pytest.mark.spec("ESC-15")
+@pytest.mark.parametrize("name", ["q", "blocks"])
+def test_what_is_given_up_while_rows_are_opened_spends_nothing(
+    world: World, name: str
+) -> None:
+    if name == "q":
+        world.office("amir").ask_query(Heading("q", "to know"), [query("r-q")])
+    else:
+        world.queried()
+        blocks = ByBlocks(5, Fraction(1, 10))
+        heading = Heading(name, "to know")
+        world.office("amir").ask_task(heading, "q", PROGRAM, blocks=blocks)
+    world.agree(name)
+    opened = world.equipment.vault.opened
+    del opened[:]
+
+    def given_up() -> None:
+        if any(one.startswith("data/") for one in opened):
+            raise NoLongerError
+
+    with pytest.raises(NoLongerError):
+        world.office("amir", given_up).run(name)
+    assert kinds(world)[-1] == "release-reserved"
     assert world.office("amir").show(name).flow.runs == 0
     assert world.office("amir").run(name).denied is None
 
@@ -518,7 +547,7 @@ def test_data_is_looked_at_before_it_is_registered(world: World) -> None:
 
 
 @pytest.mark.spec("ESC-15")
-def test_data_that_does_not_fit_any_more_costs_nothing(world: World) -> None:
+def test_data_that_does_not_fit_any_more_spends_nothing(world: World) -> None:
     """It was changed by who can write to the vault, or registered by an older one."""
     world.office("amir").ask_query(Heading("q", "to know"), [query("r-1")])
     world.agree("q")
@@ -531,9 +560,10 @@ def test_data_that_does_not_fit_any_more_costs_nothing(world: World) -> None:
     world.equipment.rows = other  # type: ignore[method-assign]
     with pytest.raises(InputError, match="has no column `town`") as caught:
         world.office("amir").run("q")
-    assert caught.value.problems[0].notes[-1] == "nothing was charged"
+    assert caught.value.problems[0].notes[-1].startswith("nothing was spent")
     assert "north" not in str(caught.value)
-    assert "release-reserved" not in kinds(world)
+    assert kinds(world)[-1] == "release-reserved"
+    assert world.office("amir").show("q").flow.runs == 0
     world.equipment.rows = rows  # type: ignore[method-assign]
     assert world.office("amir").run("q").denied is None
 

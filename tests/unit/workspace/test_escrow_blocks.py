@@ -632,9 +632,13 @@ def test_what_is_refused_before_it_begins_costs_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked(world, ByBlocks(20, Fraction(9)))
+    opened = world.equipment.vault.opened
+    del opened[:]
     denied = world.office("amir").run("t").denied
     assert denied is not None
     assert not denied.allowed
+    # Not even rows are opened: how long that takes depends on how many there are.
+    assert [one for one in opened if one.startswith("data/")] == []
     assert world.office("amir").show("t").flow.runs == 0
     world.office("amir").ask_task(Heading("t2", "to know"), "q", PROGRAM, blocks=TWENTY)
     world.agree("t2")

@@ -94,14 +94,12 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
         deciding=True,
     )
     policy = queries[0].policy
-    names = [one.heading.id for one in queries]
+    asked = [(one.heading.id, one.described) for one in queries]
+    denied = reserve(ledger, tools, asked)
+    if denied is not None:
+        return Ran(denied)
     kept = contract.digest, terms.results
     with opened(tools, rows, _query_work, queries, *kept) as apart:
-        tools.still()
-        asked = [(one.heading.id, one.described) for one in queries]
-        denied = reserve(ledger, tools.equipment, asked)
-        if denied is not None:
-            return Ran(denied)
         try:
             run = surely(
                 ledger,
@@ -110,7 +108,7 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
             )
         except (ConflictError, InputError, StaleError):
             # The policy or people's minds changed since. Nothing was started.
-            give_up(ledger, names, CHANGED)
+            give_up(ledger, [one for one, _ in asked], CHANGED)
             raise
         return carried_out(ledger, tools, contract, run, lambda: apart.finish(run))
 

@@ -97,12 +97,11 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
     with ExitStack() as held:
         sandbox = tools.equipment.sandbox(terms.tier)
         turn = held.enter_context(sandbox.turn(tools.still))
+        denied = reserve(ledger, tools, [(release, score.described)])
+        if denied is not None:
+            return Ran(denied)
         kept = score, program, contract.digest
         with opened(tools, rows, _work, *kept) as apart:
-            tools.still()
-            denied = reserve(ledger, tools.equipment, [(release, score.described)])
-            if denied is not None:
-                return Ran(denied)
             run = _begun(ledger, tools, contract, query, release)
             scorer = Scorer(program, turn, limits, held.close)
             return carried_out(

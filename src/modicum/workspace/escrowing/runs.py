@@ -101,13 +101,16 @@ def must_be_permitted(entry: Entry, contract: Contract) -> None:
 
 
 def reserve(
-    ledger: Ledger, equipment: Equipment, releases: Sequence[tuple[str, Node]]
+    ledger: Ledger, tools: Tools, releases: Sequence[tuple[str, Node]]
 ) -> Decision | None:
     """Reserve what releases cost; return the denial if one is denied.
 
+    This comes before rows are opened, since how long that takes depends on them: a
+    denial may be repeated at no cost.
+
     Args:
         ledger: The ledger.
-        equipment: What waits for a ledger that is away for a while.
+        tools: What runs need.
         releases: By id, what each is described by.
 
     Raises:
@@ -116,10 +119,11 @@ def reserve(
         UnavailableError: If the ledger is away for long. What was reserved stands, and
             the next run may go on with it.
     """
+    tools.still()
     reserved: list[str] = []
     for release, described in releases:
         try:
-            decision = patiently(equipment, partial(ledger.submit, described))
+            decision = patiently(tools.equipment, partial(ledger.submit, described))
         except UnavailableError:
             raise
         except ModicumError:
@@ -190,6 +194,8 @@ def opened(
 ) -> Iterator[Apart]:
     """Have rows open and looked at, in a process of their own, before they cost.
 
+    What was reserved for a run stands if that fails: the next one goes on with it.
+
     Args:
         tools: What runs need.
         rows: Where the rows are; the work is given engines and these.
@@ -206,8 +212,9 @@ def opened(
                 work, tools.engines, rows, *given, opens=opens, still=tools.still
             )
             apart = stack.enter_context(begun)
+            tools.still()
         except ModicumError as error:
-            notes = ("nothing was charged",)
+            notes = ("nothing was spent; what was reserved waits for the next run",)
             raise type(error)(
                 *(replace(one, notes=(*one.notes, *notes)) for one in error.problems)
             ) from None
