@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from fastapi import FastAPI
@@ -59,6 +60,9 @@ _CODES: Final = {
     415: Code.NOT_ACCEPTED,
 }
 
+#: Where data and programs are sent into an escrow.
+_DATA_PATHS: Final = re.compile(f"{PREFIX}/escrow/(?:data/[^/]+/versions|contracts)")
+
 _METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 
 #: FastAPI's own traces and logs tell paths, queries and messages: they stay off,
@@ -84,7 +88,7 @@ def build(
         parts: What the server is made of.
         living: What begins and ends with it.
         body_bytes: The largest body of a request.
-        data_bytes: The largest body of a request to the escrow, if that is more.
+        data_bytes: The largest body that brings data or a program, if that is more.
     """
     app = FastAPI(
         title="modicum",
@@ -112,7 +116,7 @@ def build(
     app.add_exception_handler(Replayed, _replayed)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _refused)
-    larger = (f"{PREFIX}/escrow/", data_bytes)
+    larger = (_DATA_PATHS, data_bytes)
     app.add_middleware(LimitedBodies, most=body_bytes, larger=larger)
     app.add_middleware(LimitedCrowd)
     app.add_middleware(LimitedStrangers, rates=parts.strangers)

@@ -7,6 +7,7 @@ does not know, a server holds no more than what one reading of the connection br
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final
@@ -93,8 +94,8 @@ class LimitedBodies:
         app: What answers.
         most: So many bytes a body may have.
         held: Counts what is held; by default up to `HELD_BYTES`.
-        larger: Where addresses begin whose bodies may be larger, and how large; they
-            may take longer, too.
+        larger: Which paths have bodies that may be larger, and how large; they may
+            take longer, too.
     """
 
     def __init__(
@@ -102,11 +103,11 @@ class LimitedBodies:
         app: ASGIApp,
         most: int = BODY_BYTES,
         held: Held | None = None,
-        larger: tuple[str, int] | None = None,
+        larger: tuple[re.Pattern[str], int] | None = None,
     ) -> None:
         self._app = app
         self._most = most
-        self._begins, self._larger = larger or ("", 0)
+        self._paths, self._larger = larger or (None, 0)
         largest = max(most, self._larger)
         self._held = held or Held(max(HELD_BYTES, _SHARES * largest))
 
@@ -130,7 +131,7 @@ class LimitedBodies:
             await _refuse(400, problem, scope, close)(scope, receive, send)
             return
         most = self._most
-        if self._begins and scope["path"].startswith(self._begins):
+        if self._paths is not None and self._paths.fullmatch(scope["path"]):
             most = max(most, self._larger)
         if any(int(value) > most for value in lengths):
             problem = _too_large(most).problems[0]

@@ -53,7 +53,9 @@ class LimitedStrangers:
 
         async def unless_refused(message: Message) -> None:
             nonlocal is_refused
-            if message["type"] == "http.response.start" and message["status"] == 401:
+            if message["type"] == "http.response.start" and _is_strange(
+                message["status"], scope
+            ):
                 is_refused = await self._refused(scope, receive, send)
             if not is_refused:
                 await send(message)
@@ -71,6 +73,11 @@ class LimitedStrangers:
             await answer(scope, receive, send)
             return True
         return False
+
+
+def _is_strange(status: int, scope: Scope) -> bool:
+    """Return whether nobody is recognized, or too much came before anybody could be."""
+    return status == 401 or (status == 413 and "who" not in scope.get("state", {}))
 
 
 def _where(scope: Scope) -> str:

@@ -895,32 +895,66 @@ def test_nobody_gets_through_unrecognized(server: Served, route: str) -> None:
     assert (answered.status_code, answered.json()["code"]) == (401, "MOD831")
 
 
-def test_nobody_without_rights_has_a_body_read(server: Served) -> None:
+def paths_of(server: Served) -> Iterator[tuple[str, str, bool, dict[str, str]]]:
+    """Yield the method, a path, whether it takes a body, and a query of each route."""
     described = server.client.get("/api/v1/openapi.json").json()["paths"]
-    asked = 0
     for path, methods in described.items():
+        named = path.replace("{digest}", "a" * 64).replace("{n}", "1")
         for method, route in methods.items():
-            if "requestBody" not in route:
-                continue
-            asked += 1
-            named = path.replace("{digest}", "a" * 64).replace("{n}", "1")
             takes = [one["name"] for one in route.get("parameters", ())]
             reason = {"reason": "x"} if "reason" in takes else {}
-            answered = server.client.request(
-                method.upper(),
-                re.sub(r"{\w+}", "x", named),
-                params=reason,
-                content="[not a document",
-                headers={
-                    HEADER: WITHOUT_RIGHTS,
-                    "Idempotency-Key": "k",
-                    "If-Match": '"x"',
-                },
-            )
+            url = re.sub(r"{\w+}", "x", named)
+            yield method.upper(), url, "requestBody" in route, reason
+
+
+def sends_anything(
+    server: Served, who: str, method: str, path: str, query: dict[str, str]
+) -> Any:
+    """Send what is no document; return the answer."""
+    key = {"Idempotency-Key": f"k-{next(_numbers)}", "If-Match": '"x"'}
+    return server.client.request(
+        method,
+        path,
+        params=query,
+        content="[not a document",
+        headers={HEADER: who, **key},
+    )
+
+
+def test_nobody_without_rights_has_a_body_read(server: Served) -> None:
+    asked = 0
+    for method, path, has_body, query in paths_of(server):
+        if has_body:
+            asked += 1
+            answered = sends_anything(server, WITHOUT_RIGHTS, method, path, query)
             # A reader would say 400, and what it is that cannot be read.
             found = answered.status_code, answered.json()["code"]
             assert found == (403, "MOD832"), (path, answered.text)
     assert asked > 20
+
+
+def test_a_body_is_read_only_where_one_is_taken(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even to see whether a request with a key is repeated."""
+    read, body = list[str](), Request.body
+
+    async def noted(request: Request) -> bytes:
+        read.append(request.url.path)
+        return await body(request)
+
+    monkeypatch.setattr(Request, "body", noted)
+    asked = 0
+    for method, path, has_body, query in paths_of(server):
+        if not has_body and method != "GET":
+            asked += 1
+            for who in (WITHOUT_RIGHTS, KEEPER):
+                answered = sends_anything(server, who, method, path, query)
+                assert 400 <= answered.status_code < 500, (path, answered.text)
+    assert asked > 8
+    assert read == []
+    sends_anything(server, KEEPER, "POST", "/api/v1/releases:check", {})
+    assert read == ["/api/v1/releases:check"]
 
 
 def test_what_an_analysis_finds_is_seen_by_nobody_else(server: Served) -> None:

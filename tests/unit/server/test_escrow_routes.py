@@ -478,7 +478,7 @@ def test_a_job_that_waits_for_the_sandbox_holds_nobody_up_and_can_be_given_up(
 
 
 def test_data_may_be_larger_than_other_bodies(desk: Desk) -> None:
-    """1024 bytes are for all, and 8192 for what is sent to the escrow."""
+    """1024 bytes are for all, and 8192 for data and programs."""
     app = build(desk.server.parts, body_bytes=1024, data_bytes=8192)
     with TestClient(app, base_url=desk.server.url) as client:
 
@@ -493,6 +493,10 @@ def test_data_may_be_larger_than_other_bodies(desk: Desk) -> None:
         assert [status(data, size) for size in (8192, 8193)] == [200, 413]
         assert status("/releases:check", 8192) == 413
         assert status("/escrowed", 8192) == 413
+        assert status(f"{DATA}/people/versions/1/approvals", 8192) == 413
+        assert status("/escrow/risk", 8192) == 413
+        assert status(f"{CONTRACTS}/q/approvals", 8192) == 413
+        assert status(CONTRACTS, 8192) == 422  # It is read, and no contract.
 
 
 def test_a_server_without_an_escrow_says_so(tmp_path: Path) -> None:

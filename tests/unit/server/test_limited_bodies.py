@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import io
 import json
 from collections import Counter
@@ -220,7 +221,7 @@ def test_what_is_held_is_what_was_taken(
 async def answered(path: str, size: int, *, is_told: bool) -> int:
     """Return the status of a request whose body comes byte by byte.
 
-    Ten bytes are for all, and forty for addresses that begin with `/data/`.
+    Ten bytes are for all, and forty for paths below `/data/`.
     """
 
     async def reading(scope: Scope, receive: Receive, send: Send) -> None:
@@ -246,7 +247,7 @@ async def answered(path: str, size: int, *, is_told: bool) -> int:
             told.append(message["status"])
 
     lengths = [(b"content-length", str(size).encode())] if is_told else []
-    limited = LimitedBodies(reading, most=10, larger=("/data/", 40))
+    limited = LimitedBodies(reading, most=10, larger=(re.compile("/data/.*"), 40))
     scope = {"type": "http", "path": path, "headers": lengths, "method": "POST"}
     await limited(scope, receive, send)
     (status,) = told
@@ -275,7 +276,9 @@ def test_larger_is_never_less() -> None:
         async def receive() -> Message:
             return {"type": "http.request", "body": b"x" * 40}
 
-        limited = LimitedBodies(Response(status_code=200), most=40, larger=("/d", 10))
+        limited = LimitedBodies(
+            Response(status_code=200), most=40, larger=(re.compile("/d"), 10)
+        )
         length = [(b"content-length", b"40")]
         scope = {"type": "http", "path": "/d", "headers": length, "method": "POST"}
         await limited(scope, receive, send)
@@ -307,7 +310,7 @@ def test_larger_bodies_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
         async def send(message: Message) -> None:
             pass
 
-        limited = LimitedBodies(reading, larger=("/data/", larger))
+        limited = LimitedBodies(reading, larger=(re.compile("/data/.*"), larger))
         scope = {"type": "http", "path": path, "headers": [], "method": "POST"}
         await limited(scope, receive, send)
 
@@ -317,7 +320,7 @@ def test_larger_bodies_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_held_has_room_for_four_of_the_largest() -> None:
-    limited = LimitedBodies(Response(), larger=("/data/", 2**30))
+    limited = LimitedBodies(Response(), larger=(re.compile("/data/"), 2**30))
     limited._held.take("ann", 2**30)
     with pytest.raises(UnavailableError):
         limited._held.take("ann", 1)

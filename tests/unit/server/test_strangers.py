@@ -171,3 +171,18 @@ def test_a_server_goes_on_for_those_it_knows(server: Served, log: io.StringIO) -
     lines = [json.loads(one) for one in log.getvalue().splitlines()]
     refused = [one for one in lines if one["event"] == "not-recognized"]
     assert len(refused) == MOST  # Nor can anybody fill the log with them.
+
+
+def test_what_is_too_large_is_counted_before_anybody_is_recognized(
+    server: Served,
+) -> None:
+    def status(who: str) -> int:
+        large = b"x" * (2**20 + 1)
+        sent = server.client.post(
+            "/api/v1/releases:check", content=large, headers={HEADER: who}
+        )
+        return sent.status_code
+
+    assert [status("ann") for _ in range(MOST + 2)] == [413] * MOST + [429] * 2
+    assert server.client.get("/api/v1/me").status_code == 429
+    assert server.client.get("/api/v1/me", headers={HEADER: "ann"}).status_code == 200
