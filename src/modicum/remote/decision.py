@@ -83,7 +83,8 @@ def decision_of(told: Any, connection: Connection, sent: Sent | None) -> RemoteD
         sent: The release, as it was sent; None if it cannot be looked at again.
 
     Raises:
-        UnavailableError: If it is not of that form, or contradicts itself.
+        UnavailableError: If it is not of that form, contradicts itself, or is about
+            another release.
     """
     found = read_as(ToldDecision, told)
     decision = RemoteDecision(
@@ -109,6 +110,12 @@ def decision_of(told: Any, connection: Connection, sent: Sent | None) -> RemoteD
         found.decision != ("allow" if decision.allowed else "deny")
         or found.blocking != decision.blocking
         or (decision.allowed and found.status in _NOT_LET_IN)
+        or any(
+            not one.allowed and one.rule not in found.blocking
+            for one in decision.losses.values()
+        )
     ):
         raise not_understood("its decision contradicts itself").alone()
+    if sent is not None and sent.release not in ("", found.release):
+        raise not_understood("it tells of another release").alone()
     return decision

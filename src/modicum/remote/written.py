@@ -33,12 +33,14 @@ class Sent:
         kind: What kind of content it says it is.
         marks: By line, from 0, where that stands in a file.
         file: What a file is called that is sent as it is; empty for what is none.
+        release: The id of the release that is sent; empty for what is none.
     """
 
     text: bytes
     kind: str = JSON
     marks: tuple[Mark | None, ...] = ()
     file: str = ""
+    release: str = ""
 
     def place(self, told: Mark) -> Mark | None:
         """Return where something stands, by where it stands in what was sent.
@@ -73,7 +75,10 @@ def sent(release: Description) -> Sent:
     lines = list(_lines(node, ""))
     text = "\n".join(line for line, _ in lines).encode()
     marks = tuple(mark for _, mark in lines)
-    return Sent(text, YAML if any(marks) else JSON, marks)
+    entries = node.entries if isinstance(node, Entries) else ()
+    ids = (one for key, one in entries if key.text == "release")
+    own = next((one.text for one in ids if isinstance(one, Scalar)), "")
+    return Sent(text, YAML if any(marks) else JSON, marks, release=own)
 
 
 def _lines(node: Node, end: str) -> Iterator[tuple[str, Mark | None]]:

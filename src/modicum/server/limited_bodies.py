@@ -107,7 +107,10 @@ class LimitedBodies:
     ) -> None:
         self._app = app
         self._most = most
-        self._paths, self._larger = larger or (None, 0)
+        self._paths: re.Pattern[str] | None = None
+        self._larger = 0
+        if larger is not None:
+            self._paths, self._larger = larger
         largest = max(most, self._larger)
         self._held = held or Held(max(HELD_BYTES, _SHARES * largest))
 

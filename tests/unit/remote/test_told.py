@@ -242,6 +242,25 @@ def test_prose_of_another_version_changes_no_decision(
     assert dara.record_past(counts("r-3")).status == "recorded"
 
 
+#: A rule that does not let a release pass.
+DENYING = {
+    "rule": "all",
+    "unit": "user",
+    "stage": "history",
+    "cell": None,
+    "cells_denying": 1,
+    "allowed": False,
+    "unlocked": 1,
+    "measure": "rho",
+    "before": 0,
+    "alone": 2,
+    "together": 2,
+    "limit": 1,
+    "budget": "rho 1",
+    "when": "always",
+}
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -251,6 +270,8 @@ def test_prose_of_another_version_changes_no_decision(
         {"decision": "perhaps"},
         {"status": "denied"},
         {"status": "voided"},
+        {"release": "r-8"},
+        {"losses": [DENYING]},
     ],
 )
 def test_a_decision_that_contradicts_itself_is_not_believed(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
