@@ -188,6 +188,34 @@ def test_a_tables_file_that_is_not_there_is_met_where_it_is_named(
     assert (problem.mark.line, problem.mark.column) == (4, 11)
 
 
+def test_all_that_does_not_fit_is_said_in_one_run(tmp_path: Path) -> None:
+    tables = asked.TABLES.replace(", bounds: [0, 8]", "").replace(
+        ", values: [help, main]", ""
+    )
+    sql = "SELECT page, SUM(amount) AS a, AVG(amount) AS b FROM views GROUP BY page"
+    text = QUERY.replace("{user-day: 10}", "{}")
+    text = text.replace("SELECT page, COUNT(*) AS n FROM views GROUP BY page", sql)
+    found = problems(tmp_path, text, tables=tables)
+    said = [one.message for one in found]
+    assert "not all values of the keys are public: `page`" in said
+    assert said.count("`amount` has no bounds") == 1
+    assert any("nothing bounds how many rows" in one for one in said)
+
+
+def test_all_that_does_not_fit_in_the_sql_is_said_in_one_run(tmp_path: Path) -> None:
+    sql = (
+        "SELECT page, SUM(page) AS a, AVG(pgae) AS b FROM views"
+        " WHERE topic = 3 AND amount > 'x' GROUP BY page"
+    )
+    text = QUERY.replace("SELECT page, COUNT(*) AS n FROM views GROUP BY page", sql)
+    said = [one.message for one in problems(tmp_path, text)]
+    assert len(said) == 4
+    assert "the value does not fit `topic`, which is a text" in said
+    assert any("`amount`" in one for one in said)
+    assert any(one.startswith("`page` holds no numbers") for one in said)
+    assert any("`pgae`" in one for one in said)
+
+
 # --- epsilon of Gaussian noise --------------------------------------------------
 
 
