@@ -14,6 +14,7 @@ from modicum.accounting.mechanisms import declared_zcdp
 from modicum.core.errors import Code, InputError, Problem
 from modicum.query.read_asked import QUERY_KEYS
 from modicum.shell.query_files import load_query
+from modicum.workspace.answers import price_release
 
 QUERY = """\
 release: views
@@ -214,6 +215,23 @@ def test_all_that_does_not_fit_in_the_sql_is_said_in_one_run(tmp_path: Path) -> 
     assert any("`amount`" in one for one in said)
     assert any(one.startswith("`page` holds no numbers") for one in said)
     assert any("`pgae`" in one for one in said)
+
+
+def test_a_unit_that_nothing_bounds_is_bounded_in_the_query(tmp_path: Path) -> None:
+    text = QUERY.replace("periods: 2026-10\n", "")
+    (tmp_path / "tables.yaml").write_text(asked.TABLES)
+    (tmp_path / "q.yaml").write_text(text)
+    policy = asked.compiled(asked.POLICY)
+    with pytest.raises(InputError) as caught:
+        price_release(load_query(tmp_path / "q.yaml", policy).described, policy)
+    assert caught.value.code is Code.COST_NOT_DERIVABLE
+    help_ = caught.value.problems[0].help
+    assert (
+        "`sensitivity: {user: {l2: …}}` too (in a query, `bounds: {user: …}`)" in help_
+    )
+    bounded = text.replace("{user-day: 10}", "{user-day: 10, user: 90}")
+    (tmp_path / "q.yaml").write_text(bounded)
+    price_release(load_query(tmp_path / "q.yaml", policy).described, policy)
 
 
 # --- epsilon of Gaussian noise --------------------------------------------------
