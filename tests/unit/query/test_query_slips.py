@@ -217,6 +217,12 @@ def test_all_that_does_not_fit_in_the_sql_is_said_in_one_run(tmp_path: Path) -> 
     assert any("`pgae`" in one for one in said)
 
 
+def test_a_wrong_loss_and_wrong_weights_are_said_in_one_run(tmp_path: Path) -> None:
+    text = QUERY.replace("{rho: 0.015}", "{eps: 1}\n  weights: {z: 2}")
+    codes = {one.code for one in problems(tmp_path, text)}
+    assert codes == {Code.DOES_NOT_FIT, Code.UNKNOWN_NAME}
+
+
 def test_a_unit_that_nothing_bounds_is_bounded_in_the_query(tmp_path: Path) -> None:
     text = QUERY.replace("periods: 2026-10\n", "")
     (tmp_path / "tables.yaml").write_text(asked.TABLES)
