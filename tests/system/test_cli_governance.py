@@ -324,6 +324,11 @@ def test_who_agrees_is_told_that_nobody_asks() -> None:
         run("release", "reject", "r-1", *agree),
     ):
         assert "`requester`" not in again
+    nobody = [counts(f"r-{n}", audience="public") for n in (3, 4)]
+    Path("several.yaml").write_text(json.dumps([*nobody, asked]))
+    said = run("release", "approve", "several.yaml", *agree)
+    assert "note: 2 of these do not name a `requester`" in said
+    assert said.count("note:") == 1
 
 
 # --- what waits for people ------------------------------------------------------------

@@ -165,6 +165,7 @@ def test_two_people_correct_past_releases() -> None:
     assert "day: over in every period" in run("status")
     agreed = run(*approve, "--actor", "bob")
     assert "correction of release `old-0` approved by bob" in agreed
+    assert "`requester`" not in agreed
     assert "it is charged as it is described now (entry" in agreed
     assert "OVER" not in run("status")
     told = document(*ask, "--actor", "ann")["corrections"]
@@ -252,3 +253,5 @@ def test_a_correction_of_anything_else_is_refused() -> None:
     assert "error[MOD610]" in run(*ask, code=Exit.INVALID)
     by_id = run("release", "redescribe", "old-0", *ask[3:], code=Exit.INVALID)
     assert "if it is the id of a release, give its file" in by_id
+    assert "with the right `periods`" in by_id
+    assert "modicum release show old-0" in by_id

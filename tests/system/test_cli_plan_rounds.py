@@ -581,3 +581,25 @@ def test_every_key_that_is_printed_is_described(folder: Path) -> None:
         if section == "A plan":
             known |= plan_keys
         assert set(keys(document(*command), known)) == set(known), section
+
+
+def test_a_plan_that_accepts_nothing_says_why_and_asks_for_no_reservation(
+    folder: Path,
+) -> None:
+    asked = (
+        ("huge", "3", 5, "audience: staff"),
+        ("huger", "4", 4, "audience: staff"),
+        ("portal", "0.001", 1, "audience: public\nrequester: ann"),
+    )
+    Path("requests.yaml").write_text("---\n".join(request(*one) for one in asked))
+    for out in (("-o", "none.json"), ()):
+        told = plan("run", "requests.yaml", *out)
+        assert "nothing was accepted" in told
+        most = "2 of 3: it does not fit, even if no other request is accepted"
+        assert most in told
+        assert "all (group 1 to 3): rho 3 together, limit 0.4667" in told
+        assert "reserve it" not in told
+        assert "plan commit" not in told
+        assert "to commit it" not in told
+        assert "modicum plan show" in told
+    assert Path("none.json").exists()

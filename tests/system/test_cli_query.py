@@ -590,10 +590,19 @@ def test_a_draft_of_a_file_can_be_asked(folder: Path, kind: str) -> None:
     assert "view_id: {type: integer}  # guess: type" in written
     assert "topics: {type: text, attribute: topic}  # guess: type; attribute" in written
     assert CANARY not in written
-    told = run("query", "lint", "draft.yaml", "--strict", code=4)
-    assert f"{written.count('# guess')} lines are marked `guess`" in told
+    found = RUNNER.invoke(app, ["query", "lint", "draft.yaml"])
+    assert (found.exit_code, found.stdout) == (0, "draft.yaml: a draft (1 table)\n")
+    lines = written.splitlines()
+    guesses = [n for n, one in enumerate(lines, 1) if "# guess: " in one]
+    assert len(guesses) > 3
+    assert found.stderr.splitlines() == [
+        f"draft.yaml: line {n} is marked `guess`: {lines[n - 1].split('# guess: ')[1]}"
+        for n in guesses
+    ]
+    strict = RUNNER.invoke(app, ["query", "lint", "draft.yaml", "--strict"])
+    assert strict.exit_code == Exit.INVALID
     Path("draft.yaml").write_text(written.replace("# guess: ", "# "))
-    run("query", "lint", "draft.yaml", "--strict")
+    assert run("query", "lint", "draft.yaml") == "draft.yaml: ok (1 table)\n"
 
 
 def test_a_draft_overwrites_nothing(folder: Path) -> None:
@@ -601,7 +610,7 @@ def test_a_draft_overwrites_nothing(folder: Path) -> None:
     done = RUNNER.invoke(app, ["query", "init", "views.csv"])
     assert (done.exit_code, Path("tables.yaml").read_text()) == (2, before)
     assert "error[MOD708]: tables.yaml already exists" in done.output
-    assert run("query", "init", "views.csv", "--out", "-").startswith("# A draft.")
+    assert run("query", "init", "views.csv", "--out", "-").startswith("# A draft:")
     done = RUNNER.invoke(app, ["query", "init", "views.csv", "views.parquet"])
     assert "two tables would be called `views`" in done.output
 

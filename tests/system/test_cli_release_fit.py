@@ -89,6 +89,8 @@ def test_a_release_that_passes_is_written_to_a_new_file(folder: Path) -> None:
     before = (folder / "asked.yaml").read_text()
     again = run("release", "fit", "asked.yaml", "-o", "asked.yaml", exit_code=2)
     assert "error[MOD708]: asked.yaml already exists" in again
+    run("release", "fit", "asked.yaml", "--out", "-", exit_code=2)
+    assert not (folder / "-").exists()
     assert (folder / "asked.yaml").read_text() == before
 
 

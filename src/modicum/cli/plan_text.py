@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -72,6 +73,13 @@ def print_next(plan: Plan, out: Path | None) -> None:
         plan: The plan.
         out: Where it was written; None if it was not.
     """
+    if not plan.accepted:
+        print("nothing was accepted; the most common reason, with an example:")
+        for reason, count in Counter(one.why[:1] for one in plan.asked).most_common(1):
+            print(printable(f"  {count} of {len(plan.asked)}: {' '.join(reason)}"))
+            example = next(one for one in plan.asked if one.why[:1] == reason)
+            for line in example.why[1:]:
+                print(printable(f"  {example.release}: {line}"))
     if out is not None and not plan.accepted:
         print(printable(f"written to {out}; it accepts nothing, and reserves nothing"))
     elif out is not None:
@@ -82,7 +90,8 @@ def print_next(plan: Plan, out: Path | None) -> None:
     if len(plan.accepted) < len(plan.asked):
         first = "" if out else " write it with  --out plan.json, then"
         shown = f"modicum plan show {out or 'plan.json'}"
-        print(printable(f"why not the others:{first}  {shown}"))
+        others = "the others" if plan.accepted else "each"
+        print(printable(f"why not {others}:{first}  {shown}"))
 
 
 def print_committed(done: Committed) -> None:

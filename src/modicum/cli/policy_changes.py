@@ -133,17 +133,16 @@ def simulate(
 
 def explain(
     policy: Annotated[
-        str | None,
+        str,
         typer.Argument(
-            help="A policy file, or the word `active` for the ledger's active policy;"
-            " if left out, that one.",
+            help="A policy file, or the word `active` for the ledger's active policy.",
             metavar="POLICY",
         ),
-    ] = None,
+    ] = ACTIVE,
     rule: Annotated[
         str | None,
         typer.Argument(
-            help="The id of a rule, or its scope, which means all its contexts.",
+            help="Needed: the id of a rule, or its scope, which means all contexts.",
             metavar="RULE",
         ),
     ] = None,
@@ -167,8 +166,8 @@ def explain(
     from modicum.policy.rules import Stage
     from modicum.workspace.policies.rule_standing import rule_standing
 
-    if rule is None or policy is None:
-        if policy in (None, ACTIVE) or Path(policy).suffix in (".yaml", ".yml"):
+    if rule is None:
+        if policy == ACTIVE or Path(policy).suffix in (".yaml", ".yml"):
             raise typer.BadParameter("name a rule, or its scope", param_hint="RULE")
         policy, rule = ACTIVE, policy
     ledger = _ledger_of(policy, ledger)

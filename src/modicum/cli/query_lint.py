@@ -47,7 +47,8 @@ def lint(
 ) -> None:
     """Check query files and tables files; report every mistake with its place.
 
-    They are read under the policy that is given, or that of the ledger. Reads no table.
+    They are read under the policy that is given, or that of the ledger. Guesses of
+    `query init` that nobody reviewed are remarks. Reads no table.
     """
     from modicum.core.reading import Problems
 
@@ -93,11 +94,12 @@ def _checked(file: Path, compiled: CompiledPolicy) -> _Checked:
 
 
 def _guesses(file: Path) -> Iterator[str]:
-    """Yield how much of a draft nobody has reviewed."""
-    marked = file.read_text("utf-8").count("# guess: ")
-    if marked:
-        lines = "1 line is" if marked == 1 else f"{marked} lines are"
-        yield f"{lines} marked `guess`: prices rest on them; review, and unmark them"
+    """Yield the lines of a draft that nobody has reviewed."""
+    from modicum.query.draft import GUESS
+
+    for number, one in enumerate(file.read_text("utf-8-sig").split("\n"), 1):
+        if GUESS in one:
+            yield f"line {number} is marked `guess`: {one.partition(GUESS)[2]}"
 
 
 def _print(one: _Checked) -> None:
@@ -106,7 +108,8 @@ def _print(one: _Checked) -> None:
     file = printable(str(one.file))
     for remark in one.remarks:
         note(printable(f"{file}: {remark}"))
-    print(f"{file}: ok ({told})")
+    is_draft = one.kind == "tables" and one.remarks
+    print(f"{file}: {'a draft' if is_draft else 'ok'} ({told})")
 
 
 def _to_dict(checked: Iterable[_Checked], *, strict: bool) -> dict[str, object]:

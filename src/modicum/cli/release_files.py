@@ -41,7 +41,8 @@ def read_release(file: Path) -> Node:
             Problem(
                 Code.FILE_UNREADABLE,
                 f"cannot read {str(file)[:200]}: no such file",
-                help="correct the path; if it is the id of a release, give its file:"
+                help="correct the path; if it is the id of a release, give its file,"
+                " with the right `periods` to correct it;"
                 f"  modicum release show {str(file)[:200]}  says what it holds",
             )
         )

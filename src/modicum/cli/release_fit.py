@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli.exits import Exit
+from modicum.cli.ledger_checkpoints import file_named
 from modicum.cli.options import DEFAULT_LEDGER, AsOf, Json, Ledger, Policy, point
 from modicum.cli.output import print_json, print_table, reporting
 from modicum.cli.release_files import File, read_release
@@ -46,7 +47,11 @@ def fit(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="Write the release to this new file.", metavar="FILE"
+            "--out",
+            "-o",
+            help="Write the release to this new file.",
+            metavar="FILE",
+            callback=file_named,
         ),
     ] = None,
     policy: Policy = None,

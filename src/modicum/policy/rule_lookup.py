@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from modicum.core.errors import Code, InputError, Problem
@@ -57,11 +57,6 @@ def _numbers(rules: RuleSet, scope: str, settings: set[str]) -> Iterator[int]:
                     yield base * len(rules.contexts) + place
 
 
-def _of_kind(scope: str, scopes: Sequence[str]) -> list[str]:
-    kind, colon, _ = scope.partition(":")
-    return [one for one in scopes if colon and one.startswith(kind + colon)]
-
-
 def _unknown(compiled: CompiledPolicy, scope: str, settings: set[str]) -> InputError:
     rules, alone = compiled.rules, compiled.release_rules
     scopes = list(dict.fromkeys(base.scope for base in (*rules.bases, *alone.bases)))
@@ -70,7 +65,7 @@ def _unknown(compiled: CompiledPolicy, scope: str, settings: set[str]) -> InputE
     if scope not in scopes:
         message, near = (
             f"no rule is about `{scope[:80]}`",
-            (close_words(scope, scopes) or _of_kind(scope, scopes))[:3],
+            close_words(scope, scopes)[:3],
         )
     elif strange:
         message = f"no extension has a setting `{strange[0][:80]}`"
@@ -78,6 +73,13 @@ def _unknown(compiled: CompiledPolicy, scope: str, settings: set[str]) -> InputE
     else:
         message = f"`{scope}` has no rule in the context {' '.join(sorted(settings))}"
         near = [setting.name for setting in rules.contexts[0].settings]
-    notes = ("nearest: " + ", ".join(near),) if near else ()
-    remedy = "list the rules with  modicum policy compile FILE"
+    kind = scope.partition(":")[0]
+    alike = [one for one in scopes if one.partition(":")[0] == kind] or scopes
+    notes = (
+        f"nearest: {', '.join(near)}" if near else f"known: {', '.join(alike[:5])}",
+    )
+    remedy = (
+        "list the rules with  modicum policy compile policy.yaml ; "
+        " modicum policy show > policy.yaml  writes the active policy"
+    )
     return InputError(Problem(Code.UNKNOWN_CHOICE, message, notes=notes, help=remedy))

@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import date
 from typing import Final
 
-from modicum.core.errors import Code, InputError
+from modicum.core.errors import Code, InputError, Problem
+from modicum.query.aggregates import column_of
 from modicum.query.asking import Asked
 from modicum.query.bounding import UNBOUNDED, Moves
 from modicum.query.groups import GROUPS_MAX, grain_of, values_of
@@ -67,6 +68,34 @@ def must_be_bounded(
         help=", or ".join(filter(None, advice))
         or f"give the loss for another unit than `{asked.unit}`, or read one table",
     )
+
+
+def must_have_bounds(asked: Asked) -> None:
+    """Refuse functions of numbers of columns without bounds.
+
+    Args:
+        asked: The query.
+
+    Raises:
+        InputError: If there are any, with each such column once.
+    """
+    found: dict[str, Problem] = {}
+    for one in asked.query.aggregates:
+        if one.column is None or one.function in ("count", "count-distinct"):
+            continue
+        column = column_of(one.column, asked.tables)
+        if column.low is None or column.high is None:
+            problem = Problem(
+                Code.DOES_NOT_FIT,
+                f"`{column.name}` has no bounds",
+                one.mark or asked.mark,
+                notes=("one row could change the answer by any amount",),
+                help="declare for the column  bounds: [LOW, HIGH]  from what is known"
+                " without the data",
+            )
+            found.setdefault(column.name, problem)
+    if found:
+        raise InputError(*found.values())
 
 
 def must_have_keys(asked: Asked, groups: int) -> None:

@@ -20,9 +20,12 @@ from modicum.release.vocabulary import Vocabulary
 #: What rows are rounded to where their type does not say it.
 USUAL_STEP: Final = Fraction(1, 100)
 _HEADER: Final = (
-    "A draft. Review each line marked `guess`: prices rest on this file.",
+    "A draft: prices rest on this file.",
+    "Review each line marked `guess`, then remove the mark.",
     "Declare bounds and values from what is publicly known, never from the rows.",
 )
+#: Begins the comment of a guess; a reviewer removes it.
+GUESS: Final = "# guess: "
 _ROW_IDS: Final = frozenset({"id", "row_id", "rowid", "uuid", "guid"})
 _ROW_ID_TYPES: Final[tuple[ColumnType, ...]] = ("text", "integer")
 _PLAIN: Final = re.compile(r"[A-Za-z_][\w.+-]*")
@@ -133,16 +136,16 @@ def _lines(draft: TableDraft, vocabulary: Vocabulary) -> Iterable[str]:
         yield "    # No row_id: rows are ordered by their contents. If a column"
         yield "    # identifies a row for good, name it:  row_id: COLUMN"
     else:
-        yield f"    row_id: {_quoted(draft.row_id)}  # guess: by its name; it must stay"
+        yield f"    row_id: {_quoted(draft.row_id)}  {GUESS}by its name; it must stay"
     if draft.one_per is not None:
-        yield f"    one_per: {_quoted(draft.one_per)}  # guess: one row for each"
+        yield f"    one_per: {_quoted(draft.one_per)}  {GUESS}one row for each"
     yield "    columns:"
     for one in draft.columns:
         written = ", ".join(
             f"{key}: {_quoted(value)}" for key, value in _column(one).items()
         )
         remark = "; ".join(_remarks(one, draft, vocabulary))
-        yield f"      {_quoted(one.name)}: {{{written}}}  # guess: {remark}"
+        yield f"      {_quoted(one.name)}: {{{written}}}  {GUESS}{remark}"
     for own_name, reason in draft.left_out.items():
         yield f"      # {_harmless(own_name)}: left out, {reason}"
     units = vocabulary.unit_facts.values()

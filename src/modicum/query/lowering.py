@@ -6,12 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from modicum.core.reading import Problems
 from modicum.query.aggregates import free_name, statistics_of
 from modicum.query.asking import Asked, Noise
 from modicum.query.attributes import attributes_read
 from modicum.query.bounding import UNBOUNDED, Moves, in_order
 from modicum.query.caps import caps_of
-from modicum.query.demands import must_be_bounded, must_be_few, must_have_keys
+from modicum.query.demands import (
+    must_be_bounded,
+    must_be_few,
+    must_have_bounds,
+    must_have_keys,
+)
 from modicum.query.groups import Grouping, grain_of, number_of_values, shape_of
 from modicum.query.moved import all_moves, within_days
 from modicum.query.scales import gaussian_scale, laplace_scale
@@ -113,13 +119,19 @@ def lower(asked: Asked, vocabulary: Vocabulary) -> Lowered:
     )
     within = within_days(asked, read, keys, vocabulary)
     found = all_moves(asked, read, keys, vocabulary)
-    must_be_bounded(
-        asked, found, lambda one: all_moves(one, read, keys, vocabulary), vocabulary
-    )
+    wrong = Problems()
+    with wrong.guard():
+        must_be_bounded(
+            asked, found, lambda one: all_moves(one, read, keys, vocabulary), vocabulary
+        )
+    with wrong.guard():
+        must_have_bounds(asked)
     values = tuple(number_of_values(key, asked.tables, asked.part) for key in keys)
     grouping = Grouping(keys, values, caps, units, within)
     groups = grouping.groups
-    must_have_keys(asked, groups)
+    with wrong.guard():
+        must_have_keys(asked, groups)
+    wrong.raise_any()
     shapes = {
         unit: shape_of(one, unit, grouping)
         for unit, one in found.items()

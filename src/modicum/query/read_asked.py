@@ -123,10 +123,13 @@ def read_asked(
     assert noise is not None
     assert loss is not None
     sql, query = written
-    if noise == "gaussian" and loss.delta is not None:
-        loss = _in_rho(loss, whole=discovery is None and heading.sampling is None)
-    _must_be_measured(noise, loss)
-    _must_know_weights(weights, query)
+    with found.guard():
+        if noise == "gaussian" and loss.delta is not None:
+            loss = _in_rho(loss, whole=discovery is None and heading.sampling is None)
+        _must_be_measured(noise, loss)
+    with found.guard():
+        _must_know_weights(weights, query)
+    found.raise_any()
     asked = Asked(
         query,
         tables,

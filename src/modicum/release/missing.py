@@ -75,7 +75,10 @@ def _wanted_too(mechanism: Mechanism, unit: str) -> str:
     """Return what gives a unit a loss, as other units of the mechanism have one."""
     norm = KINDS[mechanism.kind].norm
     if mechanism.sensitivity and norm is not None:
-        return f"`sensitivity: {{{unit}: {{{norm}: …}}}}` too"
+        wanted = f"`sensitivity: {{{unit}: {{{norm}: …}}}}` too"
+        if mechanism.contribution_bound:  # As every query is described.
+            wanted += f" (in a query, `bounds: {{{unit}: …}}`)"
+        return wanted
     return f"`cost: {{{unit}: …}}` too"
 
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 from modicum.accounting import ApproxBudget, Budget
 from modicum.accounting.budget_reading import cost_delta, read_measured
 from modicum.accounting.kinds.table import calibrated, kind_named
-from modicum.core.document import Node, Scalar
+from modicum.core.document import Kind, Node, Scalar
 from modicum.core.errors import Code, Mark
 from modicum.core.exact import brief
 from modicum.core.flow_text import flow_text
@@ -41,6 +41,9 @@ from modicum.release.vocabulary import Vocabulary
 
 #: Larger enforced contribution bounds are refused.
 CONTRIBUTIONS_MAX = 10**6
+
+#: What stands below a privacy unit, and is often written without one.
+_AMOUNTS = frozenset({"l1", "l2", "eps", "rho", "mu", "rdp"})
 
 T = TypeVar("T")
 
@@ -117,7 +120,8 @@ def parse_mechanism(
     cost: dict[str, Budget] = {}
     if cost_node is not None:
         with found.guard():
-            cost = _units_of(cost_node, "cost", vocabulary, _cost)
+            amount = f"{{{KINDS[kind].measure or 'eps'}: …}}"
+            cost = _units_of(cost_node, "cost", vocabulary, _cost, amount)
     with found.guard():
         fields.finish(unsupported=_PLANNED, slips=KINDS[kind].slips)
     found.raise_any()
@@ -167,7 +171,7 @@ def _read_numbers(
         with found.guard():
             read.sensitivity = _sensitivity(fields, form.norm, vocabulary)
     with found.guard():
-        read.bounds = _by_unit(fields, "contribution_bound", vocabulary, _bound)
+        read.bounds = _by_unit(fields, "contribution_bound", vocabulary, _bound, "…")
     if kind == "randomized-response":
         with found.guard():
             read.public_frame = _public_frame(fields)
@@ -301,20 +305,40 @@ def read_attributes(node: Node, vocabulary: Vocabulary) -> tuple[str, ...]:
 
 
 def _by_unit(
-    fields: Fields, key: str, vocabulary: Vocabulary, reader: Callable[[Node], T]
+    fields: Fields,
+    key: str,
+    vocabulary: Vocabulary,
+    reader: Callable[[Node], T],
+    form: str,
 ) -> dict[str, T]:
     node = fields.take_optional(key)
-    return {} if node is None else _units_of(node, key, vocabulary, reader)
+    return {} if node is None else _units_of(node, key, vocabulary, reader, form)
 
 
 def _units_of(
-    node: Node, key: str, vocabulary: Vocabulary, reader: Callable[[Node], T]
+    node: Node,
+    key: str,
+    vocabulary: Vocabulary,
+    reader: Callable[[Node], T],
+    form: str,
 ) -> dict[str, T]:
+    """Return what a key says of each unit; `form` is one value, as it is written."""
+    unit = next(iter(vocabulary.units), "UNIT")
+    if isinstance(node, Scalar) and node.kind is Kind.NUMBER:
+        form = form.replace("…", node.text)
+    remedy = f"it is by privacy unit, such as  {key}: {{{unit}: {form}}}"
+    by_unit = Fields(node, f"`{key}`", help=remedy)
+    for one in sorted(_AMOUNTS.difference(vocabulary.units)):
+        if one in by_unit:
+            raise fail(
+                Code.UNKNOWN_UNIT,
+                f"`{key}` says for which privacy unit it is",
+                by_unit.key_node(one),
+                help=f"write  {key}: {{{unit}: {flow_text(node)}}}",
+            )
     found = Problems()
     values: dict[str, T] = {}
-    unit = next(iter(vocabulary.units), "unit")
-    remedy = f"it is by privacy unit, such as  {key}: {{{unit}: …}}"
-    for unit_node, value in Fields(node, f"`{key}`", help=remedy).rest():
+    for unit_node, value in by_unit.rest():
         with found.guard():
             unit = choice(
                 unit_node, "privacy unit", vocabulary.units, Code.UNKNOWN_UNIT
@@ -334,7 +358,7 @@ def _sensitivity(
         inner.finish()
         return value
 
-    return _by_unit(fields, "sensitivity", vocabulary, in_norm)
+    return _by_unit(fields, "sensitivity", vocabulary, in_norm, f"{{{norm}: …}}")
 
 
 def _bound(node: Node) -> int:

@@ -81,7 +81,7 @@ def test_a_draft_marks_its_guesses() -> None:
         ("note", Column("note", "text")),
     ]
     draft = draft_table("views", "views.csv", found, VOCABULARY)
-    assert draft_text([draft], VOCABULARY).splitlines()[3:] == [
+    assert draft_text([draft], VOCABULARY).splitlines()[4:] == [
         "tables:",
         "  views:  # from views.csv",
         "    # No row_id: rows are ordered by their contents. If a column",

@@ -14,6 +14,7 @@ from modicum.accounting.mechanisms import declared_zcdp
 from modicum.core.errors import Code, InputError, Problem
 from modicum.query.read_asked import QUERY_KEYS
 from modicum.shell.query_files import load_query
+from modicum.workspace.answers import price_release
 
 QUERY = """\
 release: views
@@ -186,6 +187,57 @@ def test_a_tables_file_that_is_not_there_is_met_where_it_is_named(
     assert problem.code is Code.FILE_UNREADABLE
     assert problem.mark is not None
     assert (problem.mark.line, problem.mark.column) == (4, 11)
+
+
+def test_all_that_does_not_fit_is_said_in_one_run(tmp_path: Path) -> None:
+    tables = asked.TABLES.replace(", bounds: [0, 8]", "").replace(
+        ", values: [help, main]", ""
+    )
+    sql = "SELECT page, SUM(amount) AS a, AVG(amount) AS b FROM views GROUP BY page"
+    text = QUERY.replace("{user-day: 10}", "{}")
+    text = text.replace("SELECT page, COUNT(*) AS n FROM views GROUP BY page", sql)
+    found = problems(tmp_path, text, tables=tables)
+    said = [one.message for one in found]
+    assert "not all values of the keys are public: `page`" in said
+    assert said.count("`amount` has no bounds") == 1
+    assert any("nothing bounds how many rows" in one for one in said)
+
+
+def test_all_that_does_not_fit_in_the_sql_is_said_in_one_run(tmp_path: Path) -> None:
+    sql = (
+        "SELECT page, SUM(page) AS a, AVG(pgae) AS b FROM views"
+        " WHERE topic = 3 AND amount > 'x' GROUP BY page"
+    )
+    text = QUERY.replace("SELECT page, COUNT(*) AS n FROM views GROUP BY page", sql)
+    said = [one.message for one in problems(tmp_path, text)]
+    assert len(said) == 4
+    assert "the value does not fit `topic`, which is a text" in said
+    assert any("`amount`" in one for one in said)
+    assert any(one.startswith("`page` holds no numbers") for one in said)
+    assert any("`pgae`" in one for one in said)
+
+
+def test_a_wrong_loss_and_wrong_weights_are_said_in_one_run(tmp_path: Path) -> None:
+    text = QUERY.replace("{rho:", "{eps:") + "  weights: {z: 2}\n"
+    codes = {one.code for one in problems(tmp_path, text)}
+    assert codes == {Code.DOES_NOT_FIT, Code.UNKNOWN_NAME}
+
+
+def test_a_unit_that_nothing_bounds_is_bounded_in_the_query(tmp_path: Path) -> None:
+    text = QUERY.replace("periods: 2026-10\n", "")
+    (tmp_path / "tables.yaml").write_text(asked.TABLES)
+    (tmp_path / "q.yaml").write_text(text)
+    policy = asked.compiled(asked.POLICY)
+    with pytest.raises(InputError) as caught:
+        price_release(load_query(tmp_path / "q.yaml", policy).described, policy)
+    assert caught.value.code is Code.COST_NOT_DERIVABLE
+    help_ = caught.value.problems[0].help
+    assert (
+        "`sensitivity: {user: {l2: …}}` too (in a query, `bounds: {user: …}`)" in help_
+    )
+    bounded = text.replace("{user-day: 10}", "{user-day: 10, user: 90}")
+    (tmp_path / "q.yaml").write_text(bounded)
+    price_release(load_query(tmp_path / "q.yaml", policy).described, policy)
 
 
 # --- epsilon of Gaussian noise --------------------------------------------------

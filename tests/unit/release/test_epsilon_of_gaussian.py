@@ -109,7 +109,16 @@ def test_a_parameter_of_another_kind_is_told_what_to_write(
 
 def test_a_sensitivity_without_its_unit_or_norm_is_told_what_to_write() -> None:
     bare = refused(sensitivity=1, sigma=2)
-    assert bare.help == "it is by privacy unit, such as  sensitivity: {user: …}"
+    such = "it is by privacy unit, such as "
+    assert bare.help == f"{such} sensitivity: {{user: {{l2: 1}}}}"
+    assert refused(cost=1).help == f"{such} cost: {{user: {{rho: 1}}}}"
+    assert (
+        refused(contribution_bound=4).help == f"{such} contribution_bound: {{user: 4}}"
+    )
+    for key, given in (("sensitivity", "{l2: 3}"), ("cost", "{rho: 3}")):
+        bare = refused(**{key: {given[1:].split(":")[0]: 3}})
+        assert bare.code is Code.UNKNOWN_UNIT
+        assert bare.help == f"write  {key}: {{user: {given}}}"
     assert refused(sensitivity={"user": 3}, sigma=2).help == "write  {l2: 3}"
 
 

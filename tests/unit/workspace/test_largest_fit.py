@@ -39,6 +39,7 @@ from modicum.workspace.alternatives import smaller_parts
 from modicum.workspace.alternatives.digits import number_on, rung_above, rung_below
 from modicum.workspace.alternatives.largest_fit import VARIED, largest_fit
 from modicum.workspace.alternatives.options import options
+from modicum.workspace.alternatives.part_words import days_words
 from modicum.workspace.alternatives.trials import Trials
 from modicum.workspace.explaining.written import written
 
@@ -597,3 +598,24 @@ def test_single_days_are_offered_near_the_present_only(
         assert own.part.periods is None or any(
             first <= low and high <= last for first, last in own.part.periods
         )
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "words"),
+    [
+        ("2026-11-01", "2026-11-07", "from 2026-11-01 to 2026-11-07"),
+        ("2026-11-02", "2026-11-08", "2026-W45"),
+        ("2026-11-02", "2026-11-15", "from 2026-11-02 to 2026-11-15"),
+        ("2026-11-03", "2026-11-30", "from 2026-11-03 to 2026-11-30"),
+        ("2026-11-01", "2026-12-31", "from 2026-11 to 2026-12"),
+        ("2026-11-01", "9999-12-31", "from 2026-11"),
+        ("2026-11-02", "9999-12-31", "from 2026-11-02"),
+        ("0001-01-01", "2026-11-30", "to 2026-11"),
+        ("0001-01-01", "2026-11-29", "to 2026-11-29"),
+    ],
+)
+def test_both_ends_of_days_are_months_or_both_are_days(
+    first: str, last: str, words: str
+) -> None:
+    span = [date.fromisoformat(one).toordinal() for one in (first, last)]
+    assert days_words(*span) == words

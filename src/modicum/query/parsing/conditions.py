@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from modicum.core.errors import Code
+from modicum.core.reading import Problems
 from modicum.query.model import (
     AllOf,
     AnyOf,
@@ -99,8 +100,13 @@ def _joined(node: exp.Expr, scope: Scope) -> Condition:
             waiting.extend((one.expression, one.this))
         else:
             links.append(one)
-    parts = tuple(read_condition(one, scope) for one in links)
-    return AllOf(parts) if kind.__name__ == "And" else AnyOf(parts)
+    found = Problems()
+    parts: list[Condition] = []
+    for one in links:
+        with found.guard():
+            parts.append(read_condition(one, scope))
+    found.raise_any()
+    return AllOf(tuple(parts)) if kind.__name__ == "And" else AnyOf(tuple(parts))
 
 
 def _not(node: exp.Expr, scope: Scope) -> Condition:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from modicum.core.document import Kind, Scalar
 from modicum.core.errors import Code, Mark
+from modicum.core.reading import Problems
 from modicum.core.reading import name as house_name
 from modicum.query.model import Aggregate, ColumnRef, Grain, Key
 from modicum.query.parsing.computed import COMPUTED
@@ -56,7 +57,12 @@ def read_outputs(nodes: Sequence[exp.Expr], scope: Scope, tables: Tables) -> Out
         message = f"more than {_OUTPUTS_MAX} things are selected"
         mark = scope.sql.mark_of(nodes[_OUTPUTS_MAX])
         raise refused(Code.NOT_IN_SUBSET, message, mark, reason=Reason())
-    every = tuple(_output(node, scope, tables) for node in nodes)
+    found = Problems()
+    every: list[Key | Aggregate] = []
+    for node in nodes:
+        with found.guard():
+            every.append(_output(node, scope, tables))
+    found.raise_any()
     _refuse_same_names(every)
     keys = tuple(one for one in every if isinstance(one, Key))
     aggregates = tuple(one for one in every if isinstance(one, Aggregate))
@@ -70,7 +76,7 @@ def read_outputs(nodes: Sequence[exp.Expr], scope: Scope, tables: Tables) -> Out
                 "add an aggregate: COUNT(*)",
             ),
         )
-    return Outputs(every, keys, aggregates)
+    return Outputs(tuple(every), keys, aggregates)
 
 
 def _output(node: exp.Expr, scope: Scope, tables: Tables) -> Key | Aggregate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from modicum.core.reading import Problems
 from modicum.query.model import Query
 from modicum.query.parsing.conditions import read_condition
 from modicum.query.parsing.grouping import match_groups
@@ -35,11 +36,15 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
     scope = read_tables_of(select, sql, tables)
     where = select.args.get("where")
     condition = None
-    if where is not None:
-        only(sql, where, ("this",))
-        condition = read_condition(where.this, scope)
+    found = Problems()
+    with found.guard():
+        if where is not None:
+            only(sql, where, ("this",))
+            condition = read_condition(where.this, scope)
     selected = select.args["expressions"]
-    outputs = read_outputs(selected, scope, tables)
+    with found.guard():
+        outputs = read_outputs(selected, scope, tables)
+    found.raise_any()
     match_groups(select.args.get("group"), selected, outputs, scope)
     sql.refuse_left()
     return Query(
