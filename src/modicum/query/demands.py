@@ -13,7 +13,7 @@ from modicum.query.asking import Asked
 from modicum.query.bounding import UNBOUNDED, Moves
 from modicum.query.groups import GROUPS_MAX, grain_of, values_of
 from modicum.query.mistakes import refused
-from modicum.query.model import Key
+from modicum.query.model import ColumnRef, Key
 from modicum.query.statistics import Cap, Statistic
 from modicum.release.vocabulary import Vocabulary
 
@@ -77,9 +77,9 @@ def must_have_bounds(asked: Asked) -> None:
         asked: The query.
 
     Raises:
-        InputError: If there are any, with each such column once.
+        InputError: If there are any, naming each such column once.
     """
-    found: dict[str, Problem] = {}
+    found: dict[ColumnRef, Problem] = {}
     for one in asked.query.aggregates:
         if one.column is None or one.function in ("count", "count-distinct"):
             continue
@@ -87,13 +87,13 @@ def must_have_bounds(asked: Asked) -> None:
         if column.low is None or column.high is None:
             problem = Problem(
                 Code.DOES_NOT_FIT,
-                f"`{column.name}` has no bounds",
+                f"`{column.name}` of `{one.column.table}` has no bounds",
                 one.mark or asked.mark,
                 notes=("one row could change the answer by any amount",),
                 help="declare for the column  bounds: [LOW, HIGH]  from what is known"
                 " without the data",
             )
-            found.setdefault(column.name, problem)
+            found.setdefault(one.column, problem)
     if found:
         raise InputError(*found.values())
 

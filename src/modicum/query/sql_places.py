@@ -7,8 +7,11 @@ the place of the whole text stands for all places in it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate
+from operator import attrgetter
 from typing import NamedTuple
 
 from modicum.core.document import Scalar
@@ -39,7 +42,8 @@ class SqlPlaces:
 
     def __init__(self, node: Scalar) -> None:
         self._mark = node.mark
-        self._lines = node.text.split("\n")
+        lengths = (len(one) + 1 for one in node.text.split("\n"))
+        self._begins = [0, *accumulate(lengths)]  # By the number of a line, from 0.
         self._pieces = _pieces(node)
 
     def of(self, mark: Mark | None) -> Mark | None:
@@ -100,15 +104,16 @@ class SqlPlaces:
     def _found(self, mark: Mark | None) -> Mark | None:
         if mark is None:
             return None
-        before = sum(len(one) + 1 for one in self._lines[: mark.line - 1])
-        place = before + mark.column - 1
-        for piece in self._pieces:
-            within = place - piece.start
-            if 0 <= within < piece.length:
-                length = min(mark.length, piece.length - within)
-                column = piece.mark.column + within
-                return replace(piece.mark, column=column, length=length)
-        return None
+        place = self._begins[mark.line - 1] + mark.column - 1
+        number = bisect_right(self._pieces, place, key=attrgetter("start")) - 1
+        if number < 0:
+            return None
+        piece = self._pieces[number]
+        within = place - piece.start
+        if within >= piece.length:
+            return None
+        length = min(mark.length, piece.length - within)
+        return replace(piece.mark, column=piece.mark.column + within, length=length)
 
 
 def _pieces(node: Scalar) -> tuple[_Piece, ...]:

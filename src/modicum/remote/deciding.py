@@ -194,10 +194,13 @@ class Deciding(RemoteView):
         """
         again = Request("POST", "/releases:check", {"words": True}, content)
         now = self._connection.ask(again)
-        if not isinstance(now, dict) or now.get("decision") != told.get("decision"):
+        if not isinstance(now, dict) or any(
+            now.get(key) != told.get(key) for key in ("decision", "over_limit")
+        ):
             return {**told, "losses": told.get("losses") or []}
         # It hears what was answered the first time, not that it stands already.
-        first = {key: told.get(key) for key in ("status", "retry", "expires_at")}
+        keys = ("status", "retry", "expires_at", "blocking")
+        first = {key: told.get(key) for key in keys}
         if not now.get("retry"):
             return {**now, **first}
         return {**now, **first, "words": None}

@@ -87,6 +87,7 @@ def decision_of(told: Any, connection: Connection, sent: Sent | None) -> RemoteD
             another release.
     """
     found = read_as(ToldDecision, told)
+    losses = read_as(tuple[Loss, ...], told.get("losses"))
     decision = RemoteDecision(
         release=found.release,
         verdict=SaidVerdict(told),
@@ -111,8 +112,7 @@ def decision_of(told: Any, connection: Connection, sent: Sent | None) -> RemoteD
         or found.blocking != decision.blocking
         or (decision.allowed and found.status in _NOT_LET_IN)
         or any(
-            not one.allowed and one.rule not in found.blocking
-            for one in decision.losses.values()
+            not one.allowed and one.rule not in decision.over_limit for one in losses
         )
     ):
         raise not_understood("its decision contradicts itself").alone()

@@ -22,8 +22,9 @@ _NETWORK_BITS: Final = 64
 class LimitedStrangers:
     """Answers an address only so often that nobody is recognized.
 
-    Whoever is recognized is not counted, and is served whatever others at the same
-    address do. Signing in is counted before it: it asks the provider.
+    Requests that recognize somebody are not counted, and are served whatever others at
+    the same address do; one that is too large recognizes nobody. Signing in is counted
+    before it: it asks the provider.
 
     Args:
         app: What answers.

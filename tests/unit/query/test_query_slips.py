@@ -199,7 +199,7 @@ def test_all_that_does_not_fit_is_said_in_one_run(tmp_path: Path) -> None:
     found = problems(tmp_path, text, tables=tables)
     said = [one.message for one in found]
     assert "not all values of the keys are public: `page`" in said
-    assert said.count("`amount` has no bounds") == 1
+    assert said.count("`amount` of `views` has no bounds") == 1
     assert any("nothing bounds how many rows" in one for one in said)
 
 

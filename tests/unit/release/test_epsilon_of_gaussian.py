@@ -116,7 +116,8 @@ def test_a_sensitivity_without_its_unit_or_norm_is_told_what_to_write() -> None:
         refused(contribution_bound=4).help == f"{such} contribution_bound: {{user: 4}}"
     )
     for key, given in (("sensitivity", "{l2: 3}"), ("cost", "{rho: 3}")):
-        bare = refused(**{key: {given[1:].split(":")[0]: 3}})
+        written: dict[str, Any] = {key: {given[1:].split(":")[0]: 3}}
+        bare = refused(**written)
         assert bare.code is Code.UNKNOWN_UNIT
         assert bare.help == f"write  {key}: {{user: {given}}}"
     assert refused(sensitivity={"user": 3}, sigma=2).help == "write  {l2: 3}"

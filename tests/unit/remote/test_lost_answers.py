@@ -102,6 +102,15 @@ def test_each_step_is_taken_once(cut: Cut, first: str) -> None:
     assert len(keys) == len(set(keys)) == 5 * 6
 
 
+def test_a_past_release_over_the_limit_is_recorded_once(cut: Cut) -> None:
+    cut.cutter.plan = ["after"]
+    found = cut.there.record_past(counts("r-1", rho=9))
+    assert (found.status, found.retry) == ("recorded", False)
+    assert "cap" in found.blocking
+    again = cut.there.record_past(counts("r-1", rho=9))
+    assert (again.retry, again.blocking) == (True, ())
+
+
 def test_what_was_decided_counts_where_the_ledger_moved_on(
     cut: Cut, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -285,3 +285,17 @@ def test_a_decision_that_contradicts_itself_is_not_believed(
     # It was reserved all the same: that can be found out, and nothing is lost.
     assert "ws.standing(ID)" in problem.help
     assert dara.standing("r-7").status is ReleaseStatus.RESERVED
+
+
+def test_what_stands_is_told_where_its_rule_is_overdrawn_since(
+    dara: RemoteWorkspace,
+) -> None:
+    dara.submit(counts("r-7"))
+    dara.record_past(counts("r-8", rho=9))
+    for found in (
+        dara.submit(counts("r-7")),
+        dara.check(counts("r-7")),
+        dara.submit(counts("r-7"), post=True),
+    ):
+        assert (found.retry, found.blocking) == (True, ())
+    assert dara.standing("r-7").status is ReleaseStatus.POSTED

@@ -279,6 +279,32 @@ def test_a_denied_query_uses_nothing_up(world: World) -> None:
     assert world.office("amir").show("q").flow.runs == 0
 
 
+@pytest.mark.spec("ESC-15")
+def test_what_cannot_run_whatever_the_rows_are_opens_none(world: World) -> None:
+    """Its noise is too wide to be drawn, or its charge was started by other means."""
+    world.office("amir").ask_query(Heading("q", "to know"), [query("r-1", "1e-40")])
+    world.office("amir").ask_query(Heading("p", "to know"), [query("r-2")])
+    world.agree("q")
+    world.agree("p")
+    with pytest.raises(InputError, match="noise of scale"):
+        world.office("amir").run("q")
+    assert "release-reserved" not in kinds(world)
+    opened = world.equipment.vault.opened
+    assert opened == []
+
+    def given_up() -> None:
+        if opened:
+            raise NoLongerError
+
+    with pytest.raises(NoLongerError):
+        world.office("amir", given_up).run("p")
+    world.workspace("amir").start("r-2")
+    del opened[:]
+    with pytest.raises(ConflictError, match="is started"):
+        world.office("amir").run("p")
+    assert opened == []
+
+
 @pytest.mark.parametrize(
     ("unit", "mistake"),
     [

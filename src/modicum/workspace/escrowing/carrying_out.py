@@ -51,7 +51,7 @@ from modicum.workspace.escrowing.runs import (
 from modicum.workspace.escrowing.surely import surely
 from modicum.workspace.governing.governance import active_policy
 from modicum.workspace.querying.ports import Engine, Engines, Sampler
-from modicum.workspace.querying.running import answered, must_fit
+from modicum.workspace.querying.running import answered, must_be_drawn, must_fit
 
 _PRIVATE_FIRST: Final = ("private", "exact")
 
@@ -84,6 +84,7 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
     Raises:
         ApprovalError: If people must agree to a release first.
         ConflictError: If the contract does not permit it now.
+        InputError: If its noise cannot be drawn.
         StaleError: If its queries were priced under another policy.
         UnavailableError: If it ended without answers; its loss is spent then.
     """
@@ -94,6 +95,10 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
         deciding=True,
     )
     policy = queries[0].policy
+    # What cannot run is not reserved.
+    if "private" in terms.results:
+        for one in queries:
+            must_be_drawn(one.lowered, tools.engines.sampler())
     asked = [(one.heading.id, one.described) for one in queries]
     denied = reserve(ledger, tools, asked)
     if denied is not None:

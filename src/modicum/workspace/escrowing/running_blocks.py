@@ -89,7 +89,7 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
         lambda entry: (_score(entry, contract, query), rows_of(entry, contract)),
         deciding=True,
     )
-    # What cannot run is not charged.
+    # What cannot run is not reserved.
     program, limits = to_run(tools, terms)
     refuse_unfit(program)
     blocks, release = score.blocks, score.scored.release

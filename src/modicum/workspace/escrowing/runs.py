@@ -15,10 +15,12 @@ from typing import Final, TypeAlias
 from modicum.core.document import Node
 from modicum.core.errors import (
     Code,
+    ConflictError,
     ModicumError,
     Problem,
     UnavailableError,
 )
+from modicum.ledger import ReleaseStatus
 from modicum.ledger.log.contracts import Contract, QueryTerms, TaskTerms
 from modicum.ledger.log.escrow_events import FlowBegun, FlowFailed, FlowWithheld
 from modicum.ledger.log.events import ReleaseStarted
@@ -71,7 +73,7 @@ class Tools:
         engines: Where engines for queries come from.
         task_seconds: So long the programs of a task may take in all: others wait.
         still: Raises if nobody wants a run any more. It is called while others have the
-            sandbox, and before the run is counted or charged, and not afterwards.
+            sandbox, and before the run is counted and spent, and not afterwards.
     """
 
     equipment: Equipment
@@ -115,7 +117,7 @@ def reserve(
 
     Raises:
         ApprovalError: If people must agree to one of them first.
-        ConflictError: If an id stands with other contents.
+        ConflictError: If an id stands with other contents, or was used already.
         UnavailableError: If the ledger is away for long. What was reserved stands, and
             the next run may go on with it.
     """
@@ -124,6 +126,8 @@ def reserve(
     for release, described in releases:
         try:
             decision = patiently(tools.equipment, partial(ledger.submit, described))
+            if decision.allowed and decision.status != ReleaseStatus.RESERVED.value:
+                raise _used(release, decision.status)
         except UnavailableError:
             raise
         except ModicumError:
@@ -134,6 +138,16 @@ def reserve(
             return decision
         reserved.append(release)
     return None
+
+
+def _used(release: str, status: str) -> ModicumError:
+    return ConflictError(
+        Problem(
+            Code.RELEASE_STATE,
+            f"release `{release}` is {status}, and a run starts what it charges itself",
+            help="propose the query again, under another id",
+        )
+    )
 
 
 def give_up(ledger: Ledger, releases: Iterable[str], reason: str) -> None:
@@ -192,7 +206,7 @@ def rows_of(entry: Entry, contract: Contract) -> Rows:
 def opened(
     tools: Tools, rows: Rows, work: Callable[..., Work], *given: object
 ) -> Iterator[Apart]:
-    """Have rows open and looked at, in a process of their own, before they cost.
+    """Have rows open and looked at, in a process of their own, before a run begins.
 
     What was reserved for a run stands if that fails: the next one goes on with it.
 

@@ -35,7 +35,7 @@ def must_fit(lowered: Lowered, engine: Engine, sampler: Sampler) -> None:
             otherwise than it is drawn.
     """
     engine.check(lowered.plan)
-    _check(sampler, lowered)
+    must_be_drawn(lowered, sampler)
 
 
 def answered(query: QueryFile, engine: Engine, sampler: Sampler, lots: Lots) -> Answers:
@@ -71,7 +71,16 @@ def _unanswered() -> InvariantError:
     )
 
 
-def _check(sampler: Sampler, lowered: Lowered) -> None:
+def must_be_drawn(lowered: Lowered, sampler: Sampler) -> None:
+    """Refuse noise that a sampler does not draw as it is priced.
+
+    Args:
+        lowered: The query.
+        sampler: Where noise comes from.
+
+    Raises:
+        InputError: If it does not.
+    """
     noise, unit = lowered.asked.noise, lowered.asked.unit
     for line in lowered.lines:
         norms = line.norms[unit]
