@@ -236,7 +236,9 @@ def _derived(recorded: RecordedRelease) -> Iterator[str]:
     """Yield of which units the loss follows from that of another unit, and how."""
     found: dict[tuple[str, str], list[str]] = {}
     for number, one in enumerate(recorded.mechanisms):
-        for unit, source in (one.sources or {}).items():
+        if one.sources is None or STATED.issuperset(one.sources.values()):
+            continue
+        for unit, source in one.sources.items():
             if source not in STATED:
                 name = str(one.description.get("name", number + 1))
                 found.setdefault((unit, source), []).append(name)

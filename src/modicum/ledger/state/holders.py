@@ -20,23 +20,21 @@ class Holders:
     """
 
     by: dict[str, str] = field(default_factory=dict)
-    _of: dict[str, dict[str, None]] = field(
-        default_factory=dict, init=False, compare=False
+    #: By holder, the releases; made when somebody first asks for it.
+    _of: dict[str, dict[str, None]] | None = field(
+        default=None, init=False, compare=False
     )
-
-    def __post_init__(self) -> None:
-        for release, actor in self.by.items():
-            self.add(release, actor)
 
     def add(self, release: str, actor: str) -> None:
         """Note that somebody reserved a release."""
         self.by[release] = actor = meant_by(actor)
-        self._of.setdefault(actor, {})[release] = None
+        if self._of is not None:
+            self._of.setdefault(actor, {})[release] = None
 
     def drop(self, release: str) -> None:
         """Note that a release is held no more, if it was."""
         actor = self.by.pop(release, None)
-        if actor is not None:
+        if actor is not None and self._of is not None:
             own = self._of[actor]
             del own[release]
             if not own:
@@ -44,4 +42,8 @@ class Holders:
 
     def of(self, actor: str) -> KeysView[str]:
         """Return the releases that somebody holds, oldest first."""
+        if self._of is None:
+            self._of = {}
+            for release, one in self.by.items():
+                self._of.setdefault(one, {})[release] = None
         return self._of.get(meant_by(actor), {}).keys()
