@@ -253,8 +253,8 @@ class BringingIn:
     def _decide(self, entry: Entry, followed: Followed, one: Submission) -> Decision:
         balances = followed.balances
         release, compiled = one.release, balances.compiled
-        digest = compiled.policy.digest
-        verdict = decide(balances, release, entry.day)
+        digest, day = compiled.policy.digest, entry.day
+        verdict = decide(balances, release, day)
         answer = partial(answer_to, self._asking(entry), compiled, release, verdict)
         if not verdict.allowed:
             denied = answer("denied")
@@ -268,7 +268,7 @@ class BringingIn:
         if missing:
             called = f"release `{release.id}`"
             raise needs_approval(called, missing, "modicum release approve")
-        seconds = seconds_held(one, followed, entry.book.state, entry.actor, entry.day)
+        seconds = seconds_held(one, followed, entry.book.state, entry.actor, day)
         expires_at = self.clock.after(entry.now, seconds)
         reserved = answer("reserved", expires_at)
         if seconds < one.reserve_seconds:
