@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 from modicum.core.document import Items, Node
@@ -32,6 +33,7 @@ APPROVERS_MAX = 100
 Roles: TypeAlias = "Mapping[str, tuple[str, ...]] | None"
 
 
+@lru_cache(maxsize=1024)  # The ledger asks for each decision.
 def meant_by(name: str) -> str:
     """Return a person's name as it is meant, however it is written.
 

@@ -33,6 +33,22 @@ BYTES_KEPT = 32 * 2**20
 FRESH_SECONDS = 0.5
 
 
+class _Watching:
+    """Breaks a feed if a block finds a contradiction; entered several times a turn."""
+
+    __slots__ = ("_feed",)
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, VerificationError):
+            self._feed.is_broken = True
+
+
 class Feed:
     """The latest records of one log; any thread may use it.
 
@@ -61,6 +77,8 @@ class Feed:
         self._clock = clock
         self._looked_at = float("-inf")
         self.is_broken = False
+        #: Notes a contradiction that is found in its block, for all readers.
+        self.watching = _Watching(self)
 
     def add(self, records: Iterable[Record]) -> None:
         """Take in records of the log, in order; those that are known are passed over.
@@ -90,15 +108,6 @@ class Feed:
                 ):
                     return one.seq
         return None
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Note a contradiction that is found in this block, for all readers."""
-        try:
-            yield
-        except VerificationError:
-            self.is_broken = True
-            raise
 
     def note_look(self) -> None:
         """Note that all records were taken in that the log holds now."""
@@ -189,7 +198,7 @@ class FeedingStore:
     @contextmanager
     def turn(self) -> Iterator[Turn]:
         """Hold the store's turn, and feed what it brings."""
-        with self._feed.watching(), self._store.turn() as turn:
+        with self._feed.watching, self._store.turn() as turn:
             noting = _NotingTurn(self._store, turn, self._feed)
             yield noting
         self._feed.add(noting.added)
@@ -293,7 +302,7 @@ class FollowingStore:
     def _look_again(self) -> None:
         """Go on with a log that has the last known record again; else refuse it."""
         last = self._feed.last()
-        with self._feed.watching():
+        with self._feed.watching:
             found = self._store.record(last.seq) if last else None
             if last and (found is None or found.hash != last.hash):
                 raise lost_entries(self.name, _other(last.seq))
@@ -306,7 +315,7 @@ class FollowingStore:
 
 def _exists(store: EventStore, feed: Feed) -> bool:
     """Return whether there is a ledger; refuse one that is gone."""
-    with feed.watching():
+    with feed.watching:
         is_there = store.exists()
         if not is_there and feed.last() is not None:
             raise lost_entries(store.name, "it is gone")
@@ -327,12 +336,12 @@ def _fed(
             reading began, or has another one in its place.
     """
     last = feed.last()  # Before the reading, which sees all that was fed by then.
-    with feed.watching():
+    with feed.watching:
         following = iter(read(after, limit))
 
     def pages() -> Iterator[Record]:
         seq = after
-        with feed.watching():
+        with feed.watching:
             while page := list(islice(following, 100)):
                 other = feed.contradicted(page)
                 if other is not None:
