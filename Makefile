@@ -6,10 +6,10 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # An OpenID provider that tests start, with the Node.js that runs it.
 OIDC   := build/oidc-provider
 
-.PHONY: help demo test engines environments lint types imports format soak pins clean
+.PHONY: help demo test test-all suites engines environments lint types imports format soak pins clean
 
 help:            ## Show what can be made.
-	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 12
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 12
 
 $(BIN)/modicum: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -31,8 +31,17 @@ demo: $(BIN)/modicum   ## Set up, and show the main job on an example organizati
 	@rm -rf build/demo
 	@$(BIN)/modicum demo acme-health --dir build/demo
 
-test: $(VENV)/.test $(OIDC)/.built   ## Set up for the tests, and pass them.
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
+# Compiled tests are kept: reading them takes twice as long otherwise.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
+
+test: $(VENV)/.test   ## Set up for the tests, and pass those that every change runs.
+	$(PYTEST)
+
+test-all: engines suites   ## Pass all tests: minutes become half an hour.
+
+SUITES := every
+suites: $(VENV)/.test $(OIDC)/.built   ## Pass some suites: make suites SUITES=docs,kills
+	$(PYTEST) --suites $(SUITES)
 
 # Libraries whose versions exclude each other, each in an environment of its own.
 # Opacus and Polars need modicum beside them; Tumult cannot have it.
@@ -69,7 +78,7 @@ format: $(VENV)/.test  ## Format the code.
 soak: $(VENV)/.test    ## Run the counts too heavy for every run; prints its seed.
 	@seed=$${SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(2**32))')}; \
 	echo "seed $$seed: repeat with make soak SEED=$$seed"; \
-	MODICUM_SOAK=$$seed $(BIN)/python -m pytest -m soak -s --hypothesis-seed=$$seed
+	MODICUM_SOAK=$$seed $(BIN)/python -m pytest --suites every -m soak -s --hypothesis-seed=$$seed
 
 pins:                  ## Compile constraints.txt anew from pyproject.toml.
 	$(PYTHON) -m venv build/pins

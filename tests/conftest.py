@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 import typer.main
 import typer.testing
+from budget import PART
 from hypothesis import HealthCheck, settings
 from samples.postgres import Cluster, running_cluster
+from suites import EVERY, QUICK, chosen, suite_of, suite_of_test
 
 from modicum.shell.sandbox import turns
 
@@ -22,13 +25,13 @@ _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
     "steady", derandomize=True, deadline=None, suppress_health_check=_SLOW
 )
+settings.register_profile("part", settings.get_profile("steady"), max_examples=25)
 settings.register_profile(
     "soak", print_blob=True, deadline=None, suppress_health_check=_SLOW
 )
 # A command line is made of the same functions each time: a tenth of a second is saved
 # whenever a test gives a command.
 vars(typer.testing)["_get_command"] = cache(typer.main.get_command)
-settings.load_profile("soak" if os.environ.get("MODICUM_SOAK") else "steady")
 
 
 class _AtOnce:
@@ -46,9 +49,47 @@ class _AtOnce:
             terminal.write_line(report.longreprtext[-4000:])
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take the names of suites."""
+    parser.addoption(
+        "--suites",
+        metavar="NAMES",
+        help="run these suites of tests/suites.py, with commas between them: `quick`"
+        " is what is in no other, and `every` all of them; by default `quick`, or all"
+        " that is in the files and folders on the command line",
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out modules of other suites unread."""
+    suite = suite_of(collection_path)
+    return True if suite and suite not in chosen(config.option.suites) else None
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Leave out single tests of other suites."""
+    wanted = chosen(config.option.suites)
+    left = [one for one in items if suite_of_test(one) not in wanted]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [one for one in items if suite_of_test(one) in wanted]
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Have CI tell failures at once."""
+    """Choose the suites, and have CI tell failures at once."""
     is_worker = "PYTEST_XDIST_WORKER" in os.environ
+    if config.option.suites is None:  # Workers are given what is chosen here.
+        is_named = config.args_source is pytest.Config.ArgsSource.ARGS
+        config.option.suites = EVERY if is_named else QUICK
+    chosen(config.option.suites)  # An unknown name is an error, not an empty run.
+    profile = "steady"
+    if os.environ.get("MODICUM_SOAK"):
+        profile = "soak"
+    elif config.option.suites == QUICK:
+        profile, os.environ[PART] = "part", "1"
+    settings.load_profile(profile)
     if os.environ.get("CI") == "true" and not is_worker:
         config.pluginmanager.register(_AtOnce(config))
 

@@ -301,6 +301,7 @@ def try_block(block: Block, folder: Folder) -> None:
         compare(str(block), block.text, folder.printed)
 
 
+@pytest.mark.suite("docs")
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if _tried(p) and p != README], ids=name_of
 )
@@ -314,7 +315,7 @@ def test_what_a_page_shows_is_what_happens(page: Path, folder: Folder) -> None:
 _INSTALL = re.compile(r"^\$ \.venv/bin/pip install .*'\.(\[[\w,]+\])'\n", re.M)
 
 
-@pytest.mark.slow
+@pytest.mark.suite("docs")
 def test_the_readme_runs_with_the_extras_that_it_installs(
     folder: Folder, tmp_path: Path
 ) -> None:

@@ -6,7 +6,7 @@ import random
 from fractions import Fraction
 from typing import Any
 
-from budget import examples, seed
+from budget import counted, examples, seed
 from samples.small import POLICY, compiled
 
 from modicum.core.document import from_python
@@ -56,7 +56,7 @@ def test_what_is_said_of_a_change_is_what_every_age_shows() -> None:
     seen = dict.fromkeys(Verdict, 0)
     rules = 'policies: [{name: all, when: "true", unit: user, budget: {rho: 1}}]\n'
     text = GROUPED.replace("policies:\n", rules)
-    for _ in range(examples(300)):
+    for _ in range(counted(300)):
         old, new = (compiled(text + some_rotation(rng)) for _ in range(2))
         told = {
             one.verdict

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from budget import examples, seed
+from budget import counted, examples, seed
 from oracle import planning as oracle
 from samples.planned import (
     ENGINES,
@@ -73,7 +73,7 @@ def close(score: float, worth: Fraction | float) -> bool:
 @pytest.mark.spec("PLAN-4")
 def test_rounds_on_a_ring_are_planned_as_published() -> None:
     rounds = contested = 0
-    for n in range(examples(200)):
+    for n in range(counted(200)):
         life = RingLife.drawn(Random(f"{seed()}/ring/{n}"))
         for _ in range(3):
             problem, world, asks, ranges = life.round(life.rng.randint(0, 7))

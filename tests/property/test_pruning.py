@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cache
 
 import pytest
-from budget import examples, seed
+from budget import counted, examples, seed
 from oracle.pruning import Theorem, matched, mechanisms
 
 from modicum.accounting import (
@@ -223,7 +223,7 @@ def filter_of(budget: Budget) -> Filter:
 
 @pytest.mark.spec("POL-2")
 def test_pruning_is_theorem_5_1() -> None:
-    count = examples(300)
+    count = counted(300)
     met: Counter[str] = Counter()
     for rules, order in random_policies(count):
         theorem = Theorem(rules, order, tighter, EVERYTHING)
@@ -247,7 +247,7 @@ def test_pruning_is_theorem_5_1() -> None:
 
 def test_pruning_for_releases_alone_is_theorem_5_1() -> None:
     pruned_rules = 0
-    for rules, order in random_policies(examples(60)):
+    for rules, order in random_policies(counted(60)):
         theorem = Theorem(rules, order, no_looser_alone, EVERYTHING)
         pruned = prune_alone(rules, order, VOCABULARY)
         assert list(pruned.kept) == theorem.kept()
@@ -273,7 +273,7 @@ def test_without_room_for_ties_pruning_stays_true_and_only_misses_some(
 ) -> None:
     monkeypatch.setattr(comparing, "TIED_MAX", 0)
     missed = 0
-    for rules, order in random_policies(examples(40)):
+    for rules, order in random_policies(counted(40)):
         theorem = Theorem(rules, order, tighter, EVERYTHING)
         pruned = prune(rules, order, filter_of, VOCABULARY)
         for rule, witness in enumerate(pruned.witness):
@@ -353,7 +353,7 @@ def zcdp(size: Fraction) -> Curve:
 def test_decisions_under_pruned_and_all_rules_are_the_same() -> None:
     """A history that no rule denied yet, and one mechanism after the other."""
     decided: Counter[bool] = Counter()
-    for number, (rules, order) in enumerate(random_policies(examples(100))):
+    for number, (rules, order) in enumerate(random_policies(counted(100))):
         dice = random.Random(f"{seed()} {number}")
         pruned = prune(rules, order, filter_of, VOCABULARY)
         about = matched(rules, EVERYTHING)

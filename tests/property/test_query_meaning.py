@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import duckdb
 import pytest
-from budget import examples, seed
+from budget import counted, examples, seed
 from samples.declared import TABLES
 from samples.drawn_queries import Drawer, drawn, spoiled
 
@@ -221,7 +221,7 @@ def test_a_query_that_is_changed_and_read_means_the_same(
     same: int,
 ) -> None:
     found = []
-    for place in range(examples(400)):
+    for place in range(counted(400)):
         dice = random.Random(f"meaning {seed()} {place}")
         found.append(compared(engine, change(dice, drawn(place)[1])))
     assert found.count("same") >= same, {one: found.count(one) for one in found}

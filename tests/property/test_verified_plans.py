@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from budget import examples, seed
+from budget import counted, examples, seed
 from oracle.planning import World, violations
 from samples.planned import (
     ENGINES,
@@ -164,9 +164,9 @@ def test_a_thousand_corrupted_plans_are_rejected() -> None:
             wrong = wrong_rows(world, accepted)
             assert overspent(problem, accepted) == wrong
             rejected[corruption] += bool(wrong)
-        if sum(rejected.values()) >= examples(1000):
+        if sum(rejected.values()) >= counted(1000):
             break
-    assert min(rejected.values()) >= examples(10), rejected
+    assert min(rejected.values()) >= counted(10), rejected
 
 
 @pytest.mark.spec("PLAN-5")

@@ -15,7 +15,7 @@ from urllib.parse import urljoin
 import httpx2
 
 ROOT = Path(__file__).parents[2]
-#: Where `make test` installs it, with the Node.js that runs it.
+#: Where `make suites` installs it, with the Node.js that runs it.
 FOLDER = ROOT / "build" / "oidc-provider"
 _SCRIPT = Path(__file__).with_name("oidc_provider.mjs")
 _READY_SECONDS = 60.0

@@ -121,6 +121,7 @@ def test_the_tests_of_an_example_pass_and_touch_every_rule(example: str) -> None
 FOLDERS = sorted(path.parent for path in EXAMPLES.glob("*/README.md"))
 
 
+@pytest.mark.suite("docs")
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.name))
 def test_what_a_readme_shows_is_what_happens(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -36,8 +36,8 @@ LOGIN = "__Host-modicum-login"
 def provider() -> Iterator[OidcProvider]:
     if not is_installed():
         if os.environ.get("CI") == "true":
-            pytest.fail("there is no OpenID provider; `make test` installs one")
-        pytest.skip("there is no OpenID provider; `make test` installs one")
+            pytest.fail("there is no OpenID provider; `make suites` installs one")
+        pytest.skip("there is no OpenID provider; `make suites` installs one")
     with running_provider(CALLBACK) as running:
         yield running
 

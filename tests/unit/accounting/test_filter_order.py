@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise, product
 
 import pytest
-from budget import examples, seed
+from budget import counted, examples, seed
 
 from modicum.accounting import (
     ApproxBudget,
@@ -94,7 +94,7 @@ def some_filters(count: int) -> list[tuple[Filter, int]]:
 
 def test_a_filter_is_no_looser_exactly_if_the_other_admits_as_much() -> None:
     met = {True: 0, False: 0}
-    found = some_filters(examples(200))
+    found = some_filters(counted(200))
     for (first, within), (second, beyond) in product(found[:1000], found[:200]):
         expected = within & ~beyond == 0
         assert no_looser(first, second) == expected, (first, second)
@@ -104,7 +104,7 @@ def test_a_filter_is_no_looser_exactly_if_the_other_admits_as_much() -> None:
 
 def test_filters_that_admit_the_same_have_one_form() -> None:
     forms: dict[int, Filter] = {}
-    for one, within in some_filters(examples(300)):
+    for one, within in some_filters(counted(300)):
         form = reduced(one)
         assert admitted(form) == within
         assert forms.setdefault(within, form) == form

@@ -6,7 +6,7 @@ import random
 from itertools import product
 
 import pytest
-from budget import examples
+from budget import counted, examples
 
 from modicum.ledger.cells.axes import Box, Region
 from modicum.ledger.cells.segments import Segments
@@ -94,7 +94,7 @@ def test_looking_cuts_nothing_and_cutting_again_finds_nothing_to_cut() -> None:
 def test_at_the_cap_regions_are_rounded_out_and_stay_where_they_were() -> None:
     rng = random.Random(9)
     rounded = 0
-    for _ in range(examples(60)):
+    for _ in range(counted(60)):
         segments = Segments(EXTENT, segments_max=4)
         covered: list[tuple[list[Region], list[tuple[int, tuple[bool, ...]]]]] = []
         for _ in range(6):

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from budget import examples, seed
+from budget import counted, examples, seed
 from samples.planned import ENGINES, SMALL, numbers, places_of, some_problem
 
 from modicum.planner.allocating.allocators import GREEDY
@@ -98,7 +98,7 @@ def test_the_smallest_dominant_share_is_tried_first(name: str) -> None:
     weighted, remaining = DPF[name]
     rng = Random(f"{seed()}/dpf/{name}")
     orders_mattered = 0
-    for _ in range(examples(120)):
+    for _ in range(counted(120)):
         problem = some_problem(rng, SMALL)
         engine = NumpyEngine(problem)
         alive = engine.alone()

@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from budget import examples, seed
+from budget import counted, examples, seed
 from oracle.planning import violations
 from samples.planned import (
     LARGE,
@@ -53,9 +53,9 @@ def relaxation_of(problem: Problem) -> Relaxed:
 def test_it_fits_and_is_never_below_dpk() -> None:
     better = 0
     for problem in [
-        *drawn("small", SMALL, examples(150)),
-        *drawn("crowded", CROWDED, examples(30), full=True),
-        *drawn("large", LARGE, examples(2), full=True),
+        *drawn("small", SMALL, counted(150)),
+        *drawn("crowded", CROWDED, counted(30), full=True),
+        *drawn("large", LARGE, counted(2), full=True),
     ]:
         engine = NumbaEngine(problem)
         accepted = guided(problem, engine)
@@ -138,7 +138,7 @@ def test_a_program_worked_out_by_hand() -> None:
 
 def test_with_one_coordinate_its_bound_is_above_the_optimum() -> None:
     binding = 0
-    for problem in drawn("bound", ONE_COORDINATE, examples(60), full=True):
+    for problem in drawn("bound", ONE_COORDINATE, counted(60), full=True):
         bound = relaxation_of(problem).bound
         best = optimal(problem, NumpyEngine(problem), seconds=60, gap=0).weight
         assert bound >= best - 1e-6

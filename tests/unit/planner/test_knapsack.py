@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
-from budget import examples, seed
+from budget import counted, examples, seed
 from oracle.planning import best_filling
 from samples.planned import integers
 
@@ -67,7 +67,7 @@ def columns(items: list[tuple[int, int]]) -> tuple[Integers, Integers]:
 def test_bounds_enclose_the_best_and_the_search_finds_it(loops: Loops) -> None:
     until_full, greedily, best = loops
     improved = 0
-    for n in range(examples(400)):
+    for n in range(counted(400)):
         items, room = knapsack(Random(f"{seed()}/knapsack/{n}"))
         most = best_filling(items, room)
         cost, weight = columns(items)
@@ -85,7 +85,7 @@ def test_bounds_enclose_the_best_and_the_search_finds_it(loops: Loops) -> None:
             found = best(cost, weight, len(alone), room, known, ENDLESS, taken)
             assert found == most
         improved += max(lower, greedy) < most
-    assert improved > examples(20)
+    assert improved > counted(20)
 
 
 @pytest.mark.parametrize("loops", LOOPS, ids=["plain", "compiled"])

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from budget import examples, seed
+from budget import counted, examples, seed
 from oracle.planning import violations
 from samples.planned import (
     SMALL,
@@ -90,7 +90,7 @@ def varied(problem: Problem, rng: Random) -> Problem:
 
 def test_the_optimum_is_what_trying_everything_finds() -> None:
     chosen = 0
-    for problem in rounds(examples(300)):
+    for problem in rounds(counted(300)):
         optimum = optimal(problem, NumpyEngine(problem), seconds=60, gap=0)
         best = best_by_trying(problem)
         assert (optimum.weight, optimum.bound) == (best, best)

@@ -11,7 +11,7 @@ from itertools import chain, combinations, product
 from xml.etree import ElementTree
 
 import pytest
-from budget import examples, seed
+from budget import counted, examples, seed
 from samples.ledgers import ATTRIBUTES, LABELS, compiled_from, policy_text
 from samples.small import POLICY, compiled
 
@@ -118,7 +118,7 @@ def as_sets(
 def test_the_diagram_is_the_reduction_of_all_comparisons() -> None:
     rng = random.Random(seed())
     seen = {"nodes of several": 0, "steps between units": 0, "long": 0}
-    for _ in range(examples(40)):
+    for _ in range(counted(40)):
         policy = compiled_from(policy_text(rng))
         for stage in Stage:
             rules, _ = rules_of(policy, stage)
@@ -457,7 +457,7 @@ def any_diagram(rng: random.Random) -> Hasse:
 def test_nothing_in_the_picture_lies_on_anything_else() -> None:
     rng = random.Random(seed())
     bends = 0
-    for _ in range(examples(60)):
+    for _ in range(counted(60)):
         diagram = any_diagram(rng)
         sizes = [(rng.randint(40, 260), rng.randint(40, 90)) for _ in diagram.nodes]
         layout = laid_out(diagram, sizes)

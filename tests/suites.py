@@ -1,0 +1,304 @@
+"""Which test is in which suite: the one place that says it.
+
+`make test` runs what is in no suite below, and `make test-all` everything. `.ci/run`
+runs the suites of the packages that a change touches, whose names are printed by
+
+    python tests/suites.py since COMMIT
+
+The bottom packages are under everything, so their changes run every suite.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import pytest
+
+TESTS: Final = Path(__file__).parent
+ROOT: Final = TESTS.parent
+PACKAGE: Final = "src/modicum/"
+#: What is in no suite.
+QUICK: Final = "quick"
+EVERY: Final = "every"
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Tests that a change elsewhere need not wait for.
+
+    Attributes:
+        about: What they ask.
+        tests: Their modules, as patterns of paths below `tests`.
+        packages: The packages below `modicum` whose changes they notice, as
+            `server` or `shell.sandbox`, beside the bottom ones.
+    """
+
+    about: str
+    tests: tuple[str, ...]
+    packages: tuple[str, ...]
+
+
+#: Under everything: their changes run every suite.
+BOTTOM: Final = (
+    *("core", "accounting", "release", "policy", "ledger", "workspace"),
+    *("shell.clock", "shell.files", "shell.storage", "shell.wiring"),
+)
+
+SUITES: Final = {
+    "server": Suite(
+        "who may do what over HTTP, lost answers, long requests",
+        (
+            "unit/server/test_authorization.py",
+            "unit/server/test_connections.py",
+            "unit/server/test_event_routes.py",
+            "unit/server/test_http_edge.py",
+            "unit/server/test_long_looks.py",
+            "unit/server/test_telemetry_*.py",
+            "unit/server/test_token_routes.py",
+            "unit/remote/test_escrow_remotely.py",
+            "unit/remote/test_governed_remotely.py",
+            "unit/remote/test_lost_answers.py",
+            "unit/remote/test_remote_audits.py",
+            "unit/remote/test_same_script.py",
+            "unit/remote/test_two_workspaces.py",
+        ),
+        ("escrow", "server", "remote", "shell"),
+    ),
+    "postgres": Suite(
+        "all that is stored, in PostgreSQL; tests are here that need its server",
+        (),
+        ("shell.serving", "shell.backups", "shell.registry"),
+    ),
+    "docs": Suite(
+        "pages and examples whose commands are run; tests are here that are marked so",
+        ("docs/test_ask_a_server.py", "docs/test_escrow_documents.py"),
+        ("cli", "server", "shell", "query", "risk", "planner", "escrow", "workloads"),
+    ),
+    "engines": Suite(
+        "DuckDB, Spark and other libraries against an oracle, and each other",
+        (
+            "property/test_engine_sensitivity.py",
+            "property/test_engines_agree.py",
+            "property/test_query_end_to_end.py",
+            "property/test_query_sensitivity.py",
+            "system/test_cli_query_engines.py",
+            "system/test_release_run.py",
+            "unit/query/test_blocks_of_ids.py",
+            "unit/query/test_exact_statements.py",
+            "unit/shell/adapters/test_opacus_training.py",
+            "unit/shell/adapters/test_opendp_context.py",
+            "unit/shell/adapters/test_tumult_sessions.py",
+            "unit/shell/engines/test_engines_keep_quiet.py",
+            "unit/shell/engines/test_hostile_rows.py",
+            "unit/shell/engines/test_written_values.py",
+            "unit/shell/workers/*.py",
+            "unit/workspace/test_query_under_use.py",
+        ),
+        (
+            *("cli.query", "cli.query_text", "query", "risk"),
+            *("shell.adapters", "shell.engines", "shell.query_files", "shell.workers"),
+        ),
+    ),
+    "risk": Suite(
+        "risk studies, their reports and pictures",
+        (
+            "property/test_adult_queries.py",
+            "property/test_risk_*.py",
+            "system/test_cli_risk*.py",
+            "unit/shell/risks/*.py",
+            "unit/shell/test_risk_*.py",
+        ),
+        ("cli", "risk", "query", "shell", "workloads"),
+    ),
+    "escrow": Suite(
+        "programs that nobody trusts, and an escrow with real processes and keys",
+        (
+            "property/test_contracts.py",
+            "property/test_escrow_flows.py",
+            "system/test_cli_escrow*.py",
+            "system/test_escrow_for_real.py",
+            "system/test_escrow_over_http.py",
+            "system/test_idle_memory.py",
+            "unit/shell/analyses/test_analysis_apart.py",
+            "unit/server/test_escrow_routes.py",
+            "unit/shell/escrow/*.py",
+            "unit/shell/sandbox/*.py",
+            "unit/shell/test_core_dumps.py",
+            "unit/shell/test_task_programs.py",
+            "unit/workspace/test_escrow_attacked.py",
+            "unit/workspace/test_escrow_blocks.py",
+        ),
+        ("cli", "escrow", "query", "risk", "server", "shell", "workloads"),
+    ),
+    "kills": Suite(
+        "servers, workers and disks that end at the worst time, and clocks that jump",
+        (
+            "system/test_clock_jumps.py",
+            "system/test_crash.py",
+            "system/test_kills.py",
+            "system/test_overdraft.py",
+            "system/test_rolled_back.py",
+            "system/test_server_leaving.py",
+            "system/test_server_load.py",
+            "system/test_telemetry_workers.py",
+            "system/test_together.py",
+            "system/test_worker_kills.py",
+            "unit/shell/adapters/test_command_signals.py",
+        ),
+        ("cli", "server", "remote", "shell"),
+    ),
+    "fuzzing": Suite(
+        "requests that Schemathesis makes up, and files that are broken at random",
+        (
+            "property/test_policy_fuzz.py",
+            "property/test_query_fuzz.py",
+            "system/test_rest_fuzzing.py",
+        ),
+        ("escrow", "query", "server", "shell"),
+    ),
+    "machines": Suite(
+        "what is installed and deployed, benchmarks, and figures of papers",
+        (
+            "system/test_*_bench.py",
+            "system/test_adult_fetch.py",
+            "system/test_base_install.py",
+            "system/test_deploy.py",
+            "system/test_oidc_provider.py",
+            "system/test_reproduction.py",
+            "unit/shell/test_*_bench.py",
+        ),
+        ("cli", "server", "risk", "planner", "workloads", "shell"),
+    ),
+}
+
+#: Parameters of tests that ask for a server.
+_SERVERS: Final = frozenset({"postgres", "postgresql"})
+
+
+@cache
+def suite_of(path: Path) -> str:
+    """Return the suite of a module of tests, as a whole; empty for none.
+
+    Args:
+        path: The module.
+    """
+    if not path.is_relative_to(TESTS) or path.suffix != ".py":
+        return ""
+    own = path.relative_to(TESTS)
+    return next(
+        (
+            name
+            for name, one in SUITES.items()
+            if any(own.match(pattern) for pattern in one.tests)
+        ),
+        "",
+    )
+
+
+def suite_of_test(item: pytest.Item) -> str:
+    """Return the suite of a test.
+
+    Args:
+        item: The test. It has its own if it is marked with one, or needs a server.
+    """
+    own = item.get_closest_marker("suite")
+    if own is not None:
+        return str(own.args[0])
+    needs = {"postgres", "own_postgres"}.intersection(getattr(item, "fixturenames", ()))
+    spec = getattr(item, "callspec", None)
+    given = () if spec is None else spec.params.values()
+    if needs or any(isinstance(one, str) and one in _SERVERS for one in given):
+        return "postgres"
+    return suite_of(item.path) or QUICK
+
+
+def chosen(names: str) -> frozenset[str]:
+    """Return the suites that are named.
+
+    Args:
+        names: Their names, with commas between them.
+
+    Raises:
+        ValueError: If there is no such suite.
+    """
+    every = {QUICK, *SUITES}
+    if names == EVERY:
+        return frozenset(every)
+    found = frozenset(filter(None, names.split(",")))
+    if not found <= every:
+        wrong = ", ".join(sorted(found - every))
+        known = ", ".join([EVERY, QUICK, *SUITES])
+        raise ValueError(f"no suite is called {wrong}; there are {known}")
+    return found
+
+
+def touched_by(files: Iterable[str]) -> list[str]:
+    """Return the suites that changed files can break, in the order of `SUITES`.
+
+    Args:
+        files: Paths below the root.
+    """
+    found: set[str] = set()
+    for file in files:
+        if file.startswith(PACKAGE):
+            package = file.removeprefix(PACKAGE).removesuffix(".py").replace("/", ".")
+            if within(package, BOTTOM) or "." not in package:
+                return [*SUITES]
+            found |= {
+                name for name, one in SUITES.items() if within(package, one.packages)
+            }
+        elif file.startswith("tests/"):
+            own = suite_of(ROOT / file)
+            if own:
+                found.add(own)
+            elif not Path(file).name.startswith("test_"):
+                return [*SUITES]  # Others use it.
+        elif file.endswith(".md") or file.startswith(("docs/", "examples/")):
+            found |= {"docs"}
+        else:
+            return [*SUITES]
+    return [name for name in SUITES if name in found]
+
+
+def within(package: str, packages: Sequence[str]) -> bool:
+    """Return whether a package is one of some, or below one.
+
+    Args:
+        package: Its name below `modicum`.
+        packages: The names of the others.
+    """
+    return any(package == one or package.startswith(f"{one}.") for one in packages)
+
+
+def changed_since(commit: str) -> list[str]:
+    """Return the files that changed since a commit.
+
+    Args:
+        commit: Its name. Where history does not tell, anything may have changed.
+    """
+    git = ["git", "-C", str(ROOT), "diff", "--name-only", commit, "HEAD", "--"]
+    found = subprocess.run(git, check=False, capture_output=True, text=True)
+    return found.stdout.splitlines() if found.returncode == 0 else ["?"]
+
+
+def main() -> None:
+    """Print the suites that changes since a commit may break, or all but some."""
+    match sys.argv[1:]:
+        case ["since", commit]:
+            print(",".join(touched_by(changed_since(commit))))
+        case ["without", names]:
+            named = chosen(names)
+            print(", ".join(one for one in SUITES if one not in named) or "none")
+        case _:
+            sys.exit("usage: python tests/suites.py since COMMIT | without NAMES")
+
+
+if __name__ == "__main__":
+    main()
