@@ -34,13 +34,13 @@ demo: $(BIN)/modicum   ## Set up, and show the main job on an example organizati
 # Compiled tests are kept: reading them takes twice as long otherwise.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
 
-test: $(VENV)/.test   ## Set up for the tests, and pass those that every change runs.
+test: $(VENV)/.test   ## Set up the test environment, and run the quick tests.
 	$(PYTEST)
 
-test-all: engines suites   ## Pass all tests: minutes become half an hour.
+test-all: engines suites   ## Run all tests: about half an hour.
 
 SUITES := every
-suites: $(VENV)/.test $(OIDC)/.built   ## Pass some suites: make suites SUITES=docs,kills
+suites: $(VENV)/.test $(OIDC)/.built   ## Run some slow suites: make suites SUITES=docs,kills
 	$(PYTEST) --suites $(SUITES)
 
 # Libraries whose versions exclude each other, each in an environment of its own.

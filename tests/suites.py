@@ -260,11 +260,20 @@ def touched_by(files: Iterable[str]) -> list[str]:
                 found.add(own)
             elif not Path(file).name.startswith("test_"):
                 return [*SUITES]  # Others use it.
+            else:
+                found |= _marked_in(ROOT / file)
         elif file.endswith(".md") or file.startswith(("docs/", "examples/")):
             found |= {"docs"}
         else:
             return [*SUITES]
     return [name for name in SUITES if name in found]
+
+
+def _marked_in(module: Path) -> set[str]:
+    """Return the suites that single tests of a module may be in."""
+    text = module.read_text("utf-8") if module.exists() else ""
+    marked = {name for name in SUITES if f'mark.suite("{name}")' in text}
+    return marked | ({"postgres"} if "postgres" in text else set())
 
 
 def within(package: str, packages: Sequence[str]) -> bool:

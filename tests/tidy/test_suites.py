@@ -38,11 +38,6 @@ def _is_module(name: str) -> bool:
     return bool(name) and (path.with_suffix(".py").is_file() or path.is_dir())
 
 
-def _package(name: str) -> bool:
-    path = SOURCE.joinpath(*name.split("."))
-    return path.is_dir() or path.with_suffix(".py").is_file()
-
-
 @pytest.mark.parametrize("name", SUITES)
 def test_a_suite_has_the_tests_and_packages_that_it_names(name: str) -> None:
     suite = SUITES[name]
@@ -51,7 +46,7 @@ def test_a_suite_has_the_tests_and_packages_that_it_names(name: str) -> None:
         assert own, pattern
         assert {suite_of(one) for one in own} == {name}, pattern
     for package in suite.packages:
-        assert _package(package), package
+        assert _is_module(package), package
         assert not within(package, BOTTOM), package
 
 
@@ -86,6 +81,9 @@ def test_what_is_touched_runs_what_may_break() -> None:
     assert touched_by(["docs/index.md", "README.md"]) == ["docs"]
     assert touched_by(["tests/system/test_kills.py"]) == ["kills"]
     assert touched_by(["tests/unit/core/test_exact.py"]) == []
+    # Single tests of these are in suites.
+    assert touched_by(["tests/docs/test_docs.py"]) == ["docs"]
+    assert touched_by(["tests/unit/shell/test_store_contract.py"]) == ["postgres"]
     assert "engines" not in touched_by(["src/modicum/cli/main.py"])
     assert "engines" in touched_by(["src/modicum/shell/engines/duckdb_engine.py"])
 

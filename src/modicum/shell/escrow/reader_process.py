@@ -118,8 +118,8 @@ class _AskedKeys:
         self._own = own
 
     def current(self) -> str:
-        """Return nothing: nobody asks here."""
-        raise NotImplementedError
+        """Refuse: only the vault's owner asks which key is the current one."""
+        raise _out_of_place("the current key")
 
     def wrap(self, data_key: bytes, context: Context) -> Wrapped:
         """Return a data key, wrapped.
@@ -144,8 +144,13 @@ class _AskedKeys:
         return found
 
     def rewrap(self, wrapped: Wrapped, context: Context) -> Wrapped:
-        """Return nothing: nobody asks here."""
-        raise NotImplementedError
+        """Refuse: only the vault's owner wraps keys anew."""
+        raise _out_of_place("a key to be wrapped anew")
+
+
+def _out_of_place(what: str) -> InvariantError:
+    problem = Problem(Code.INTERNAL, f"the process that reads rows asks for {what}")
+    return InvariantError(problem)
 
 
 def _unforeseen(kind: str) -> Failed:
