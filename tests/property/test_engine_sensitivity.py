@@ -291,7 +291,6 @@ def test_without_a_row_id_no_change_moves_more_than_its_price() -> None:
     assert moved > examples(12)
 
 
-@pytest.mark.slow
 @pytest.mark.spec("QRY-8")
 def test_in_spark_a_price_is_what_is_measured() -> None:
     options = spark_or_skip()

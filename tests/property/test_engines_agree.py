@@ -82,7 +82,6 @@ def test_both_forms_of_statements_agree(tmp_path: Path) -> None:
     assert capped > 0
 
 
-@pytest.mark.slow
 @pytest.mark.spec("QRY-13")
 def test_spark_in_memory_agrees() -> None:
     options = spark_or_skip()
@@ -92,7 +91,6 @@ def test_spark_in_memory_agrees() -> None:
             assert engine.run(case.plan, secrets(case)) == wanted(case), case.seed
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_spark_over_files_agrees(form: str, tmp_path: Path) -> None:
     options = spark_or_skip(COMPILED)

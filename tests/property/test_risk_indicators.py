@@ -89,7 +89,6 @@ def test_the_exact_indicator_is_everybodys_expectation(
     assert seen.quantile(1.0, epsilon) <= above * (1 + 1e-12)
 
 
-@pytest.mark.slow
 @pytest.mark.spec("RSK-3")
 @settings(max_examples=examples(400))
 @given(people(), noises(), EPSILONS, TAUS)
@@ -115,7 +114,6 @@ def test_a_ratio_is_reached_if_and_only_if_every_pair_reaches_it(
     assert alike.holds(seen, epsilon) == wanted
 
 
-@pytest.mark.slow
 @pytest.mark.spec("RSK-3")
 @settings(max_examples=examples(300))
 @given(

@@ -264,7 +264,6 @@ def test_closed_forms_are_leaving_one_out_on_duckdb() -> None:
     check_cases(one_thread, examples(300))
 
 
-@pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.spec("RSK-13")
 def test_closed_forms_are_leaving_one_out_on_spark() -> None:

@@ -57,7 +57,6 @@ print(simulation.verified().state_digest)
 """
 
 
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_in_any_process() -> None:
     said = {shown("again", hash_seed) for hash_seed in ("0", "1")}
     here = Simulation("again")

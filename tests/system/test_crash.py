@@ -29,7 +29,6 @@ HOWS = ["after", "fails", *(["before"] if examples(1) > 1 else [])]
 STATEMENTS_MAX = 300
 
 
-@pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.spec("LED-8")
 @pytest.mark.parametrize("keep_open", [False, True], ids=["one-shot", "kept-open"])
@@ -54,7 +53,6 @@ def test_struck_at_every_statement(
     assert len(ends) > 15
 
 
-@pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.spec("REG-1")
 @pytest.mark.parametrize("how", HOWS)

@@ -226,7 +226,6 @@ def test_queries_of_page_views_cost_what_they_say(
         assert abs(Fraction(line["losses"][unit]) - Fraction(loss)) < Fraction("1e-6")
 
 
-@pytest.mark.slow
 def test_page_views_are_far_above_their_noise(tmp_path: Path) -> None:
     shutil.copy(PAGEVIEWS / "make_views.py", tmp_path)
     runpy.run_path(str(tmp_path / "make_views.py"), run_name="__main__")

@@ -135,7 +135,6 @@ def new_place(
     return lambda number: postgres_place(cluster)
 
 
-@pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.spec("LED-8")
 def test_killed_at_random_moments_under_load(
@@ -159,7 +158,6 @@ def test_killed_at_random_moments_under_load(
     assert entries > LEDGERS * KILLS * 5
 
 
-@pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.spec("LED-8")
 def test_a_server_that_restarts_is_waited_for(

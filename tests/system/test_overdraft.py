@@ -29,7 +29,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> LedgerPlace:
     return postgres_place(request.getfixturevalue("postgres"))
 
 
-@pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.spec("LED-8")
 def test_no_limit_is_overdrawn_and_nothing_is_lost(

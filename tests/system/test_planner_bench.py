@@ -14,7 +14,6 @@ import pytest
 BENCH = Path(__file__).parents[2] / "bench"
 
 
-@pytest.mark.slow
 def test_it_runs_and_its_sides_plan_alike() -> None:
     """It stops with an error where they do not; how quick it is, decides nothing."""
     done = subprocess.run(
@@ -35,7 +34,6 @@ def test_it_runs_and_its_sides_plan_alike() -> None:
     assert "at its peak" in memory
 
 
-@pytest.mark.slow
 def test_sides_that_do_not_plan_alike_stop_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(BENCH)
     bench: ModuleType = importlib.import_module("planner")

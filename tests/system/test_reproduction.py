@@ -33,7 +33,6 @@ def reproduced(*options: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.slow
 def test_figure_7() -> None:
     found = reproduced("--figures", "7")
     lines = {
@@ -57,7 +56,6 @@ def test_figure_7() -> None:
     assert len(found["checks"]) == 3
 
 
-@pytest.mark.slow
 def test_figure_5_and_6() -> None:
     found = reproduced("--figures", "5,6")
     sampled = {
@@ -73,7 +71,6 @@ def test_figure_5_and_6() -> None:
     assert ("with", "none") in slacks
 
 
-@pytest.mark.slow
 def test_the_table_of_what_each_change_brings() -> None:
     found = reproduced("--figures", "better")
     means = {line["step"]: line["by_seed"][0] for line in found["better"]}

@@ -23,8 +23,6 @@ SCRIPT = Path(__file__).parents[1] / "samples" / "serving.py"
 RELEASE = b'{"dataset": "visits"}'
 BEGAN = '"event": "server-began"'
 
-pytestmark = pytest.mark.slow
-
 
 class Run:
     """A server of several processes.

@@ -78,7 +78,6 @@ def counted(url: str) -> float:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_processes_add_up_what_they_count(tmp_path: Path, workers: int) -> None:
     asked = 30

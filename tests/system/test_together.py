@@ -26,7 +26,6 @@ for n in range(15):
 """
 
 
-@pytest.mark.slow
 @pytest.mark.spec("LED-8")
 def test_four_processes_share_a_budget_for_nineteen_releases(tmp_path: Path) -> None:
     children = [

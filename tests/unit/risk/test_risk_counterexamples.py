@@ -140,7 +140,6 @@ def test_the_same_person_changes_the_sum_of_squares_by_at_most_one(
         assert 0 <= with_her - without <= 1
 
 
-@pytest.mark.slow
 @pytest.mark.spec("RSK-7")
 def test_the_corrected_choice_loses_what_it_is_charged() -> None:
     """The law of what it finds, on both tables, exactly."""

@@ -25,7 +25,6 @@ def bench() -> ModuleType:
     return module
 
 
-@pytest.mark.slow
 def test_it_runs() -> None:
     tiny = ["--quick", "--seconds", "0.01", "--events", "40", "--stores", "sqlite"]
     done = subprocess.run(

@@ -497,7 +497,6 @@ def test_whatever_comes_is_a_score_in_range_or_none(
         assert evaluation.range.low <= score <= evaluation.range.high
 
 
-@pytest.mark.slow
 def test_scores_are_the_same_in_every_process() -> None:
     found, model = people(6, 30), "sklearn:RandomForestClassifier"
     task = tasks.fit(model, target="income", weight="people", **CLASSIFIERS[model])

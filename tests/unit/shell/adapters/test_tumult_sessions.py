@@ -27,7 +27,6 @@ _BUILT = Path(__file__).parents[4] / "build" / "engines" / "tumult" / "bin" / "p
 PYTHON = str(_BUILT) if _NAMED == "required" else _NAMED
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(not PYTHON, reason="MODICUM_TUMULT names no Python"),
 ]
 

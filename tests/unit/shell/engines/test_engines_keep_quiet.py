@@ -22,7 +22,7 @@ Opened = Callable[[dict[str, object]], SqlEngine]
 SECRETS = Secrets("ab" * 32, "cd" * 32)
 
 
-@pytest.fixture(params=["duckdb", pytest.param("spark", marks=pytest.mark.slow)])
+@pytest.fixture(params=["duckdb", "spark"])
 def opened(request: pytest.FixtureRequest) -> Opened:
     if request.param == "duckdb":
         return DuckdbEngine

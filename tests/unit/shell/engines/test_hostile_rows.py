@@ -41,7 +41,7 @@ tables:
 """
 
 
-@pytest.fixture(params=["duckdb", pytest.param("spark", marks=pytest.mark.slow)])
+@pytest.fixture(params=["duckdb", "spark"])
 def opened(request: pytest.FixtureRequest) -> Opened:
     if request.param == "duckdb":
         return DuckdbEngine

@@ -60,7 +60,6 @@ def score(tables, arguments, reference):
     assert held.score(program, {"people": TABLE}, reference, SHORT) == 154.0
 
 
-@pytest.mark.slow
 def test_scikit_learn_works_inside(held: Bubblewrap) -> None:
     program = python(
         """
@@ -190,7 +189,6 @@ def without_filter() -> bytes:
     return syscalls._exported(pyseccomp.SyscallFilter(defaction=pyseccomp.ALLOW))
 
 
-@pytest.mark.slow
 def test_namespaces_hold_without_the_filter(
     held: Bubblewrap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,7 +222,6 @@ def test_namespaces_hold_without_the_filter(
     assert {name: score for name, score in told.items() if score} == {}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["thread-bomb", "memory-bomb", "spin"])
 def test_limits_hold_without_control_groups(
     held: Bubblewrap, monkeypatch: pytest.MonkeyPatch, name: str
@@ -241,7 +238,6 @@ def test_as_many_threads_as_were_allowed_can_be_had(held: Bubblewrap) -> None:
     assert held.score(python(code), {}, None, SHORT) == 1.0
 
 
-@pytest.mark.slow
 def test_a_sandbox_ends_with_the_process_that_made_it(
     held: Bubblewrap, tmp_path: Path
 ) -> None:

@@ -32,7 +32,6 @@ def processes_of(users: range) -> list[int]:
     return found
 
 
-@pytest.mark.slow
 def test_nothing_gets_out(
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
@@ -74,7 +73,6 @@ def test_nothing_gets_out(
     assert not list(Path("/sys/fs/cgroup").glob(f"*/**/modicum-{os.getpid()}-*"))
 
 
-@pytest.mark.slow
 def test_most_of_it_works_where_nothing_holds_it(tmp_path: Path) -> None:
     """What is refused everywhere would say nothing about a sandbox."""
     kinds = {WORKS, WORKS_AS_ROOT} if os.geteuid() == 0 else {WORKS}

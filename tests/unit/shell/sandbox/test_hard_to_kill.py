@@ -102,7 +102,6 @@ def score(tables, arguments, reference):
 """
 
 
-@pytest.mark.slow
 def test_a_run_takes_as_long_whatever_it_was_given() -> None:
     box, limits = sandbox(), Limits(4.0, 2**29)
     for exact, expected in ((50, 0.5), (150, None), (150, None)):

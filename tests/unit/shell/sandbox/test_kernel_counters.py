@@ -59,7 +59,6 @@ MOVES = (
 TIMES = 64
 
 
-@pytest.mark.slow
 def test_a_program_sees_the_same_whatever_ran_before() -> None:
     held = sandbox()
     steps = Range(Fraction(0), Fraction(STEPS))

@@ -123,7 +123,6 @@ HELD = {
 }
 
 
-@pytest.mark.slow
 def test_what_it_may_not_do_has_no_score(held: WebAssembly) -> None:
     programs = {name: module(text) for name, text in HELD.items()}
     programs["is no module"] = Program("wasm", b"\0asm\1\0\0\0\xff", {}, WIDE)
