@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
 from modicum.ledger import audit
 
 BENCH = Path(__file__).parents[3] / "bench" / "ledger.py"

@@ -9,7 +9,6 @@ import threading
 from fractions import Fraction
 from pathlib import Path
 
-import pytest
 from samples.escapes import ATTEMPTS
 from samples.sandboxed import python, sandbox
 
