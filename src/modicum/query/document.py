@@ -76,7 +76,12 @@ def tables_named(node: Node, vocabulary: Vocabulary) -> Scalar:
 
 
 def read_query_file(
-    node: Node, tables: Tables, vocabulary: Vocabulary, policy: str
+    node: Node,
+    tables: Tables,
+    vocabulary: Vocabulary,
+    policy: str,
+    *,
+    variant_of: QueryFile | None = None,
 ) -> QueryFile:
     """Return a query file, with its query as mechanisms.
 
@@ -85,6 +90,7 @@ def read_query_file(
         tables: What is declared about its tables.
         vocabulary: The words of the policy.
         policy: Its digest.
+        variant_of: A query file that was read: a plan of it needs no second look.
 
     Raises:
         InputError: With the mistakes found.
@@ -102,9 +108,10 @@ def read_query_file(
     inner.take_optional("tables")
     asked, confidence, identity = read_asked(inner, heading, tables, vocabulary)
     lowered = lower(asked, vocabulary)
-    from modicum.query.exact.statements import statements
+    if variant_of is None or lowered.plan != variant_of.lowered.plan:
+        from modicum.query.exact.statements import statements
 
-    statements(lowered.plan, Secrets("00"))  # What no engine computes is no query.
+        statements(lowered.plan, Secrets("00"))  # What no engine computes is no query.
     described = _described(node, lowered, identity)
     return QueryFile(heading, asked, confidence, lowered, described, policy, node)
 

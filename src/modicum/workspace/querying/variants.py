@@ -196,7 +196,11 @@ class AskedQuery:
         tables = self.query.asked.tables
         try:
             found = read_query_file(
-                from_python(variant), tables, policy.vocabulary, policy.digest
+                from_python(variant),
+                tables,
+                policy.vocabulary,
+                policy.digest,
+                variant_of=self.query,
             )
         except InputError:
             return False
