@@ -25,7 +25,7 @@ _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
     "steady", derandomize=True, deadline=None, suppress_health_check=_SLOW
 )
-settings.register_profile("part", settings.get_profile("steady"), max_examples=25)
+settings.register_profile("part", settings.get_profile("steady"), max_examples=12)
 settings.register_profile(
     "soak", print_blob=True, deadline=None, suppress_health_check=_SLOW
 )

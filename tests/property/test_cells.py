@@ -40,7 +40,7 @@ from modicum.release.parts import Box, Span
 from modicum.release.units import RELATIONS
 
 #: How many random histories are lived through.
-HISTORIES = 60 if examples(1) == 1 else 2000
+HISTORIES = 2000 if examples(1) > 1 else max(40, examples(60))
 #: More segments than any of these histories needs.
 ENDLESS = 10**6
 ONE = 10**12

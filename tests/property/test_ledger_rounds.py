@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from budget import examples, seed
+from budget import counted, examples, seed
 from samples import divided, ledgers
 from samples.ledgers import chance
 
@@ -86,7 +86,7 @@ class Round:
 
 def rounds(what: str, count: int, most: int) -> Iterator[Round]:
     """Yield so many random rounds of at most so many requests."""
-    for number in range(examples(count)):
+    for number in range(count):
         yield some_round(random.Random(f"{what} {seed()} {number}"), most)
 
 
@@ -314,7 +314,7 @@ def subsets(rng: random.Random, count: int) -> Iterator[tuple[int, ...]]:
 
 def test_a_set_of_requests_fits_if_and_only_if_the_ledger_allows_it() -> None:
     seen: Counter[str] = Counter()
-    for one in rounds("problem", 34, 7):
+    for one in rounds("problem", examples(34), 7):
         found = one.problem()
         exact = set(np.flatnonzero(found.exact).tolist())
         seen["requests"] += len(found.numbers)
@@ -340,7 +340,7 @@ def test_a_set_of_requests_fits_if_and_only_if_the_ledger_allows_it() -> None:
 
 def test_who_is_left_out_says_why() -> None:
     seen: Counter[Reason] = Counter()
-    for one in rounds("left out", 16, 6):
+    for one in rounds("left out", counted(16), 6):
         found = one.problem()
         out = [each.request for each in found.left_out]
         assert sorted([*out, *found.numbers.tolist()]) == [*range(len(one.requests))]
@@ -373,7 +373,7 @@ def plan(one: Round, name: str, engine_of: EngineOf = NumpyEngine) -> Planned:
 
 def test_the_ledger_allows_every_plan_and_nothing_more() -> None:
     seen: Counter[str] = Counter()
-    for one in rounds("plans", 5, 8):
+    for one in rounds("plans", examples(5), 8):
         before = one.balances.dump()
         for name in ON_LEDGER:
             found = plan(one, name)
@@ -428,7 +428,7 @@ def explained(one: Round, found: Planned, after: Balances) -> None:
 
 
 def test_all_engines_make_the_same_plan() -> None:
-    for one in rounds("engines", 4, 8):
+    for one in rounds("engines", examples(4), 8):
         for name in ON_LEDGER:
             first = plan(one, name)
             again = plan(one, name, NumbaEngine)
@@ -454,7 +454,7 @@ def most(one: Round) -> int:
 
 def test_the_exact_solver_is_as_good_as_trying_everything() -> None:
     better = tried = 0
-    for one in rounds("optimum", 12, 6):
+    for one in rounds("optimum", counted(12), 6):
         found = one.problem()
         exact = one.among(found.numbers[found.exact].tolist())
         if not exact.problem().exact.all():
@@ -475,5 +475,5 @@ def test_the_exact_solver_is_as_good_as_trying_everything() -> None:
         assert worth["best"] == most(exact)
         tried += 1
         better += worth["best"] > worth["first"]
-    assert tried > examples(5)
+    assert tried > counted(5)
     assert better

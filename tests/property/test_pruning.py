@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cache
 
 import pytest
-from budget import counted, examples, seed
+from budget import counted, seed
 from oracle.pruning import Theorem, matched, mechanisms
 
 from modicum.accounting import (
@@ -291,7 +291,7 @@ def test_without_room_for_ties_pruning_stays_true_and_only_misses_some(
 def test_thresholds_say_what_is_no_looser() -> None:
     dice = random.Random(f"{seed()} chains")
     pairs = 0
-    for _ in range(examples(60)):
+    for _ in range(counted(60)):
         filters = [random_filter(dice) for _ in range(dice.choice((1, 5, 20)))]
         chains = chains_of(filters)
         for first, a in zip(filters, chains.limit, strict=True):

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from budget import examples, seed
+from budget import counted, examples, seed
 from oracle.ruled import Told, overdrawn
 from samples.ruled import (
     charge,
@@ -125,12 +125,12 @@ def test_who_comes_first_is_turned_away_only_where_a_rule_would_break() -> None:
 
 def test_pruned_rules_would_not_have_turned_anything_away() -> None:
     pruned = 0
-    for n in range(examples(40)):
+    for n in range(counted(40)):
         world = World(f"pruned/{n}", "fcfs")
         kept = world.run()
         assert np.array_equal(kept.accepted_in, world.run(world.all_rules).accepted_in)
         pruned += len(world.all_rules) - len(world.policy.pruned.kept)
-    assert pruned > examples(40)
+    assert pruned > counted(40)
 
 
 @pytest.mark.spec("PLAN-6")

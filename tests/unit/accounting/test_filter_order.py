@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise, product
 
 import pytest
-from budget import counted, examples, seed
+from budget import counted, seed
 
 from modicum.accounting import (
     ApproxBudget,
@@ -206,7 +206,7 @@ def lets_pass(budget: Budget, alone: Total) -> bool:
 def test_what_passes_alone_passes_a_looser_budget() -> None:
     dice = random.Random(f"{seed()} alone")
     passed = 0
-    for _ in range(examples(15)):
+    for _ in range(counted(15)):
         size = Fraction(dice.randrange(1, 250), 100)
         curve = dice.choice(
             (

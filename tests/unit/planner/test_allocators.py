@@ -184,7 +184,7 @@ def test_the_price_is_in_the_coordinate_that_can_accept_the_most() -> None:
     """With everything else by hand; so it matters, among several coordinates."""
     rng = Random(f"{seed()}/favored")
     differed = 0
-    for _ in range(examples(120)):
+    for _ in range(counted(120)):
         problem = some_problem(rng, SMALL)
         if not problem.requests:
             continue

@@ -166,7 +166,7 @@ def test_what_a_solver_chooses_too_much_of_is_not_proven(
 
     monkeypatch.setattr(searching, "solve", careless)
     dropped = 0
-    for problem in rounds(examples(30)):
+    for problem in rounds(counted(30)):
         optimum = optimal(problem, NumpyEngine(problem), seconds=60, gap=0.5)
         checked(problem, optimum)
         assert optimum.held or not optimum.proven
@@ -192,7 +192,7 @@ def test_a_program_that_was_not_solved_to_its_end_bounds_nothing(
 
     monkeypatch.setattr(searching, "solve", stopped)
     told = 0
-    for problem in rounds(examples(30)):
+    for problem in rounds(counted(30)):
         optimum = optimal(problem, NumpyEngine(problem), seconds=60, gap=0)
         checked(problem, optimum)
         assert optimum.bound >= best_by_trying(problem)

@@ -139,7 +139,7 @@ def test_the_diagram_is_the_reduction_of_all_comparisons() -> None:
 def test_the_neighborhood_is_two_steps_of_the_whole_diagram() -> None:
     rng = random.Random(seed())
     smaller = 0
-    for _ in range(examples(25)):
+    for _ in range(counted(25)):
         policy = compiled_from(policy_text(rng))
         every = range(len(policy.rules))
         if len(every) > 40:

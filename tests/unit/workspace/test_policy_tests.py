@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from budget import examples, seed
+from budget import counted, seed
 from samples.small import POLICY, compiled, counts, workspace
 
 from modicum.core.document import Node, from_python
@@ -136,7 +136,7 @@ def submitted(ledger: Workspace, release: dict[str, Any]) -> tuple[str, object]:
 def test_an_answer_is_that_of_a_ledger(tmp_path: Path) -> None:
     rng = random.Random(seed())
     seen = {"allow": 0, "deny": 0, "needs-approval": 0, "invalid": 0}
-    for number in range(examples(40)):
+    for number in range(counted(40)):
         releases = [
             counts(
                 f"r-{n}",
