@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # An OpenID provider that tests start, with the Node.js that runs it.
 OIDC   := build/oidc-provider
 
-.PHONY: help demo test test-all suites engines environments lint types imports format soak pins clean
+.PHONY: help demo test test-all suites engines environments lint types imports format soak mutants pins clean
 
 help:            ## Show what can be made.
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 12
@@ -79,6 +79,15 @@ soak: $(VENV)/.test    ## Run the counts too heavy for every run; prints its see
 	@seed=$${SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(2**32))')}; \
 	echo "seed $$seed: repeat with make soak SEED=$$seed"; \
 	MODICUM_SOAK=$$seed $(BIN)/python -m pytest --suites every -m soak -s --hypothesis-seed=$$seed
+
+MUTANTS := build/mutants
+$(MUTANTS)/env/.built: pyproject.toml constraints.txt Makefile
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt --editable '.[test]' cosmic-ray==8.7.0 pytest-cov==7.1.0
+	@touch $@
+
+mutants: $(MUTANTS)/env/.built $(OIDC)/.built   ## Try what the tests find: hours.
+	$(MUTANTS)/env/bin/python tools/mutants.py
 
 pins:                  ## Compile constraints.txt anew from pyproject.toml.
 	$(PYTHON) -m venv build/pins

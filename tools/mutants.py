@@ -1,0 +1,301 @@
+"""What the tests are worth: which small faults in the code make one fail.
+
+Run it by `make mutants`. A sample of the faults that Cosmic Ray makes in the bottom
+packages is tried one by one, in copies of the last commit. The quick tests that run
+a changed line come first; where all of these pass, so do those of all suites, with
+all examples. Only lines that tests run in their own process count: servers and
+commands that tests start see no fault that is shown here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import queue
+import random
+import resource
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator, operator_names
+from coverage import CoverageData
+
+ROOT = Path(__file__).parents[1]
+BUILD = ROOT / "build" / "mutants"
+SRC = Path("src", "modicum")
+PACKAGES = ("core", "accounting", "release", "policy", "ledger")
+#: What tests use that the commit does not hold.
+OIDC = "oidc-provider"
+#: What a process of a faulty program may take.
+MEMORY = 6 * 2**30
+#: The suites of a round, and whether its property tests draw a part of the examples.
+ROUNDS = {"quick": True, "every": False}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A fault.
+
+    Attributes:
+        file: Where, from the root of the repository.
+        operator: Cosmic Ray's name of the change.
+        occurrence: Which of the places in the file that it can change.
+    """
+
+    file: str
+    operator: str
+    occurrence: int
+
+    def __str__(self) -> str:
+        return f"{self.file} {self.operator} {self.occurrence}"
+
+    def code(self, source: str) -> str | None:
+        """Return the changed code; None if nothing that runs is changed."""
+        try:
+            changed = mutate_code(
+                source, get_operator(self.operator)(), self.occurrence
+            )
+            same = changed is None or _running(changed) == _running(source)
+        except (SyntaxError, AttributeError):  # Cosmic Ray takes some for names.
+            return None
+        return None if same else changed
+
+
+def _running(source: str) -> str:
+    """Return what of a module runs: all but annotations."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, ast.FunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.AnnAssign):
+            node.annotation = ast.Constant(None)
+    return ast.dump(tree)
+
+
+def sample(seed: int, count: int) -> list[Mutant]:
+    """Return faults at places drawn from all that there are, one at each.
+
+    A sum could become any of a dozen operations: it is one place all the same.
+    Those that change nothing that runs are left out.
+    """
+    rng = random.Random(seed)
+    places = defaultdict(list)
+    kinds = {name: get_operator(name) for name in sorted(operator_names())}
+    plain = {name: kind() for name, kind in kinds.items() if not kind.arguments()}
+    for file in sorted(one for p in PACKAGES for one in (ROOT / SRC / p).rglob("*.py")):
+        nodes = list(ast_nodes(get_ast(file.read_text())))
+        for name, one in plain.items():
+            number = sum(len(list(one.mutation_positions(node))) for node in nodes)
+            where = str(file.relative_to(ROOT))
+            for place in range(number):
+                of = where, "_".join(name.split("_")[:2]), place
+                places[of].append(Mutant(where, name, place))
+    found: list[Mutant] = []
+    for of in rng.sample(list(places), len(places)):
+        one = rng.choice(places[of])
+        if one.code((ROOT / one.file).read_text()) is not None:
+            found.append(one)
+        if len(found) == count:
+            break
+    print(f"{len(found)} of {len(places)} places, seed {seed}", flush=True)
+    return found
+
+
+class Copy:
+    """A copy of the last commit, with its own tests and its own code."""
+
+    def __init__(self, name: str) -> None:
+        self.path = BUILD / name
+        if not self.path.exists():
+            clone = ["git", "clone", "--quiet", "--shared", str(ROOT), str(self.path)]
+            subprocess.run(clone, check=True)
+            (self.path / "build").mkdir()
+            (self.path / "build" / OIDC).symlink_to(ROOT / "build" / OIDC)
+
+    def pytest(
+        self, *args: str, seconds: float | None = None, **env: str
+    ) -> tuple[int, str]:
+        """Run tests; return the exit code and what was written at last."""
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "pytest", "-q", *args],
+                cwd=self.path,
+                env=os.environ | env | {"PYTHONPATH": str(self.path / "src")},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=seconds,
+                check=False,
+                preexec_fn=_limited,
+            )
+        except subprocess.TimeoutExpired:
+            return 1, "out of time"
+        return done.returncode, done.stdout[-2000:]
+
+
+def _limited() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+class Lines:
+    """Which tests of a round run which lines, and how long they take."""
+
+    def __init__(self, name: str) -> None:
+        folder = BUILD / "lines" / name
+        copy = Copy("lines-of-tests")
+        if not (folder / "times.xml").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            cov = [f"--cov={SRC / one}" for one in PACKAGES]
+            code, text = copy.pytest(
+                *("--numprocesses", "auto", "--dist", "worksteal", "--suites", name),
+                *("--junitxml", str(folder / "part.xml")),
+                *(*cov, "--cov-context", "test", "--cov-report", ""),
+                COVERAGE_FILE=str(folder / "coverage"),
+                MODICUM_DRAW_A_PART="1",  # Other examples run few other lines.
+            )
+            if code:
+                sys.exit(f"tests fail without any fault:\n{text}")
+            (folder / "part.xml").rename(folder / "times.xml")
+        self._data = CoverageData(str(folder / "coverage"))
+        self._data.read()
+        self._root = copy.path
+        self._times: dict[str, float] = {}
+        for case in ElementTree.parse(folder / "times.xml").iter("testcase"):
+            name = f"{case.get('classname')}.{case.get('name')}"
+            self._times[name] = float(case.get("time", 0))
+
+    def tests(self, file: str, lines: range) -> list[str]:
+        """Return the tests that run a line, those of the file's package first."""
+        by_line = self._data.contexts_by_lineno(str(self._root / file))
+        found = {one for line in lines for one in by_line.get(line, ())} - {""}
+        if not found:  # It runs when the module is imported.
+            found = {one for tests in by_line.values() for one in tests} - {""}
+        package = Path(file).parts[2]
+        tests = {one.rsplit("|", 1)[0] for one in found}
+        own = f"/{package}/"
+        return sorted(tests, key=lambda one: (own not in one, self.time(one)))
+
+    def time(self, test: str) -> float:
+        """Return how many seconds a test takes."""
+        file, name = test.split("::", 1)
+        return self._times.get(f"{file[:-3].replace('/', '.')}.{name}", 1.0)
+
+
+def changed_lines(old: str, new: str) -> range:
+    """Return the lines of the statement that differs, without those in its body."""
+    pairs = zip(old.splitlines(), new.splitlines(), strict=False)
+    line = next((n for n, (a, b) in enumerate(pairs, 1) if a != b), 1)
+    inner = range(line, line + 1)
+    for node in ast.walk(ast.parse(old)):
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0):
+            body = getattr(node, "body", None)
+            end = body[0].lineno if body else (node.end_lineno or line) + 1
+            if line < end:
+                inner = range(node.lineno, end)
+    return inner
+
+
+def survives(mutant: Mutant, copy: Copy, lines: Lines, suites: str) -> bool:
+    """Return whether all tests of a round that run a faulty line pass."""
+    file = copy.path / mutant.file
+    old = file.read_text()
+    new = mutant.code(old)
+    assert new is not None  # Else it was not drawn.
+    tests = lines.tests(mutant.file, changed_lines(old, new))
+    if not tests:
+        return True
+    listed = copy.path.with_suffix(".tests")
+    listed.write_text("\n".join(tests))
+    seconds = 60 + 5 * sum(map(lines.time, tests)) * (1 if ROUNDS[suites] else 8)
+    args = ("-x", "-p", "no:cacheprovider", "--no-cov", "--suites", suites)
+    file.write_text(new)
+    _forget(file)
+    try:
+        code, text = copy.pytest(*args, f"@{listed}", seconds=seconds)
+        if code == 4 and "not found" in text:  # Its name changes with the fault.
+            files = sorted({one.split("::")[0] for one in tests})
+            code, text = copy.pytest(*args, *files, seconds=seconds)
+    finally:
+        file.write_text(old)
+        _forget(file)
+    return code == 0
+
+
+def _forget(file: Path) -> None:
+    """Remove what Python compiled: it compares times in whole seconds."""
+    for one in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
+        one.unlink()
+
+
+def survivors(mutants: Sequence[Mutant], suites: str, jobs: int) -> list[Mutant]:
+    """Return the faults that a round does not find; known ones are not tried again."""
+    lines = Lines(suites)
+    file = BUILD / f"{suites}.json"
+    known: dict[str, bool] = json.loads(file.read_text()) if file.exists() else {}
+    copies: queue.SimpleQueue[Copy] = queue.SimpleQueue()
+    for number in range(jobs):
+        copies.put(Copy(f"copy-{number}"))
+
+    def attempt(one: Mutant) -> tuple[Mutant, bool]:
+        copy = copies.get()
+        try:
+            return one, survives(one, copy, lines, suites)
+        finally:
+            copies.put(copy)
+
+    todo = [one for one in mutants if str(one) not in known]
+    with ThreadPoolExecutor(jobs) as pool:
+        for number, (one, alive) in enumerate(pool.map(attempt, todo), 1):
+            known[str(one)] = alive
+            file.write_text(json.dumps(known, indent=0))
+            word = "survives" if alive else "is found"
+            print(f"{suites} {number} of {len(todo)}: {one} {word}", flush=True)
+    return [one for one in mutants if known[str(one)]]
+
+
+def main() -> None:
+    """Draw faults, try them, and print the share that each round finds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=20)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--only-quick", action="store_true")
+    given = parser.parse_args()
+    BUILD.mkdir(parents=True, exist_ok=True)
+    drawn_file = BUILD / f"drawn-{given.seed}-{given.count}.json"
+    if not drawn_file.exists():
+        drawn = [asdict(one) for one in sample(given.seed, given.count)]
+        drawn_file.write_text(json.dumps(drawn))
+    mutants = [Mutant(**one) for one in json.loads(drawn_file.read_text())]
+    left = {"quick": survivors(mutants, "quick", given.jobs)}
+    if not given.only_quick:
+        left["every"] = survivors(left["quick"], "every", given.jobs)
+    counts = Counter(Path(one.file).parts[2] for one in mutants)
+    found = defaultdict(list)
+    for alive in left.values():
+        survived = Counter(Path(one.file).parts[2] for one in alive)
+        for package in PACKAGES:
+            found[package].append(counts[package] - survived[package])
+        found["all"].append(len(mutants) - len(alive))
+    print("| package | mutants |", " | ".join(f"found by {one}" for one in left), "|")
+    for package, numbers in found.items():
+        of = counts[package] if package != "all" else len(mutants)
+        shares = " | ".join(f"{one} ({one / max(of, 1):.1%})" for one in numbers)
+        print(f"| {package} | {of} | {shares} |")
+
+
+if __name__ == "__main__":
+    main()
