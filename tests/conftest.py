@@ -7,7 +7,8 @@ A plain run looks at the same examples every time, so that it never fails by cha
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -66,10 +67,22 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if suite and suite not in chosen(config.option.suites) else None
 
 
+def refuse_addresses(names: Iterable[str]) -> None:
+    """Refuse names of tests that differ from process to process.
+
+    Raises:
+        pytest.UsageError: If a name holds an address in memory.
+    """
+    for name in names:
+        if re.search(r" at 0x[0-9a-f]{6,}", name):
+            raise pytest.UsageError(f"give the cases of {name} ids")
+
+
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Leave out single tests of other suites."""
+    refuse_addresses(one.nodeid for one in items)
     wanted = chosen(config.option.suites)
     left = [one for one in items if suite_of_test(one) not in wanted]
     if left:

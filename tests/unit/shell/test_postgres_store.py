@@ -15,7 +15,6 @@ from samples.stores import append, numbered, postgres_place
 
 from modicum.core.errors import (
     Code,
-    ModicumError,
     UnavailableError,
     UsageError,
     VerificationError,
@@ -185,29 +184,6 @@ def test_a_client_that_falls_silent_in_its_turn_loses_it(
 
 
 # --- tables ---
-
-
-def test_several_begin_one_ledger_at_once(postgres: Cluster) -> None:
-    stores = [PostgresStore(url) for url in [postgres.new_ledger()] * 4]
-    failures: list[BaseException] = []
-
-    def begin(store: PostgresStore) -> None:
-        try:
-            with store.turn() as turn:
-                last = len(list(turn.read(0)))
-                turn.append(numbered(last + 1, last + 1))
-        except ModicumError as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=begin, args=(one,)) for one in stores]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
-    assert list(stores[0].read(0)) == numbered(1, 4)
-    for one in stores:
-        one.close()
 
 
 def test_ledgers_in_one_database_do_not_know_each_other(postgres: Cluster) -> None:

@@ -7,6 +7,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,23 @@ def test_what_was_appended_is_read_back(place: Place, store: Store) -> None:
     assert list(other.read(5)) == list(other.read(99)) == []
     assert [other.record(n) for n in (0, 3, 6)] == [None, numbered(3, 3)[0], None]
     other.close()
+
+
+def test_several_begin_one_ledger_at_once(place: Place) -> None:
+    stores = [place.open() for _ in range(4)]
+    together = threading.Barrier(len(stores))
+
+    def begin(store: Store) -> None:
+        together.wait(PATIENCE)
+        with store.turn() as turn:
+            last = len(list(turn.read(0)))
+            turn.append(numbered(last + 1, last + 1))
+
+    with ThreadPoolExecutor(len(stores)) as pool:
+        list(pool.map(begin, stores))
+    assert list(stores[0].read(0)) == numbered(1, 4)
+    for one in stores:
+        one.close()
 
 
 def test_a_ledger_without_entries_reads_as_empty(store: Store) -> None:
