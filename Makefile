@@ -86,8 +86,8 @@ $(MUTANTS)/env/.built: pyproject.toml constraints.txt Makefile
 	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt --editable '.[test]' cosmic-ray==8.7.0 pytest-cov==7.1.0
 	@touch $@
 
-mutants: $(MUTANTS)/env/.built $(OIDC)/.built   ## Try what the tests find: hours.
-	$(MUTANTS)/env/bin/python tools/mutants.py
+mutants: $(MUTANTS)/env/.built $(OIDC)/.built   ## Count which small faults the tests find; takes hours.
+	$(MUTANTS)/env/bin/python tools/mutants.py --seed $(or $(SEED),20)
 
 pins:                  ## Compile constraints.txt anew from pyproject.toml.
 	$(PYTHON) -m venv build/pins

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from samples.postgres import Cluster, running_cluster
 from suites import EVERY, QUICK, chosen, suite_of, suite_of_test
 
+from modicum.policy import compile as compile_module
 from modicum.shell.sandbox import turns
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -33,6 +34,8 @@ settings.register_profile(
 # A command line is made of the same functions each time: a tenth of a second is saved
 # whenever a test gives a command.
 vars(typer.testing)["_get_command"] = cache(typer.main.get_command)
+# Tests compile the same few policies; reading YAML is most of that.
+vars(compile_module)["read_document"] = lru_cache(64)(compile_module.read_document)
 
 
 class _AtOnce:
@@ -75,7 +78,8 @@ def refuse_addresses(names: Iterable[str]) -> None:
     """
     for name in names:
         if re.search(r" at 0x[0-9a-f]{6,}", name):
-            raise pytest.UsageError(f"give the cases of {name} ids")
+            why = "an address differs in each process"
+            raise pytest.UsageError(f"{name}: name its cases by ids=; {why}")
 
 
 def pytest_collection_modifyitems(

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 import pytest
-from budget import examples, seed
+from budget import counted, examples, seed
 from oracle.cells import DenseLedger, Judgment, Turns, period_number
 from samples import divided
 
@@ -515,7 +515,7 @@ def test_as_much_is_unlocked_as_an_oracle_finds_at_every_point(
 @pytest.mark.spec("DEC-11")
 def test_too_few_segments_never_unlock_more() -> None:
     decisions, allowed, stricter = 0, 0, 0
-    for number in range(examples(30)):
+    for number in range(counted(30)):
         life = Life.begin("capped turns", number)
         life.compiled = turning(life.compiled, life.rng)
         turn = Turning(life.rng)
@@ -535,7 +535,7 @@ def test_too_few_segments_never_unlock_more() -> None:
             life.give_up(0.15)
     print(f"{decisions} decisions, {stricter} stricter; {allowed} allowed when rounded")
     assert 0 < stricter < decisions // 2
-    assert allowed > examples(5)
+    assert allowed > counted(5)
 
 
 @pytest.mark.spec("DEC-11")
@@ -566,7 +566,7 @@ def test_groups_that_nobody_reads_hold_nobody_back() -> None:
 @pytest.mark.spec("DEC-1")
 def test_too_few_segments_deny_more_and_never_less() -> None:
     rounded, decisions, stricter = 0, 0, 0
-    for number in range(examples(15)):
+    for number in range(counted(15)):
         life = Life.begin("capped", number, segments_max=3)
         for new in life.asks():
             verdict = decide(life.balances, new, life.day)
@@ -579,5 +579,5 @@ def test_too_few_segments_deny_more_and_never_less() -> None:
             life.give_up(0.15)
         rounded += bool(life.balances.rounded)
     print(f"{rounded} histories rounded; {stricter} of {decisions} decisions stricter")
-    assert rounded > examples(3)
+    assert rounded > counted(3)
     assert 0 < stricter < decisions // 2

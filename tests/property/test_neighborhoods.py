@@ -54,7 +54,7 @@ from modicum.accounting.neighborhoods.targets import (
 
 pytestmark = pytest.mark.soak
 
-#: `make soak` tries 2,000 instances of each target and variant, a plain run a tenth.
+#: `make soak` tries 2,000 instances of each target and variant.
 INSTANCES = examples(200)
 
 DELTA = Fraction(1, 10**6)
@@ -287,8 +287,8 @@ def test_with_little_effort_the_engine_is_never_below_the_oracle(
             bounded += 1
             if truth > 0 and found.units < INFINITE:
                 gaps.append(found.units / truth)
-    mean = sum(gaps) / len(gaps)
-    print(f"  {bounded} bounds; mean gap {mean:.3f}, worst {max(gaps):.3f}")
+    mean = sum(gaps) / max(len(gaps), 1)
+    print(f"  {bounded} bounds; mean gap {mean:.3f}")
     assert bounded > INSTANCES / 20
 
 

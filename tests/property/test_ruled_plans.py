@@ -144,7 +144,7 @@ def test_engines_agree_under_rules() -> None:
 @pytest.mark.spec("PLAN-10")
 def test_months_that_share_an_account_are_never_charged_less() -> None:
     fewer = 0
-    for n in range(examples(40)):
+    for n in range(counted(40)):
         policy = random_policy(Random(n), ("user-month",))
         world = World(f"months/{n}", "fcfs", policy)
         apart = world.run(tracked=ALL_MONTHS)
@@ -154,7 +154,7 @@ def test_months_that_share_an_account_are_never_charged_less() -> None:
             # Up to the first difference both had accepted the same.
             assert apart.accepted[first[0]]
             fewer += 1
-    assert fewer > examples(40) // 20
+    assert fewer > counted(40) // 20
 
 
 @pytest.mark.spec("PLAN-3")

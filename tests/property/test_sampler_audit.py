@@ -206,7 +206,7 @@ def test_sound_noise_passes_every_time(noise: str, apart: Apart) -> None:
 
 def test_bounds_hold_as_often_as_they_say() -> None:
     rng = np.random.default_rng(int(seed()))
-    rounds, missed = examples(300), [0, 0]
+    rounds, missed = counted(300), [0, 0]
     possible = np.array([0.0, 1.0])
     for _ in range(rounds):
         values = (rng.random(400) < 0.1).astype(float)

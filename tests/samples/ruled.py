@@ -7,7 +7,7 @@ from functools import cache
 from random import Random
 
 import numpy as np
-from budget import examples, seed
+from budget import counted, seed
 from oracle.ruled import Charge, Limit, Told
 
 from modicum.accounting.grid import DELTA
@@ -25,7 +25,7 @@ from modicum.workloads.request_types import all_types
 ATTRIBUTES = 5
 FILTER = "combined-v2"
 #: So many policies there are for a seed, of one choice of units.
-POLICIES = examples(12)
+POLICIES = counted(12)
 HEAD = """
 modicum: policy/v1
 name: random

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import assert_never
 
 from modicum.accounting import Budget, Filter, filter_for
@@ -119,7 +119,6 @@ class CompiledPolicy:
         return {unit: vocabulary.bounding(unit) | {unit} for unit in vocabulary.units}
 
 
-@lru_cache(maxsize=4)  # Commands and requests read the same policy again and again.
 def compile_text(data: bytes, file: str) -> CompiledPolicy:
     """Return the compiled policy of a text, whether or not it has mistakes of meaning.
 

@@ -90,7 +90,8 @@ def read_query_file(
         tables: What is declared about its tables.
         vocabulary: The words of the policy.
         policy: Its digest.
-        variant_of: A query file that was read: a plan of it needs no second look.
+        variant_of: A query file that was read. A plan equal to its own is not
+            checked again.
 
     Raises:
         InputError: With the mistakes found.

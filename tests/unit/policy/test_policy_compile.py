@@ -537,10 +537,8 @@ def test_what_is_too_much_is_refused_before_any_rule_is_made(
     found = compiled(parts)
     rules = found.rules if section == "policies" else found.release_rules
     assert len(rules) == 6 + 2 * 3 + 1
-    compile_text.cache_clear()
     monkeypatch.setattr(rule_numbers, "RULES_MAX", len(rules))
     assert compiled(parts).policy.digest == found.policy.digest
-    compile_text.cache_clear()
     monkeypatch.setattr(rule_numbers, "RULES_MAX", len(rules) - 1)
     monkeypatch.setattr(BaseRule, "__init__", _none_is_made)
     with pytest.raises(InputError) as caught:

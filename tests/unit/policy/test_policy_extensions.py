@@ -257,7 +257,6 @@ def test_what_is_not_decided_in_time_is_refused_rather_than_guessed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("modicum.policy.implication.search.STEPS_MAX", 5)
-    compile_text.cache_clear()
     with pytest.raises(InputError) as caught:
         compile_text(many_labels().encode(), "policy.yaml")
     assert caught.value.code is Code.CEL_LIMIT

@@ -171,7 +171,7 @@ def test_the_neighborhood_is_two_steps_of_the_whole_diagram() -> None:
 def test_a_thick_way_leads_from_each_implied_rule_to_its_witness() -> None:
     rng = random.Random(seed())
     ways = 0
-    for _ in range(examples(30)):
+    for _ in range(counted(30)):
         policy = compiled_from(policy_text(rng))
         if len(policy.rules) > 60:
             continue

@@ -56,7 +56,6 @@ def test_after_too_many_questions_rules_are_kept_rather_than_guessed_away(
     kept = set(compile_text(text, "policy.yaml").pruned.kept)
     assert kept == {0, 1}
     monkeypatch.setattr(logic, "QUESTIONS_MAX", 30)
-    compile_text.cache_clear()
     some = compile_text(text, "policy.yaml").pruned
     assert kept < set(some.kept)
     for number, witness in enumerate(some.witness):

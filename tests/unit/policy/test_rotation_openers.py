@@ -8,7 +8,7 @@ import random
 from typing import Any
 
 import pytest
-from budget import examples, seed
+from budget import counted, seed
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from samples.small import POLICY, compiled
 
@@ -198,7 +198,7 @@ def test_whatever_lets_somebody_more_open_rounds_loosens() -> None:
         for some in itertools.combinations(("a", "b", "c"), count)
     ]
     loosened = 0
-    for _ in range(examples(60)):
+    for _ in range(counted(60)):
         sides = []
         for _ in range(2):
             people = {
@@ -216,4 +216,4 @@ def test_whatever_lets_somebody_more_open_rounds_loosens() -> None:
         if after - before:
             assert differences(old, new).loosens
             loosened += 1
-    assert loosened > examples(60) // 4
+    assert loosened > counted(60) // 4

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from budget import examples, seed
+from budget import counted, seed
 from oracle.noise_laws import drawn
 from samples.declared import TABLES
 
@@ -162,7 +162,7 @@ def test_intervals_hold_what_is_true_as_often_as_they_say(noise: Noise) -> None:
     }
     found = lowered(ALL, noise=noise, scale=Fraction(3), scales=scales)
     clean, true = told(found, {("help",): rows}), true_answers(rows)
-    rounds = examples(120)
+    rounds = counted(120)
     missed = dict.fromkeys(true, 0)
     useless = dict.fromkeys(true, 0)
     for _ in range(rounds):

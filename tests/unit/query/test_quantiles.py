@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from budget import examples, seed
+from budget import counted, examples, seed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.noise_laws import drawn
@@ -120,7 +120,7 @@ def test_ranges_hold_as_often_as_they_say(noise: Noise, share: Fraction) -> None
     values = [int(one) for one in np.clip(rng.normal(30, 9, 900), 0, 63)]
     quantile = Quantile(statistic, share, noise, Fraction(8), Fraction(1, 5))
     exact = exact_tree(values, statistic)
-    rounds, missed, wide = examples(300), 0, 0
+    rounds, missed, wide = counted(300), 0, 0
     true = quantiles(values, share)
     for _ in range(rounds):
         tree = [

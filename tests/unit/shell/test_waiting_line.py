@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from budget import examples
+from budget import counted
 
 from modicum.core.errors import InvariantError, UnavailableError
 from modicum.shell.serving.promise import Promise, Reply
@@ -41,7 +41,7 @@ def test_an_answer_is_begun_or_cancelled_and_not_both(
         return call()
 
     with ThreadPoolExecutor(2) as pool:
-        for _ in range(examples(200)):
+        for _ in range(counted(200)):
             one = kind()
             took = [pool.submit(at_once, call) for call in (one.begin, one.cancel)]
             assert sorted(found.result(PATIENCE) for found in took) == [False, True]
@@ -85,7 +85,7 @@ def test_without_an_answer_the_time_is_over(timeout: float) -> None:
 def test_an_answer_comes_whenever_the_wait_ends() -> None:
     """The time is over about when the answer is given: it is one or the other."""
     with ThreadPoolExecutor(1) as pool:
-        for number in range(examples(300)):
+        for number in range(counted(300)):
             one: Reply[int] = Reply()
             giving = pool.submit(one.keep, number)
             try:
@@ -190,7 +190,7 @@ def test_closing_wakes_whoever_takes_or_pauses(drain: bool) -> None:
     assert names(paused.take(3)) == (["a"] if drain else [])
 
 
-@pytest.mark.parametrize("seed", range(examples(5)))
+@pytest.mark.parametrize("seed", range(counted(5)))
 def test_nobody_is_lost_however_they_meet(seed: int) -> None:
     """Many come while one takes, whose patience ends again and again."""
     rng, line = random.Random(seed), WaitingLine(10**6)
