@@ -153,7 +153,6 @@ class Copy:
             text=True,
             errors="replace",
             start_new_session=True,
-            preexec_fn=_limited,
         )
         try:
             text, _ = process.communicate(timeout=seconds)
@@ -163,10 +162,6 @@ class Copy:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         return process.returncode, text[-4000:]
-
-
-def _limited() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
 class Lines:
@@ -192,7 +187,7 @@ class Lines:
         self._data.read()
         self._root = copy.path
         self._times: dict[str, float] = {}
-        self._files: Counter[str] = Counter()
+        self._files: defaultdict[str, float] = defaultdict(float)
         for case in ElementTree.parse(folder / "times.xml").iter("testcase"):
             name = f"{case.get('classname')}.{case.get('name')}"
             self._times[name] = float(case.get("time", 0))
@@ -205,7 +200,7 @@ class Lines:
         if found <= {""}:  # It runs when the module is imported.
             found = {one for tests in by_line.values() for one in tests}
         tests = {one.rsplit("|", 1)[0] for one in found - {""}}
-        times: Counter[str] = Counter()
+        times: defaultdict[str, float] = defaultdict(float)
         for one in tests:
             times[_file(one)] += self.time(one)
         own = f"/{Path(file).parts[2]}/"
@@ -321,6 +316,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--only-quick", action="store_true")
     given = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))  # Of each process.
     BUILD.mkdir(parents=True, exist_ok=True)
     drawn_file = BUILD / f"drawn-{given.seed}-{given.count}.json"
     if not drawn_file.exists():
