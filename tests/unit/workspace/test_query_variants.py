@@ -83,6 +83,21 @@ def test_what_would_pass_is_named_in_words_of_the_query(ledger: Workspace) -> No
     assert "sigma" not in fit["release"]
 
 
+def test_a_variant_that_reads_what_no_table_tells_is_refused() -> None:
+    """Only the same plan needs no second look."""
+    divided = "population: {partition_by: {country: {values: [CH, DE]}}}\n"
+    policy = asked.compiled(asked.POLICY + divided)
+    known = asked.tables(policy), policy.policy.vocabulary, policy.policy.digest
+    query = read_query_file(from_python(asked.document()), *known)
+    elsewhere = asked.document(heading={"where": {"country": ["CH"]}})
+    for variant_of in (None, query):
+        with pytest.raises(InputError, match="no table of the query tells"):
+            read_query_file(from_python(elsewhere), *known, variant_of=variant_of)
+    less = asked.document(loss={"user-day": {"rho": Fraction("0.001")}})
+    found = read_query_file(from_python(less), *known, variant_of=query)
+    assert found == read_query_file(from_python(less), *known)
+
+
 def test_options_are_query_files_that_pass(ledger: Workspace) -> None:
     """October is spent, in part: reading other days would do, or a smaller loss."""
     spent = asked.query(release="before", loss={"user-day": {"rho": Fraction("0.03")}})
