@@ -56,6 +56,7 @@ from modicum.accounting.neighborhoods.targets import (
     Target,
     Users,
 )
+from modicum.core.errors import InputError
 
 FILE = Path(__file__).parents[2] / "golden" / "theory_vectors_engine.json"
 VECTORS: dict[str, dict[str, Any]] = json.loads(FILE.read_text())
@@ -446,6 +447,13 @@ def test_group_of_one_divergence(case: dict[str, Any]) -> None:
         exact(given(case)["alpha_out"]),
         exact(case["out"]),
     )
+
+
+def test_nothing_follows_for_a_group_from_an_order_that_is_too_low() -> None:
+    for order, doublings in ((Fraction(399, 100), 1), (Fraction(8), 3), (8, -1)):
+        with pytest.raises(InputError, match="order must be at least"):
+            doubled(Fraction(order), Fraction(1), doublings)
+    assert doubled(Fraction(16), Fraction(1), 3) == (2, 27)
 
 
 @pytest.mark.parametrize("case", cases("group_rdp_holder2", "conversions"))

@@ -311,7 +311,10 @@ def test_a_text_that_no_file_could_hold_is_refused(text: str) -> None:
 def test_endless_values_are_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)
-    assert refusal(noise(cost=endless)).code is Code.TOO_LARGE
+    inner: dict[str, Any] = {}
+    inner["inner"] = inner
+    for each in (endless, inner):
+        assert refusal(noise(cost=each)).code is Code.TOO_LARGE
 
 
 anything = st.recursive(

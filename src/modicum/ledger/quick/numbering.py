@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from modicum.accounting import Loss
+from modicum.core.errors import check
 from modicum.ledger.deciding.charged import UNKNOWN, charged_by_unit
 from modicum.ledger.deciding.matching import facts_of
 from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
@@ -58,9 +59,9 @@ class Numbering:
         #: What no mechanism at all is inside of.
         self._none: Booleans = np.zeros((0, len(compiled.rules.contexts)), np.bool_)
         self._once_text = [name for name in METADATA if name in vocabulary.labels]
-        self._by_labels: dict[object, Booleans] | None = {}
-        if not all(looks_only_at_labels(one) for e in self._extensions for one in e):
-            self._by_labels = None
+        looks = (looks_only_at_labels(one) for e in self._extensions for one in e)
+        check(all(looks), "a setting looks only at labels")
+        self._by_labels: dict[object, Booleans] = {}
 
     def asked(self, release: RecordedRelease) -> Asked:
         """Return a release in numbers.
@@ -98,8 +99,6 @@ class Numbering:
 
     def _contexts(self, release: RecordedRelease, place: int, facts: _Ask) -> Booleans:
         """Return, as a matrix of one line, which contexts a mechanism is in."""
-        if self._by_labels is None:
-            return self._inside(facts()[place])
         labels = release.mechanisms[place].labels
         # What was open text once may be a label now: `facts_of` reads it as one.
         texts = (release.metadata.get(name) for name in self._once_text)
