@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from samples.postgres import Cluster, running_cluster
 from suites import EVERY, QUICK, chosen, suite_of, suite_of_test
 
+from modicum.core.yaml_reader import read_document
 from modicum.policy import compile as compile_module
 from modicum.shell.sandbox import turns
 
@@ -35,7 +36,7 @@ settings.register_profile(
 # whenever a test gives a command.
 vars(typer.testing)["_get_command"] = cache(typer.main.get_command)
 # Tests compile the same few policies; reading YAML is most of that.
-vars(compile_module)["read_document"] = lru_cache(64)(compile_module.read_document)
+vars(compile_module)["read_document"] = lru_cache(64)(read_document)
 
 
 class _AtOnce:

@@ -453,7 +453,7 @@ def test_nothing_follows_for_a_group_from_an_order_that_is_too_low() -> None:
     for order, doublings in ((Fraction(399, 100), 1), (Fraction(8), 3), (8, -1)):
         with pytest.raises(InputError, match="order must be at least"):
             doubled(Fraction(order), Fraction(1), doublings)
-    assert doubled(Fraction(16), Fraction(1), 3) == (2, 27)
+    assert doubled(Fraction(16), Fraction(1), 3) == (Fraction(2), Fraction(27))
 
 
 @pytest.mark.parametrize("case", cases("group_rdp_holder2", "conversions"))
