@@ -91,6 +91,12 @@ def test_a_claimed_size_is_bounded_before_it_is_read() -> None:
     assert max(asked) < 1000
 
 
+def test_what_would_not_be_read_is_not_written() -> None:
+    for member in (("a" * 201, b""), ("a", bytes(MEMBER_BYTES_MAX + 1))):
+        with pytest.raises(ValueError, match="too large"):
+            zipped([member])
+
+
 def test_files_beyond_four_gigabytes_are_read_by_others(tmp_path: Path) -> None:
     """The second member stands behind a hole of five gigabytes."""
     path, offset = tmp_path / "far.zip", 5 << 30

@@ -189,6 +189,20 @@ def test_another_filter_is_compared_by_what_it_admits() -> None:
     assert [one.subject for one in found.declared] == ["filter"]
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [("combined-v1", "zcdp-v1"), ("zcdp-v1", "combined-v1")]
+)
+def test_a_smaller_eps_under_another_filter_is_not_tighter_for_that(
+    old: str, new: str
+) -> None:
+    """Each of the two admits what the other does not."""
+    text = POLICY.replace("dp: {", f"dp: {{filter: {old}, ")
+    found = between((old, new), ("high: 1.0}", "high: 0.99}"), old=text)
+    change = change_of(found, "attr:diagnosis @standard")
+    assert change.budget is not Verdict.TIGHTER
+    assert found.loosens
+
+
 GUARD = """
 guards:
   - {name: frame, unless: 'm.ml == "none"', message: "state it"}
