@@ -25,7 +25,7 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -300,7 +300,9 @@ def survivors(mutants: Sequence[Mutant], suites: str, jobs: int) -> list[Mutant]
 
     todo = [one for one in mutants if str(one) not in known]
     with ThreadPoolExecutor(jobs) as pool:
-        for number, (one, alive) in enumerate(pool.map(attempt, todo), 1):
+        trying = [pool.submit(attempt, one) for one in todo]
+        for number, done in enumerate(as_completed(trying), 1):
+            one, alive = done.result()
             known[str(one)] = alive
             file.write_text(json.dumps(known, indent=0))
             word = "survives" if alive else "is found"
