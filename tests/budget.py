@@ -13,7 +13,7 @@ WHOLE = 8
 #: Set where a part is drawn, for this process and those that it starts.
 PART = "MODICUM_DRAW_A_PART"
 _FACTOR = 10 if os.environ.get("MODICUM_SOAK") else 1
-_LEAST = 10
+_LEAST = 6
 
 
 def examples(n: int, plain: int | None = None) -> int:

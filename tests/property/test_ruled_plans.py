@@ -99,7 +99,7 @@ def test_what_a_month_was_charged_is_not_forgotten_in_the_next() -> None:
 def test_who_comes_first_is_turned_away_only_where_a_rule_would_break() -> None:
     """And so the oracle finds a plan that was tampered with."""
     found = 0
-    for n in range(examples(15)):
+    for n in range(counted(15)):
         world = World(f"first/{n}", "fcfs")
         run = world.run(tracked=ALL_MONTHS)
         happened = world.told(run)
@@ -120,7 +120,7 @@ def test_who_comes_first_is_turned_away_only_where_a_rule_would_break() -> None:
             assert broken, (n, request)
             assert {one.round for one in broken} >= {more.round}
             found += 1
-    assert found > examples(15)
+    assert found > counted(15)
 
 
 def test_pruned_rules_would_not_have_turned_anything_away() -> None:
