@@ -85,7 +85,7 @@ def test_a_sampler_gives_away_no_more_than_is_priced(noise: str, apart: Apart) -
     assert found <= cost.loss
     # And the audit sees most of what is there. Of ρ, 25,000 draws show 0.66 with a
     # standard deviation of 0.03, and 100,000 show 0.85; of ε, both show more.
-    assert found >= cost.loss * Fraction(1, 2)
+    assert found >= cost.loss * (Fraction(3, 5) if draws >= DRAWS else Fraction(1, 2))
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])

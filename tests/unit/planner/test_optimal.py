@@ -128,6 +128,8 @@ def test_when_time_runs_out_the_best_so_far_is_the_answer() -> None:
     assert not optimum.proven
     assert optimum.bound > optimum.weight
     assert optimum.weight >= problem.weights[dpk(problem, NumbaEngine)].sum()
+    # A generous limit: machines are slow at times.
+    assert optimum.seconds < 30
     # Nor is it proven if a bound that takes no search happens to be near.
     assert not optimal(problem, engine, seconds=0.0, gap=9.0).proven
 
