@@ -6,6 +6,7 @@ A plain run looks at the same examples every time, so that it never fails by cha
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -95,6 +96,13 @@ def pytest_collection_modifyitems(
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [one for one in items if suite_of_test(one) in wanted]
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector away from the tests: an eighth of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 def pytest_configure(config: pytest.Config) -> None:

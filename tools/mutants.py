@@ -50,7 +50,7 @@ OIDC = "oidc-provider"
 MEMORY = 6 * 2**30
 #: What the rounds run.
 QUICK = "quick"
-ALL = "quick,server,postgres,engines,risk,escrow,kills,fuzzing,machines"
+ALL = "quick,server,postgres,engines,plans,risk,escrow,kills,fuzzing,machines"
 
 
 @dataclass(frozen=True)
