@@ -245,14 +245,14 @@ def test_help_and_check_start_without_heavy_libraries(tmp_path: Path) -> None:
     from samples.small import POLICY, counts
 
     help_modules = loaded_by("--help", folder=tmp_path)
-    assert not {"ruamel", "lark", "celpy", "sqlite3", "numpy"} & help_modules
+    assert not {"ruamel", "sqlite3", "numpy"} & help_modules
     (tmp_path / "policy.yaml").write_text(POLICY)
     (tmp_path / "r.json").write_text(json.dumps(counts("r-1")))
     args = ("release", "check", "r.json", "--policy", "policy.yaml")
     check_modules = loaded_by(*args, folder=tmp_path)
-    assert {"ruamel", "lark"} <= check_modules
+    assert "ruamel" in check_modules
     # Cells are arrays, so a decision needs NumPy; signatures and servers it does not.
-    others = {"pytest", "mpmath", "cryptography", "psycopg"}
+    others = {"pytest", "mpmath", "cryptography", "psycopg", "lark", "celpy"}
     assert not (HEAVY | others) & check_modules
 
 
