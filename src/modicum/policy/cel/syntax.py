@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from modicum.core.errors import Code
@@ -84,7 +85,7 @@ class _Parser:
         self._tokens = list(self._cut())
         self._next = 0
         self._depth = 0
-        self._refused: list[tuple[int, CelError]] = []
+        self._refused: list[tuple[int, Callable[[], CelError]]] = []
 
     def predicate(self) -> Part:
         found = self._choice()
@@ -95,7 +96,7 @@ class _Parser:
         if self._refused:
             # The first one in the text; of those that begin there, the outermost.
             first = min(start for start, _ in self._refused)
-            raise next(e for at, e in reversed(self._refused) if at == first)
+            raise next(make for at, make in reversed(self._refused) if at == first)()
         return found.part
 
     # --- tokens ---
@@ -156,10 +157,10 @@ class _Parser:
         at = self._place(self._tokens[index].start) if self._tokens else (1, 1)
         return syntax_error(self._source, at)
 
-    def _refuse(self, start: int, error: CelError | None = None) -> _Found:
+    def _refuse(self, start: int, make: Callable[[], CelError] | None = None) -> _Found:
         """Note what the subset leaves out; a constant takes its place."""
         at = self._place(start)
-        self._refused.append((start, error or outside(at)))
+        self._refused.append((start, make or partial(outside, at)))
         return _Found(Literal(None, at), 0, start)
 
     # --- operators, from those that bind least ---
@@ -195,13 +196,14 @@ class _Parser:
 
     def _relation(self) -> _Found:
         left = self._sum()
-        for number in range(len(self._tokens)):
-            sign = self._peek()
-            if not self._takes(*_RELATIONS):
-                break
+        relations = 0
+        while (sign := self._peek()) in _RELATIONS:
+            self._take()
             right = self._sum()
-            if number:
-                self._refuse(left.start, chained(self._source))
+            relations += 1
+            if relations > 1:
+                left = self._refuse(left.start, partial(chained, self._source))
+                continue
             part = Comparison(sign, left.part, right.part, left.part.at)
             left = _above(part, left.start, left, right)
         return left
@@ -296,7 +298,9 @@ class _Parser:
             return _Found(Name(token.text, at), 0, token.start)
         given = self._list(")")
         if token.text.lower() == "not":
-            return self._refuse(token.start, negation_as_function(self._source))
+            return self._refuse(
+                token.start, partial(negation_as_function, self._source)
+            )
         part = Call(None, token.text, tuple(one.part for one in given), at)
         return _above(part, token.start, *given)
 
@@ -309,7 +313,8 @@ class _Parser:
             elif token.kind == "text":
                 value = text_value(token.text)
         except NotInSubsetError as error:
-            return self._refuse(token.start, outside(at, str(error), help=error.help))
+            why = partial(outside, at, str(error), help=error.help)
+            return self._refuse(token.start, why)
         return _Found(Literal(value, at, token.text), 0, token.start)
 
     def _list(self, end: str) -> list[_Found]:
