@@ -202,8 +202,7 @@ class _Parser:
             right = self._sum()
             relations += 1
             if relations > 1:
-                left = self._refuse(left.start, partial(chained, self._source))
-                continue
+                self._refuse(left.start, partial(chained, self._source))
             part = Comparison(sign, left.part, right.part, left.part.at)
             left = _above(part, left.start, left, right)
         return left
