@@ -11,9 +11,10 @@ from typing import TypeAlias
 Spot: TypeAlias = tuple[int, int]
 
 _KEY = re.compile(r"(?P<before>\s*(?:- +)*)(?P<key>[\w.+-]+)(?P<rest>.*)")
-_PAIR = re.compile(r"(?P<before>\s*(?:- +)*)(?P<key>[^\s:]+):\s+(?P<value>.*?)\s*$")
+_PAIR = re.compile(r"(?P<before>\s*(?:- +)*)(?P<key>[^\s:]+):\s+(?P<value>.*)")
 _OPEN_QUOTE = re.compile(r"""(?:^|[:,\[{-])\s*(?P<quote>["'])""")
-_REMARK = re.compile(r"\s+#.*$")
+# No blank goes before: else each of many blanks is a place to begin.
+_REMARK = re.compile(r"(?<!\s)\s+#.*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def _value_goes_on(said: Complaint, lines: Sequence[str]) -> Slip:
         opening = _OPEN_QUOTE.search(lines[above])
         if opening and lines[above].count(opening["quote"]) % 2:
             return _open_quote((above, opening.start("quote")), lines)
-    pair = _PAIR.match(lines[line])
+    pair = _PAIR.match(lines[line].rstrip())
     if pair is None:
         return Slip(said.problem, said.spot, help=_QUOTES)
     value = _REMARK.sub("", pair["value"])
@@ -216,7 +217,7 @@ def _no_colon(said: Complaint, lines: Sequence[str]) -> Slip:
 def _second_colon(said: Complaint, lines: Sequence[str]) -> Slip:
     """Explain "mapping values are not allowed here"."""
     line = said.spot[0]
-    pair = _PAIR.match(lines[line])
+    pair = _PAIR.match(lines[line].rstrip())
     if pair is not None and re.search(r":(\s|$)", pair["value"]):
         value = _REMARK.sub("", pair["value"])
         quoted = f'"{value}"' if '"' not in value else f"'{value}'"

@@ -87,11 +87,11 @@ def word_with_dashes(source: str, vocabulary: Vocabulary) -> CelError | None:
 
     CEL reads ``black-box`` as a subtraction, which the subset does not have.
     """
-    tokens = Tokens(source)
+    tokens, known = Tokens(source), known_words(vocabulary)
     for index, token in enumerate(tokens.all):
         last = _dashed(tokens, index)
         word = tokens.cut(index, last)
-        if last == index or word not in known_words(vocabulary):
+        if last == index or word not in known:
             continue
         before = tokens.at(index - 1)
         old, new = word, f'"{word}"'

@@ -129,7 +129,9 @@ class _Lowering:
                 lowered = tuple(self.boolean(one, variables) for one in parts)
                 return All(lowered) if operator == "&&" else Any(lowered)
             case cel.Choice(condition=condition, yes=yes, no=no):
+                before = self._parts
                 asked = self.boolean(condition, variables)
+                self._count(self._parts - before)  # It is there twice.
                 then = All((asked, self.boolean(yes, variables)))
                 other = All((Not(asked), self.boolean(no, variables)))
                 return Any((then, other))
@@ -148,7 +150,10 @@ class _Lowering:
             raise CelError(
                 Code.CEL_LIMIT,
                 f"the predicate unfolds to more than {PARTS_MAX} parts",
-                notes=("`exists` and `all` repeat their body for each element",),
+                notes=(
+                    "`exists` and `all` repeat their body for each element,"
+                    " and `?:` its condition",
+                ),
                 help="nest fewer of them",
             )
 
@@ -172,7 +177,8 @@ class _Lowering:
             case "!=":
                 return negation(self._comparisons.same(left, right))
             case "in":
-                self._count(len(right.elements()))
+                if not isinstance(part.right, cel.Listing):  # Else it is counted.
+                    self._count(len(right.elements()))
                 return self._comparisons.within(left, right)
             case operator:
                 return self._comparisons.ordered(operator, left, right)
@@ -288,6 +294,7 @@ class _Lowering:
             case cel.Literal():
                 raise needs_text(part)
             case cel.Listing(items=items):
+                self._count(len(items))
                 return tuple(self._operand(one, variables) for one in items)
             case cel.Name():
                 return self._variable(part, variables)

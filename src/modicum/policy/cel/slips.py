@@ -59,8 +59,13 @@ def negation_as_function(source: str) -> CelError:
     return next(_each(tokens, _negation_word), _error((1, 1), ""))
 
 
-def chained(source: str) -> CelError:
-    """Return the error for ``1 <= x <= 3``."""
+def chained(source: str, at: Place) -> CelError:
+    """Return the error for ``1 <= x <= 3``.
+
+    Args:
+        source: The text.
+        at: Where it begins.
+    """
     tokens = Tokens(source)
     for index, token in enumerate(tokens.all):
         if token.text not in RELATIONS:
@@ -78,7 +83,7 @@ def chained(source: str) -> CelError:
             Rewrite(old, joined),
             code=Code.CEL_SUBSET,
         )
-    return _error((1, 1), "one comparison is compared again", code=Code.CEL_SUBSET)
+    return _error(at, "one comparison is compared again", code=Code.CEL_SUBSET)
 
 
 def _error(

@@ -37,7 +37,10 @@ NESTING_MAX = 40
 
 _TOKEN = re.compile(
     r"""(?P<blank>[\t\n\f\r ]+|//[^\n]*)"""
-    r'''|(?P<bytes>[bB])?(?P<text>[rR]?(?:"""(?:[^\\]|\\[\s\S])*?"""'''
+    # No backslash escapes anything behind an `r`.
+    r'''|(?P<bytes>[bB])?(?P<text>[rR](?:"""[\s\S]*?"""'''
+    r"""|'''[\s\S]*?'''|"[^"\n]*"|'[^'\n]*')"""
+    r'''|(?:"""(?:[^\\]|\\[\s\S])*?"""'''
     r"""|'''(?:[^\\]|\\[\s\S])*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'))"""
     r"|(?P<float>(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)"
     r"|(?P<whole>(?:0x[0-9a-fA-F]+|\d+)(?P<unsigned>[uU])?)"
@@ -202,7 +205,9 @@ class _Parser:
             right = self._sum()
             relations += 1
             if relations > 1:
-                self._refuse(left.start, partial(chained, self._source))
+                self._refuse(
+                    left.start, partial(chained, self._source, self._place(left.start))
+                )
             part = Comparison(sign, left.part, right.part, left.part.at)
             left = _above(part, left.start, left, right)
         return left

@@ -39,9 +39,10 @@ def cut(text: str, lines: Lines) -> Sequence[Token]:
         message = "the text is no SQL: a quote or comment is not closed"
         mark = lines.mark(place, place + 1)
         raise refused(Code.NOT_SQL, message, mark, reason=Reason()) from None
-    while tokens and tokens[-1].token_type.name == "SEMICOLON":
-        tokens = tokens[:-1]
-    return tokens
+    end = len(tokens)
+    while end and tokens[end - 1].token_type.name == "SEMICOLON":
+        end -= 1
+    return tokens[:end]
 
 
 def _not_closed(text: str) -> int:

@@ -25,6 +25,10 @@ TEXT_MAX: Final = 64 * 1024
 DEPTH_MAX: Final = 16
 #: So many names do not follow each other in any query that is read.
 _NAMES_MAX: Final = 4
+#: Joins that wait for their condition, and names of types with parentheses within each
+#: other, are refused beyond these: sqlglot takes twice as long for each one more.
+_JOINS_MAX: Final = 8
+_TYPES_MAX: Final = 3
 
 _VALUES: Final = frozenset({"NUMBER", "STRING", "IDENTIFIER", "VAR", "DCOLON"})
 #: Words that are no names unless they are quoted, whatever sqlglot makes of them.
@@ -126,19 +130,30 @@ def _refuse_tokens(sql: SqlText) -> None:
     if sql.word(1) == "TOP" and sql.kind(2) == "NUMBER":
         raise sql.unread_at(1)
     names = _names()
-    depths, signs, row = [0], 0, 0
+    types = _types()
+    depths, within, signs, row, joins = [0], [0], 0, 0, 0
     for place, token in enumerate(sql.tokens):
         kind = token.token_type.name
         _refuse_kind(sql, place, names)
         signs = signs + 1 if kind in _SIGNS else signs
         if kind == "L_PAREN":
             depths.append(depths[-1] + 1 + signs)
+            within.append(within[-1] + (sql.kind(place - 1) in types))
             signs = 0
         elif kind == "R_PAREN" and len(depths) > 1:
             depths.pop()
+            within.pop()
         row = row + 1 if kind in names and kind not in SYNTAX else 0
+        if kind == "JOIN":
+            joins += 1
+        elif kind in {"ON", "USING"}:
+            joins = max(joins - 1, 0)
         if depths[-1] + signs > DEPTH_MAX or row > _NAMES_MAX:
             raise _too_deep(sql, place, row)
+        if joins > _JOINS_MAX or within[-1] > _TYPES_MAX:
+            message = "the query has joins without conditions, or types within types"
+            mark = sql.mark(token)
+            raise refused(Code.NOT_IN_SUBSET, message, mark, reason=Reason())
         signs = signs if kind in _SIGNS else 0
 
 
@@ -158,6 +173,15 @@ def _names() -> frozenset[str]:
     parser = type(Dialect.get_or_raise("duckdb").parser())
     known = {one.name for one in parser.ID_VAR_TOKENS}
     return frozenset(known | _VALUES) - _NO_NAMES
+
+
+@cache
+def _types() -> frozenset[str]:
+    """Return the types of tokens that name types."""
+    from sqlglot.dialects.dialect import Dialect
+
+    parser = type(Dialect.get_or_raise("duckdb").parser())
+    return frozenset(one.name for one in parser.TYPE_TOKENS)
 
 
 def _refuse_kind(sql: SqlText, place: int, names: frozenset[str]) -> None:

@@ -31,7 +31,7 @@ _NAMELESS: Final = re.compile(r'Referenced (column|table) "([^"]*)" not found')
 _SEVERAL: Final = re.compile(r'Ambiguous reference to column name "([^"]*)"')
 _NO_FUNCTION: Final = re.compile(r"Function with name (\S+) does not exist")
 #: The values of an enumeration may be those of rows.
-ENUM: Final = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:, )?)*\)")
+ENUM: Final = re.compile(r"ENUM\('(?:[^']|'')*'(?:, '(?:[^']|'')*')*\)")
 
 
 def must_bind(
