@@ -491,6 +491,12 @@ def test_quantifiers_that_unfold_too_far_are_refused() -> None:
     assert holds(parsed(f"m.attributes.all(a, {'true && ' * 20} true)"), FACTS)
 
 
+def test_no_backslash_escapes_a_quote_in_a_raw_text() -> None:
+    """What follows the quote counts, here up to a remark."""
+    when = r'[].exists(a, br"\") || true // ")'
+    assert holds(parsed(when), FACTS)
+
+
 def test_chains_are_nesting_too() -> None:
     for when in (
         "m" + ".a" * 300,
