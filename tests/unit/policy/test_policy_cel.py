@@ -497,6 +497,10 @@ def test_no_backslash_escapes_a_quote_in_a_raw_text() -> None:
     assert holds(parsed(when), FACTS)
 
 
+def test_of_two_refusals_at_one_place_the_outer_one_is_shown() -> None:
+    assert "compared again" in refusal("1 + 1 < 2 < 3").label
+
+
 def test_chains_are_nesting_too() -> None:
     for when in (
         "m" + ".a" * 300,
