@@ -2,8 +2,8 @@
 
 Run it by `make mutants`. A sample of the faults that Cosmic Ray makes in the bottom
 packages is tried one by one, in copies of the last commit. The quick tests that run
-a changed line come first; a fault that they miss is tried on those of all suites, with
-all examples.
+a changed line come first; a fault that they miss is tried on those of other suites, and
+on those that draw examples, with all examples.
 
 The shares are a lower bound. Only lines that a test runs in its own process count, and
 of tests that share a fixture, the first one does. Pages of the manual are left out,
@@ -193,6 +193,13 @@ class Lines:
             self._times[name] = float(case.get("time", 0))
             self._files[case.get("classname", "")] += self._times[name]
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The tests that run any line of the packages."""
+        return frozenset(
+            one.rsplit("|", 1)[0] for one in self._data.measured_contexts()
+        )
+
     def tests(self, file: str, lines: range) -> list[str]:
         """Return the tests that run a line, those of the file's package first."""
         by_line = self._data.contexts_by_lineno(str(self._root / file))
@@ -238,6 +245,26 @@ def changed_lines(old: str, new: str) -> range:
     return inner
 
 
+def beyond_quick(tests: Sequence[str], copy: Copy) -> list[str]:
+    """Return what may find a fault that the quick tests miss.
+
+    Those are tests of other suites, and tests that draw examples: they try more of them
+    when all suites run.
+    """
+    quick = Lines(QUICK).names
+    drawn = {
+        one: "hypothesis" in text or "budget" in text
+        for one in {_file(test) for test in tests}
+        for text in [(copy.path / one).read_text()]
+    }
+    found = (
+        test.split("[")[0] if drawn[_file(test)] else test
+        for test in tests
+        if drawn[_file(test)] or test not in quick
+    )
+    return list(dict.fromkeys(found))
+
+
 def survives(mutant: Mutant, copy: Copy, lines: Lines, suites: str) -> bool:
     """Return whether all tests of a round that run a faulty line pass."""
     file = copy.path / mutant.file
@@ -247,8 +274,10 @@ def survives(mutant: Mutant, copy: Copy, lines: Lines, suites: str) -> bool:
     tests = lines.tests(mutant.file, changed_lines(old, new))
     if not tests:
         return True
-    if suites != QUICK:  # With all cases, also those that the quick tests leave out.
-        tests = list(dict.fromkeys(one.split("[")[0] for one in tests))
+    if suites != QUICK:
+        tests = beyond_quick(tests, copy)
+        if not tests:
+            return True
     listed = copy.path.with_suffix(".tests")
     listed.write_text("\n".join(tests))
     files = list(dict.fromkeys(map(_file, tests)))

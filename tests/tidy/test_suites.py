@@ -81,6 +81,10 @@ def test_what_is_touched_runs_what_may_break() -> None:
     assert touched_by(["docs/index.md", "README.md"]) == ["docs"]
     assert touched_by(["tests/system/test_kills.py"]) == ["kills"]
     assert touched_by(["tests/unit/core/test_exact.py"]) == []
+    # Written after a whole run, it is in the change of every commit from there on.
+    assert touched_by([".ci/whole", "src/modicum/risk/choice.py"]) == touched_by(
+        ["src/modicum/risk/choice.py"]
+    )
     # Single tests of these are in suites.
     assert touched_by(["tests/docs/test_docs.py"]) == ["docs"]
     assert touched_by(["tests/unit/shell/test_store_contract.py"]) == ["postgres"]
