@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -9,6 +10,7 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from modicum.api.schema.shape import Shape, json_schemas
 from modicum.server.problems import MEDIA_TYPE
 from modicum.server.routes.releases import release_component
 
@@ -81,6 +83,7 @@ def _described(app: FastAPI) -> Json:
     definitions = release.pop("$defs", {})
     components = found.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
+    schemas.update(json_schemas(_shapes(found)))
     schemas.update(_renamed(definitions))
     schemas["Policy"] = {
         "type": "object",
@@ -100,6 +103,17 @@ def _described(app: FastAPI) -> Json:
         _gather(operation["responses"], mistakes)
     components["responses"] = dict(sorted(mistakes.items()))
     return found
+
+
+def _shapes(found: Json) -> list[type[Shape]]:
+    """Return the shapes that a description refers to."""
+    known, todo = {}, [Shape]
+    while todo:
+        for one in todo.pop().__subclasses__():
+            known[one.__name__] = one
+            todo.append(one)
+    names = re.findall(r'"#/components/schemas/(\w+)"', json.dumps(found))
+    return [known[one] for one in sorted({*names}) if one in known]
 
 
 # --- operations ---------------------------------------------------------------------

@@ -18,13 +18,13 @@ import pytest
 from samples.jobs import PATIENCE, finished
 from samples.remote import BEFORE, ByToken
 from samples.served import PEOPLE, ByHeader, Served, served
+from samples.shapes import exactly
 from samples.small import POLICY
 
 import modicum as mo
+from modicum.api.schema.job import Job
+from modicum.api.schema.ledger import Proof, StoredEntry
 from modicum.server.asking import Recognizing, Standing
-from modicum.server.models.audits import ProofForm
-from modicum.server.models.jobs import JobForm
-from modicum.server.models.ledgers import WholeEntry
 from modicum.server.service.ledgers import Entries, Ledgers
 from modicum.server.streams import STREAMS_EACH
 from modicum.server.telemetry.log import Log
@@ -147,7 +147,7 @@ def test_links_lead_from_a_noted_head_to_the_head(server: Served) -> None:
     while cursor is not None:
         params = {"seq": 3, "head": noted["hash"], "limit": 2, "cursor": cursor}
         page = server.get("audra", "/ledger/proof", params=params).json()
-        ProofForm.model_validate(page)
+        exactly(Proof, page)
         assert page["stands"] is True
         for one in page["links"]:
             assert json.loads(one["payload"])["prev"] == known
@@ -195,7 +195,7 @@ def test_all_entries_are_sent_line_by_line(
     records = [*mo.open(ledger).records()]
     assert [one["payload"].encode() for one in told] == [o.payload for o in records]
     for one in told:
-        WholeEntry.model_validate(one)
+        exactly(StoredEntry, one)
         assert one == server.get("audra", f"/ledger/entries/{one['seq']}").json()
     for after in range(8):
         path = f"/ledger/entries?after={after}"
@@ -321,7 +321,7 @@ def test_a_ledger_is_verified_as_by_the_command(server: Served, ledger: Path) ->
     noted = server.get("audra", "/ledger/entries/3").json()["hash"]
     began = server.post("audra", "/ledger:verify", params={"head": noted})
     job = finished(server, "audra", began)
-    JobForm.model_validate(job)
+    exactly(Job, job)
     expected = verify_ledger(ledger, Trust(), noted_hash=noted).to_dict()
     assert job["result"] == json.loads(json.dumps(expected))
     assert (job["result"]["noted"], job["progress"]) == (3, 1.0)
@@ -332,7 +332,7 @@ def test_a_ledger_that_was_changed_is_found_out(server: Served, ledger: Path) ->
         connection.execute("UPDATE events SET hash = ? WHERE seq = 4", ("0" * 64,))
     connection.close()
     job = finished(server, "audra", server.post("audra", "/ledger:verify"))
-    JobForm.model_validate(job)
+    exactly(Job, job)
     assert (job["state"], job["result"]) == ("failed", None)
     assert job["problem"]["code"] == "MOD702"
 

@@ -86,7 +86,7 @@ def test_every_operation_says_what_it_does_and_how_it_fails(described: Json) -> 
     for name, one in mistakes.items():
         assert one["content"] == {
             "application/problem+json": {
-                "schema": {"$ref": "#/components/schemas/ProblemForm"}
+                "schema": {"$ref": "#/components/schemas/ProblemDetails"}
             }
         }, name
         assert one["description"] != "a mistake", name

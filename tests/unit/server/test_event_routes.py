@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from samples.jobs import PATIENCE, events_of
 from samples.served import PEOPLE, ByHeader, Served, served
+from samples.shapes import exactly
 from samples.small import POLICY
 from starlette.requests import Request
 
+from modicum.api.schema.job import JobItem
 from modicum.core.errors import Code, Problem, UnavailableError
 from modicum.server.asking import Recognizing
-from modicum.server.models.jobs import JobItem
 from modicum.server.service.job import Report
 from modicum.server.streams import STREAMS_EACH
 from modicum.workspace.permissions.actions import Action, Role
@@ -81,7 +82,7 @@ def test_a_job_is_watched_until_it_is_over(server: Served) -> None:
         assert answered.headers["content-type"].startswith("text/event-stream")
         seen = []
         for kind, data, identifier in events_of(answered.iter_lines()):
-            JobItem.model_validate(data)
+            exactly(JobItem, data)
             seen.append((kind, data["state"], data["progress"], identifier))
             if data["progress"] == 0.5:
                 end.set()

@@ -12,15 +12,12 @@ from typing import Any
 import pytest
 from samples.jobs import finished
 from samples.served import HEADER, Served, served
+from samples.shapes import exactly
 from samples.small import POLICY, compiled
 
 import modicum as mo
+from modicum.api.schema.policy import CompiledPolicy, Differences, Rule
 from modicum.policy.changes.differences import differences
-from modicum.server.models.policy_work import (
-    CompiledForm,
-    DifferencesForm,
-    RuleForm,
-)
 from modicum.workspace.documents.differences import differences_to_dict
 from modicum.workspace.documents.what_ifs import simulation_to_dict
 from modicum.workspace.policies.past import history_of
@@ -84,7 +81,7 @@ def test_the_pages_of_a_compiled_policy_are_what_the_command_prints(
     while cursor is not None:
         page = sent(server, "ann", "/policies:compile", POLICY, limit=3, cursor=cursor)
         assert page.status_code == 200
-        CompiledForm.model_validate(page.json())
+        exactly(CompiledPolicy, page.json())
         assert len(page.json()["list"]) <= 3
         rules += page.json()["list"]
         cursor = page.json()["next"]
@@ -106,7 +103,7 @@ def test_a_rule_is_told_as_it_is_listed(server: Served) -> None:
     assert {one["status"] for one in listed} == {"constraining", "implied"}
     for one in listed:
         told = server.get("ann", f"/rules/{one['id'].replace(' ', '%20')}").json()
-        RuleForm.model_validate(told)
+        exactly(Rule, told)
         assert told.pop("ledger")["seq"] == 2
         found = told.pop("standing")
         assert found == standing.get(one["id"])
@@ -147,7 +144,7 @@ def test_what_a_policy_changes_and_what_history_exceeds(server: Served) -> None:
     own = sent(server, "amir", "/policies:diff", TIGHTER)
     assert own.status_code == 200
     told = own.json()
-    DifferencesForm.model_validate(told)
+    exactly(Differences, told)
     exceeded = {one["rule"]: one["made"] for one in told.pop("conflicts")}
     assert told.pop("problems") == []
     old, new = compiled(), compiled(TIGHTER)

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from samples.served import Served, served
+from samples.shapes import exactly
 from samples.small import POLICY, counts
 
 import modicum as mo
+from modicum.api.schema.approval import Request, RequestDetails, RequestList
+from modicum.api.schema.ledger import Disclosure, Remark
 from modicum.ledger import event_of
 from modicum.ledger.log.events import event_name
-from modicum.server.models.approvals import AskedForm, RequestForm, RequestList
-from modicum.server.models.ledgers import DisclosureForm, RemarkForm
 
 ASKING = (
     POLICY
@@ -49,11 +50,11 @@ def kinds(ledger: Path) -> list[str]:
 def test_remarks_and_disclosures_are_added_once(server: Served, ledger: Path) -> None:
     remark = {"remark": " looked at ", "about": ""}
     first = server.post("dara", "/ledger/remarks", remark, key="k")
-    assert RemarkForm.model_validate(first.json()) == RemarkForm(entry=2, about=None)
+    assert exactly(Remark, first.json()) == Remark(entry=2, about=None)
     again = server.post("dara", "/ledger/remarks", remark, key="k")
     assert again.content == first.content
     shown = server.post("dara", "/ledger/disclosures", SHOWN, key="d")
-    assert DisclosureForm.model_validate(shown.json()).disclosure == "d-1"
+    assert exactly(Disclosure, shown.json()).disclosure == "d-1"
     assert server.post("dara", "/ledger/disclosures", SHOWN, key="d").json() == (
         shown.json()
     )
@@ -90,7 +91,7 @@ def test_who_asks_people_reserves_nothing(server: Served, ledger: Path) -> None:
     assert server.post("ann", "/requests", PUBLIC).status_code == 400  # No reason.
     asked = server.post("ann", "/requests", PUBLIC, params=query, key="k")
     assert asked.status_code == 200
-    assert RequestForm.model_validate(asked.json()).by == "ann"
+    assert exactly(Request, asked.json()).by == "ann"
     again = server.post("ann", "/requests", PUBLIC, params=query, key="k")
     assert again.content == asked.content
     assert kinds(ledger) == ["policy-activated", "release-requested"]
@@ -107,9 +108,9 @@ def test_what_is_asked_for_is_told_exactly(server: Served) -> None:
     (brief,) = server.get("dara", "/requests").json()["requests"]
     assert "body" not in brief
     told = server.get("dara", "/requests?recorded=true").json()
-    (listed,) = RequestList.model_validate(told).requests
+    (listed,) = exactly(RequestList, told).requests
     one = server.get("dara", "/requests/r-1?words=true").json()
-    AskedForm.model_validate(one)
+    exactly(RequestDetails, one)
     assert listed.body == one["body"]
     assert one["decision"]["words"]["headline"].startswith("ALLOW r-1")
     assert server.get("dara", "/requests/r-1").json()["decision"]["losses"] is None

@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from samples.jobs import PATIENCE, finished
 from samples.served import Served, served
+from samples.shapes import exactly
 from samples.small import POLICY
 from typer.testing import CliRunner
 
+from modicum.api.schema.job import Job
 from modicum.cli.main import app
 from modicum.server.equipment import Equipment
-from modicum.server.models.jobs import JobForm
 from modicum.server.settings_tables import TablesOf
 from modicum.shell.analyses.asked import Bounds
 from modicum.workspace.permissions.actions import Role
@@ -76,7 +77,7 @@ def asked(server: Served, who: str, data_set: str, **more: Any) -> Any:
 
 def result(server: Served, who: str, data_set: str, **more: Any) -> Any:
     job = finished(server, who, asked(server, who, data_set, **more))
-    JobForm.model_validate(job)
+    exactly(Job, job)
     assert job["state"] == "done", job
     return job["result"]
 

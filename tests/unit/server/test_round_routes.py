@@ -11,18 +11,19 @@ from typing import Any
 import pytest
 from samples.jobs import finished
 from samples.served import HEADER, Served, served
+from samples.shapes import exactly
 from samples.small import POLICY
 
 import modicum as mo
-from modicum.ledger import decide
-from modicum.planner.on_ledger import planned
-from modicum.server.models.rounds import (
-    CommittedForm,
-    OpenedForm,
+from modicum.api.schema.round import (
+    CommittedPlan,
+    OpenedRound,
     PlanItem,
-    RoundForm,
+    RoundDetails,
     RoundList,
 )
+from modicum.ledger import decide
+from modicum.planner.on_ledger import planned
 from modicum.shell.request_files import load
 from modicum.workspace.planning.plan import read_plan
 
@@ -90,19 +91,19 @@ def test_a_round_is_opened_and_told(server: Served, ledger: Path) -> None:
     first = server.post(
         "petra", "/rounds", {"round": "spring/1", "unlocked": {"user": 0.25}}
     )
-    OpenedForm.model_validate(first.json())
+    exactly(OpenedRound, first.json())
     assert first.json()["unlocked"] == {"user": 0.25}
     second = server.post("petra", "/rounds", {})
     assert second.json()["round"] == "round-2"
     listed = server.get("ann", "/rounds").json()
-    RoundList.model_validate(listed)
+    exactly(RoundList, listed)
     assert [(one["round"], one["open"]) for one in listed["rounds"]] == [
         ("spring/1", False),
         ("round-2", True),
     ]
     for one in listed["rounds"]:
         told = server.get("ann", f"/rounds/{one['round']}").json()
-        RoundForm.model_validate(told)
+        exactly(RoundDetails, told)
         assert {key: told[key] for key in one} == one
         assert (told["active"] is None) is (not one["open"])
     assert server.get("ann", "/rounds/odd").status_code == 404
@@ -180,7 +181,7 @@ def test_a_plan_is_committed_once(server: Served, ledger: Path) -> None:
     plan = made(server)
     first = committed(server, plan, key="k")
     assert first.status_code == 200, first.text
-    CommittedForm.model_validate(first.json())
+    exactly(CommittedPlan, first.json())
     assert first.json()["releases"] == plan["accepted"]
     again = committed(server, plan, key="k")
     assert again.content == first.content
@@ -193,7 +194,7 @@ def test_a_plan_is_committed_once(server: Served, ledger: Path) -> None:
     planned = [*mo.open(ledger).state().planning.plans.values()]
     assert [one.releases for one in planned] == [tuple(plan["accepted"])]
     told = server.get("amir", f"/plans/{plan['plan']}").json()
-    PlanItem.model_validate(told)
+    exactly(PlanItem, told)
     assert (told["releases"], told["hidden"]) == (plan["accepted"], 0)
     rounds = server.get("ann", "/rounds").json()["rounds"]
     assert rounds[0]["plans"] == [plan["plan"]]

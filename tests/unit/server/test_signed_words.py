@@ -12,14 +12,15 @@ from urllib.parse import quote
 
 import pytest
 from samples.served import Served, served
+from samples.shapes import exactly
 from samples.small import POLICY
 from typer.testing import CliRunner
 
+from modicum.api.schema.signature import SignedCheckpoint, SignedReceipt
 from modicum.cli.main import app
 from modicum.core.errors import InputError, ModicumError, UsageError
 from modicum.ledger.proof.claims import read_signed, signed_bytes
 from modicum.server.equipment import Equipment, equipment
-from modicum.server.models.signed_words import SignedCheckpoint, SignedReceipt
 from modicum.server.opening import open_server
 from modicum.server.settings import Settings
 from modicum.shell.proofs.keys import Signing, SigningKey, make_key
@@ -76,7 +77,7 @@ def test_a_checkpoint_is_the_commands_and_verifies(
 ) -> None:
     answered = server.get("audra", "/ledger/checkpoint")
     assert answered.status_code == 200
-    SignedCheckpoint.model_validate(answered.json())
+    exactly(SignedCheckpoint, answered.json())
     found = read_signed(answered.content)
     own = sign_checkpoint(
         open_store(tmp_path / "ledger.db"), Signing(key, found.claim.at)
@@ -101,7 +102,7 @@ def test_receipts_are_the_commands_as_the_log_grows(
     def agree(name: str, decision: str) -> None:
         answered = server.get("ann", f"/releases/{name}/receipt")
         assert answered.status_code == 200, answered.text
-        SignedReceipt.model_validate(answered.json())
+        exactly(SignedReceipt, answered.json())
         at = read_signed(answered.content).claim.at
         store = open_store(tmp_path / "ledger.db")
         assert answered.content == signed_bytes(

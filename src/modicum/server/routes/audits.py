@@ -9,15 +9,14 @@ import msgspec
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response, StreamingResponse
 
+from modicum.api.schema.ledger import Proof
 from modicum.ledger import Record
 from modicum.ledger.proof.claims import signed_bytes
 from modicum.server.answers import json_response
 from modicum.server.asking import Who
-from modicum.server.models.audits import ProofForm
-from modicum.server.models.jobs import JobItem
 from modicum.server.paging import Cursor, Limit, after_of, cursor_of
 from modicum.server.parts import Verbs
-from modicum.server.routes.describing import mistakes
+from modicum.server.routes.describing import answers, mistakes
 from modicum.server.routes.jobs import accepted, begun
 
 router = APIRouter(tags=["ledger"])
@@ -63,7 +62,7 @@ async def bundle(who: Who, verbs: Verbs, if_none_match: IfNoneMatch = None) -> R
     )
 
 
-@router.get("/ledger/proof", response_model=ProofForm, responses=mistakes())
+@router.get("/ledger/proof", responses=answers(Proof))
 async def proof(
     who: Who,
     verbs: Verbs,
@@ -96,9 +95,7 @@ async def proof(
     )
 
 
-@router.post(
-    "/ledger:verify", status_code=202, response_model=JobItem, responses=accepted()
-)
+@router.post("/ledger:verify", status_code=202, responses=accepted())
 async def verify(who: Who, verbs: Verbs, head: Hash = "") -> Response:
     """Begin to check all of the ledger: chain, signatures and every decision.
 

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Final
 
 from fastapi import Header, Path
 
+from modicum.api.schema.common import ProblemDetails
+from modicum.api.schema.shape import REFERENCE, Shape
 from modicum.core.errors import Code, InputError, Problem, StaleError
-from modicum.server.models.shared_forms import ProblemForm
 from modicum.server.problems import TITLES
 
 #: The id of a release; other text is refused as one that is not known.
@@ -15,8 +16,7 @@ ReleaseId = Annotated[str, Path(min_length=1, max_length=200)]
 
 Responses = dict[int | str, dict[str, Any]]
 
-# By reference: FastAPI would make a reader of it for each status of each route.
-_PROBLEM: Final = {"$ref": f"#/components/schemas/{ProblemForm.__name__}"}
+_PROBLEM: Final = {"$ref": REFERENCE.format(name=ProblemDetails.__name__)}
 
 
 def mistakes(*statuses: int) -> Responses:
@@ -33,6 +33,31 @@ def mistakes(*statuses: int) -> Responses:
         }
         for status in sorted(every)
     }
+
+
+def response_of(kind: type[Shape], description: str = "the answer") -> dict[str, Any]:
+    """Return the description of an answer.
+
+    Args:
+        kind: Its shape.
+        description: What it means.
+    """
+    schema = {"$ref": REFERENCE.format(name=kind.__name__)}
+    return {
+        "description": description,
+        "content": {"application/json": {"schema": schema}},
+    }
+
+
+def answers(kind: type[Shape], *statuses: int, status: int = 200) -> Responses:
+    """Return the description of the answers of a route.
+
+    Args:
+        kind: The shape of the one that is no mistake.
+        statuses: As for `mistakes`.
+        status: The HTTP status of the one that is no mistake.
+    """
+    return {status: response_of(kind), **mistakes(*statuses)}
 
 
 def body_of(schema: dict[str, Any], description: str) -> dict[str, Any]:

@@ -8,27 +8,26 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api.schema.approval import Statement
+from modicum.api.schema.escrow import (
+    Contract,
+    ContractDetails,
+    ContractList,
+    ContractVoteReceipt,
+    ContractVotes,
+    Disclosed,
+)
 from modicum.ledger.log.contracts import TaskTerms
 from modicum.ledger.state.flow import Flow
 from modicum.server.answers import Answer, answer_of, json_response
 from modicum.server.asking import Who
 from modicum.server.bodies import body_of
 from modicum.server.contract_schema import SCHEMA
-from modicum.server.models.approvals import StatementForm
-from modicum.server.models.escrow import (
-    ContractForm,
-    ContractList,
-    ContractSaidForm,
-    ContractWordsForm,
-    FlowForm,
-    LetGoForm,
-)
-from modicum.server.models.jobs import JobItem
 from modicum.server.once import OnlyOnce
 from modicum.server.parts import Verbs
 from modicum.server.reading_contracts import read_contract
 from modicum.server.routes import describing
-from modicum.server.routes.describing import IfMatch, mistakes, tag_given
+from modicum.server.routes.describing import IfMatch, answers, tag_given
 from modicum.server.routes.encoded_slashes import LiteralEnd
 from modicum.server.routes.jobs import accepted, begun
 from modicum.server.routes.words import REASON, WORD, reason_of, word_of
@@ -61,7 +60,7 @@ _ASKED: dict[str, Any] = describing.body_of(
 )
 
 
-@router.get("", response_model=ContractList, responses=mistakes())
+@router.get("", responses=answers(ContractList))
 async def contracts(who: Who, verbs: Verbs, recorded: Recorded = False) -> Response:
     """Return the contracts that you take part in, or may read, oldest first."""
     found = await verbs.escrow_contracts.all(who)
@@ -73,8 +72,7 @@ async def contracts(who: Who, verbs: Verbs, recorded: Recorded = False) -> Respo
 
 @router.post(
     "",
-    response_model=FlowForm,
-    responses=mistakes(409, 413, 415, 428),
+    responses=answers(Contract, 409, 413, 415, 428),
     openapi_extra=_ASKED,
 )
 async def ask(request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce) -> Response:
@@ -85,9 +83,7 @@ async def ask(request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce) -> Resp
     return _flow(await verbs.escrow_asking.ask(who, sent, once)).response()
 
 
-@router.get(
-    "/{name:path}/statement", response_model=StatementForm, responses=mistakes()
-)
+@router.get("/{name:path}/statement", responses=answers(Statement))
 async def statement(
     name: ContractId,
     who: Who,
@@ -106,8 +102,7 @@ async def statement(
 
 @router.get(
     "/{name:path}/approvals",
-    response_model=ContractWordsForm,
-    responses=mistakes(),
+    responses=answers(ContractVotes),
 )
 async def words(name: ContractId, who: Who, verbs: Verbs) -> Response:
     """Return where the owners stand, and what they said."""
@@ -120,8 +115,7 @@ async def words(name: ContractId, who: Who, verbs: Verbs) -> Response:
 
 @router.post(
     "/{name:path}/approvals",
-    response_model=ContractSaidForm,
-    responses=mistakes(409, 412, 413, 415, 428),
+    responses=answers(ContractVoteReceipt, 409, 412, 413, 415, 428),
     openapi_extra=WORD,
 )
 async def say(
@@ -150,8 +144,7 @@ async def say(
 
 @router.delete(
     "/{name:path}/approvals",
-    response_model=ContractSaidForm,
-    responses=mistakes(409, 412, 428),
+    responses=answers(ContractVoteReceipt, 409, 412, 428),
 )
 async def take_back(
     name: ContractId,
@@ -170,8 +163,7 @@ async def take_back(
 
 @router.post(
     "/{name:path}:withdraw",
-    response_model=FlowForm,
-    responses=mistakes(409, 413, 415, 428),
+    responses=answers(Contract, 409, 413, 415, 428),
     openapi_extra=REASON,
 )
 async def withdraw(
@@ -187,7 +179,6 @@ async def withdraw(
 @router.post(
     "/{name:path}:run",
     status_code=202,
-    response_model=JobItem,
     responses=accepted(409),
 )
 async def run(name: ContractId, who: Who, verbs: Verbs) -> Response:
@@ -200,7 +191,7 @@ async def run(name: ContractId, who: Who, verbs: Verbs) -> Response:
     return begun(await verbs.escrow_acts.run(who, name))
 
 
-@router.post("/{name:path}:receive", response_model=LetGoForm, responses=mistakes(409))
+@router.post("/{name:path}:receive", responses=answers(Disclosed, 409))
 async def receive(name: ContractId, who: Who, verbs: Verbs) -> Response:
     """Return what a contract lets go, to one of its recipients. Each is a use of it."""
     found = await verbs.escrow_acts.receive(who, name)
@@ -209,7 +200,7 @@ async def receive(name: ContractId, who: Who, verbs: Verbs) -> Response:
     return answer
 
 
-@router.get("/{name:path}", response_model=ContractForm, responses=mistakes())
+@router.get("/{name:path}", responses=answers(ContractDetails))
 async def one(
     name: ContractId, who: Who, verbs: Verbs, recorded: Recorded = False
 ) -> Response:

@@ -9,19 +9,14 @@ from fastapi import APIRouter, Path
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api.schema import escrow as schema
 from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger.log.contracts import Version
 from modicum.server.answers import Answer, answer_of, json_response
 from modicum.server.asking import Who
-from modicum.server.models.escrow import (
-    DataSetForm,
-    DataSetList,
-    VersionForm,
-    VersionSaidForm,
-)
 from modicum.server.once import OnlyOnce
 from modicum.server.parts import Verbs
-from modicum.server.routes.describing import IfMatch, mistakes, tag_given
+from modicum.server.routes.describing import IfMatch, answers, tag_given
 from modicum.server.routes.words import REASON, WORD, reason_of, word_of
 from modicum.server.service.escrow_data import DataSent
 from modicum.workspace.documents.contracts import (
@@ -90,7 +85,7 @@ class _Sent(msgspec.Struct, forbid_unknown_fields=True):
     bits: Annotated[int, msgspec.Meta(ge=0, le=2**31)] | None = None
 
 
-@router.get("", response_model=DataSetList, responses=mistakes())
+@router.get("", responses=answers(schema.DataSetList))
 async def data_sets(who: Who, verbs: Verbs) -> Response:
     """Return the data sets that you may ask about, or own."""
     found = await verbs.escrow_data.all(who)
@@ -100,8 +95,7 @@ async def data_sets(who: Who, verbs: Verbs) -> Response:
 
 @router.post(
     "/{name}/versions",
-    response_model=VersionForm,
-    responses=mistakes(409, 413, 415, 428),
+    responses=answers(schema.Version, 409, 413, 415, 428),
     openapi_extra=_SENT,
 )
 async def register(
@@ -120,8 +114,7 @@ async def register(
 
 @router.post(
     "/{name}/versions/{n}/approvals",
-    response_model=VersionSaidForm,
-    responses=mistakes(409, 412, 413, 415, 428),
+    responses=answers(schema.VersionVoteReceipt, 409, 412, 413, 415, 428),
     openapi_extra=WORD,
 )
 async def say(
@@ -146,8 +139,7 @@ async def say(
 
 @router.post(
     "/{name}/versions/{n}:shred",
-    response_model=VersionForm,
-    responses=mistakes(409, 413, 415),
+    responses=answers(schema.Version, 409, 413, 415),
     openapi_extra=REASON,
 )
 async def shred(
@@ -163,7 +155,7 @@ async def shred(
     return _version(version).response()
 
 
-@router.get("/{name}", response_model=DataSetForm, responses=mistakes())
+@router.get("/{name}", responses=answers(schema.DataSet))
 async def one(name: DataName, who: Who, verbs: Verbs) -> Response:
     """Return a data set: whose it is, how its table is declared, and its versions."""
     return json_response(data_set_to_dict(name, await verbs.escrow_data.one(who, name)))

@@ -6,13 +6,13 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api.schema.escrow import QueryRisk
 from modicum.server.answers import json_response
 from modicum.server.asking import Who
 from modicum.server.bodies import form_of
-from modicum.server.models.escrow import QueryRiskForm
 from modicum.server.parts import Verbs
 from modicum.server.reading_escrow_risk import SCHEMA, read_risk
-from modicum.server.routes.describing import body_of, mistakes
+from modicum.server.routes.describing import answers, body_of
 from modicum.workspace.permissions.actions import Action
 
 router = APIRouter(tags=["escrow"])
@@ -24,8 +24,7 @@ _ASKED = body_of(
 
 @router.post(
     "/escrow/risk",
-    response_model=QueryRiskForm,
-    responses=mistakes(409, 412, 413, 415),
+    responses=answers(QueryRisk, 409, 412, 413, 415),
     openapi_extra=_ASKED,
 )
 async def risk(request: Request, who: Who, verbs: Verbs) -> Response:

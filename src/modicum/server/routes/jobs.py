@@ -12,13 +12,13 @@ from fastapi import APIRouter, Depends, Header, Path
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api.schema import job as schema
 from modicum.core.errors import Code, InputError, Problem
 from modicum.server.answers import json_response
 from modicum.server.asking import Standing, Who
-from modicum.server.models.jobs import JobForm, JobItem, JobList
 from modicum.server.parts import Parts, Verbs, parts_of
 from modicum.server.problems import kind_of, problem_to_dict, status_of
-from modicum.server.routes.describing import Responses, mistakes
+from modicum.server.routes.describing import Responses, answers, mistakes, response_of
 from modicum.server.service.job import Job
 from modicum.server.streams import (
     HEARTBEAT,
@@ -63,8 +63,7 @@ def accepted(*statuses: int) -> Responses:
     return {
         **mistakes(*statuses),
         202: {
-            "model": JobItem,
-            "description": "it was begun",
+            **response_of(schema.JobItem, "it was begun"),
             "headers": {
                 "Location": {
                     "description": "the job",
@@ -86,19 +85,19 @@ def begun(job: Job) -> Response:
     return answer
 
 
-@router.get("/jobs", response_model=JobList, responses=mistakes())
+@router.get("/jobs", responses=answers(schema.JobList))
 async def jobs(who: Who, verbs: Verbs) -> Response:
     """Return your jobs of this process, oldest first."""
     return json_response({"jobs": [_item(one) for one in verbs.jobs.of(who)]})
 
 
-@router.get("/jobs/{job}", response_model=JobForm, responses=mistakes(421))
+@router.get("/jobs/{job}", responses=answers(schema.Job, 421))
 async def one(job: JobId, who: Who, verbs: Verbs) -> Response:
     """Return a job of yours, and what it found."""
     return json_response(_whole(verbs.jobs.one(who, job)))
 
 
-@router.delete("/jobs/{job}", response_model=JobForm, responses=mistakes(421))
+@router.delete("/jobs/{job}", responses=answers(schema.Job, 421))
 async def cancel(job: JobId, who: Who, verbs: Verbs) -> Response:
     """Give up a job of yours; what runs ends at its next step."""
     return json_response(_whole(verbs.jobs.cancel(who, job)))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from fastapi import APIRouter, Depends, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api.schema.common import Head
+from modicum.api.schema.ledger import Disclosure, EntryPage, Remark, StoredEntry
 from modicum.core.fields import Fields
 from modicum.core.reading import text
 from modicum.ledger import Event, Record
@@ -17,18 +19,11 @@ from modicum.ledger.log.events import DisclosureRecorded
 from modicum.server.answers import Answer, answer_of, json_response
 from modicum.server.asking import Standing, Who
 from modicum.server.bodies import form_of
-from modicum.server.models.ledgers import (
-    DisclosureForm,
-    EntryPage,
-    RemarkForm,
-    WholeEntry,
-)
-from modicum.server.models.shared_forms import Head
 from modicum.server.once import OnlyOnce
 from modicum.server.paging import Cursor, Limit, after_of, cursor_of
 from modicum.server.parts import Parts, Service, Verbs, parts_of
 from modicum.server.routes import describing
-from modicum.server.routes.describing import mistakes
+from modicum.server.routes.describing import answers
 from modicum.server.service.ledgers import Entries
 from modicum.workspace.documents.entries import entry_to_dict
 from modicum.workspace.permissions.actions import Action
@@ -40,9 +35,8 @@ router = APIRouter(prefix="/ledger", tags=["ledger"])
 _BY_LINE = "application/x-ndjson"
 #: So many lines are read at once.
 _AT_ONCE = 500
-_LINES: dict[int | str, dict[str, Any]] = {
-    200: {"content": {_BY_LINE: {"schema": {"type": "string"}}}}
-}
+_ENTRIES: Final = answers(EntryPage)
+_ENTRIES[200]["content"][_BY_LINE] = {"schema": {"type": "string"}}
 _REMARK: dict[str, Any] = describing.body_of(
     {
         "type": "object",
@@ -61,14 +55,14 @@ _DISCLOSURE: dict[str, Any] = describing.body_of(
 _encoder = msgspec.json.Encoder()
 
 
-@router.get("/head", response_model=Head, responses=mistakes())
+@router.get("/head", responses=answers(Head))
 async def head(who: Who, verbs: Verbs) -> Response:
     """Return how far the log goes."""
     state = await verbs.ledgers.state(who)
     return json_response({"seq": state.seq, "head": state.head}, etag=state.head)
 
 
-@router.get("/entries", response_model=EntryPage, responses={**mistakes(), **_LINES})
+@router.get("/entries", responses=_ENTRIES)
 async def entries(
     request: Request,
     who: Who,
@@ -103,7 +97,7 @@ async def entries(
     )
 
 
-@router.get("/entries/{seq}", response_model=WholeEntry, responses=mistakes())
+@router.get("/entries/{seq}", responses=answers(StoredEntry))
 async def entry(
     seq: Annotated[int, Path(ge=1, le=2**53)], who: Who, verbs: Verbs
 ) -> Response:
@@ -114,8 +108,7 @@ async def entry(
 
 @router.post(
     "/remarks",
-    response_model=RemarkForm,
-    responses=mistakes(409, 413, 415, 428),
+    responses=answers(Remark, 409, 413, 415, 428),
     openapi_extra=_REMARK,
 )
 async def annotate(
@@ -137,8 +130,7 @@ async def annotate(
 
 @router.post(
     "/disclosures",
-    response_model=DisclosureForm,
-    responses=mistakes(409, 413, 415, 428),
+    responses=answers(Disclosure, 409, 413, 415, 428),
     openapi_extra=_DISCLOSURE,
 )
 async def disclose(

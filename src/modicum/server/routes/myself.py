@@ -7,10 +7,10 @@ from typing import Final
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from modicum.api.schema.account import Me
 from modicum.server.answers import json_response
 from modicum.server.asking import Who
-from modicum.server.models.shared_forms import Form
-from modicum.server.routes.describing import mistakes
+from modicum.server.routes.describing import answers, mistakes
 from modicum.workspace.permissions.actions import Action
 
 router = APIRouter(tags=["identity"])
@@ -19,17 +19,7 @@ router = APIRouter(tags=["identity"])
 _MAKES_TOKENS: Final = frozenset({Action.MANAGE_OWN_TOKENS, Action.MANAGE_TOKENS})
 
 
-class Me(Form):
-    """Who asks, and what they may do."""
-
-    name: str
-    is_service: bool
-    via: str
-    roles: dict[str, list[str]]
-    actions: list[str]
-
-
-@router.get("/me", response_model=Me, responses=mistakes())
+@router.get("/me", responses=answers(Me))
 async def me(who: Who) -> Response:
     """Return who asks, their roles, and what these allow for some data set.
 

@@ -12,21 +12,21 @@ from starlette.convertors import (  # codespell:ignore convertors
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api.schema.policy import (
+    Lint,
+    PolicyList,
+    PolicyText,
+    RuleHistory,
+    RulePage,
+)
 from modicum.ledger.state.state import ActivePolicy
 from modicum.server.answers import json_response
 from modicum.server.asking import Who
 from modicum.server.bodies import body_of
-from modicum.server.models.ledgers import (
-    BalanceForm,
-    LintForm,
-    PolicyForm,
-    PolicyList,
-    RulePage,
-)
 from modicum.server.paging import Cursor, Limit, after_of, cursor_of
 from modicum.server.parts import Verbs
 from modicum.server.routes import describing
-from modicum.server.routes.describing import mistakes
+from modicum.server.routes.describing import answers
 from modicum.workspace.documents.standings import head_to_dict, standing_to_dict
 from modicum.workspace.permissions.actions import Action
 
@@ -50,7 +50,7 @@ _POLICY = describing.body_of(
 )
 
 
-@router.get("/policies", response_model=PolicyList, responses=mistakes())
+@router.get("/policies", responses=answers(PolicyList))
 async def policies(who: Who, verbs: Verbs) -> Response:
     """Return the policies that were active, oldest first; the last one is."""
     found = await verbs.policies.history(who)
@@ -59,9 +59,7 @@ async def policies(who: Who, verbs: Verbs) -> Response:
     return json_response({"policies": told}, etag=last)
 
 
-@router.get(
-    "/policies/{digest:digest}", response_model=PolicyForm, responses=mistakes()
-)
+@router.get("/policies/{digest:digest}", responses=answers(PolicyText))
 async def policy(
     digest: Annotated[str, Path(max_length=64, description="a digest, or `active`")],
     who: Who,
@@ -76,8 +74,7 @@ async def policy(
 
 @router.post(
     "/policies:lint",
-    response_model=LintForm,
-    responses=mistakes(413, 415),
+    responses=answers(Lint, 413, 415),
     openapi_extra=_POLICY,
 )
 async def lint(request: Request, who: Who, verbs: Verbs) -> Response:
@@ -96,7 +93,7 @@ async def lint(request: Request, who: Who, verbs: Verbs) -> Response:
     )
 
 
-@router.get("/rules", response_model=RulePage, responses=mistakes())
+@router.get("/rules", responses=answers(RulePage))
 async def rules(
     who: Who,
     verbs: Verbs,
@@ -136,7 +133,7 @@ async def rules(
     )
 
 
-@router.get("/rules/history", response_model=BalanceForm, responses=mistakes())
+@router.get("/rules/history", responses=answers(RuleHistory))
 async def history(
     rule: Annotated[str, Query(max_length=400, description="the id of the rule")],
     who: Who,

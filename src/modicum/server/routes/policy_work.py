@@ -8,16 +8,15 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api.schema.policy import CompiledPolicy, Differences, Rule
 from modicum.core.errors import Code, InputError, Problem
 from modicum.server.answers import json_response
 from modicum.server.asking import Who
 from modicum.server.bodies import body_of
-from modicum.server.models.jobs import JobItem
-from modicum.server.models.policy_work import CompiledForm, DifferencesForm, RuleForm
 from modicum.server.paging import Cursor, Limit, after_of, cursor_of
 from modicum.server.parts import Verbs
 from modicum.server.routes import describing
-from modicum.server.routes.describing import mistakes
+from modicum.server.routes.describing import answers
 from modicum.server.routes.jobs import accepted, begun
 from modicum.workspace.documents.compiled_rules import (
     compiled_rule_to_dict,
@@ -37,8 +36,7 @@ _POLICY: dict[str, Any] = describing.body_of(
 
 @router.post(
     "/policies:compile",
-    response_model=CompiledForm,
-    responses=mistakes(413, 415),
+    responses=answers(CompiledPolicy, 413, 415),
     openapi_extra=_POLICY,
 )
 async def compile_policy(
@@ -63,8 +61,7 @@ async def compile_policy(
 
 @router.post(
     "/policies:diff",
-    response_model=DifferencesForm,
-    responses=mistakes(413, 415),
+    responses=answers(Differences, 413, 415),
     openapi_extra=_POLICY,
 )
 async def diff(
@@ -100,7 +97,6 @@ async def diff(
 @router.post(
     "/policies:simulate",
     status_code=202,
-    response_model=JobItem,
     responses=accepted(413, 415),
     openapi_extra=_POLICY,
 )
@@ -110,7 +106,7 @@ async def simulate(request: Request, who: Who, verbs: Verbs) -> Response:
     return begun(await verbs.policy_work.simulate(who, body))
 
 
-@router.get("/rules/{rule:path}", response_model=RuleForm, responses=mistakes())
+@router.get("/rules/{rule:path}", responses=answers(Rule))
 async def rule(
     rule: Annotated[str, Path(min_length=1, max_length=400)], who: Who, verbs: Verbs
 ) -> Response:

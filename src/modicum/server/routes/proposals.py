@@ -8,23 +8,16 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api.schema import approval as schema
 from modicum.core.fields import Fields
 from modicum.core.reading import items, text
 from modicum.server.answers import Answer, answer_of, json_response
 from modicum.server.asking import Who
 from modicum.server.bodies import body_of, form_of
-from modicum.server.models.approvals import (
-    ActivationForm,
-    HearingsForm,
-    PendingPolicyForm,
-    ProposalForm,
-    ProposalList,
-    SaidForm,
-)
 from modicum.server.once import OnlyOnce
 from modicum.server.parts import Verbs
 from modicum.server.routes import describing
-from modicum.server.routes.describing import IfMatch, mistakes, tag_given
+from modicum.server.routes.describing import IfMatch, answers, tag_given
 from modicum.server.routes.words import WORD, word_of
 from modicum.server.service.proposals import Change
 from modicum.server.service.words import TAKEN_BACK, Word
@@ -71,8 +64,7 @@ _ACTIVE = "the active policy"
 
 @router.post(
     "",
-    response_model=ProposalForm,
-    responses=mistakes(409, 413, 415, 428),
+    responses=answers(schema.Proposal, 409, 413, 415, 428),
     openapi_extra=_POLICY,
 )
 async def propose(
@@ -85,23 +77,21 @@ async def propose(
     return _proposed(found).response()
 
 
-@router.get("/proposals", response_model=ProposalList, responses=mistakes())
+@router.get("/proposals", responses=answers(schema.ProposalList))
 async def proposals(who: Who, verbs: Verbs) -> Response:
     """Return the policies that are proposed and wait."""
     found = await verbs.proposals.pending(who)
     return json_response({"proposals": [pending_policy_to_dict(one) for one in found]})
 
 
-@router.get(
-    "/proposals/{digest}", response_model=PendingPolicyForm, responses=mistakes()
-)
+@router.get("/proposals/{digest}", responses=answers(schema.PendingProposal))
 async def proposal(digest: Digest, who: Who, verbs: Verbs) -> Response:
     """Return a policy that is proposed, with its text."""
     found, _ = await verbs.proposals.one(who, digest)
     return json_response(pending_policy_to_dict(found), etag=digest)
 
 
-@router.get("/{digest}/approvals", response_model=HearingsForm, responses=mistakes())
+@router.get("/{digest}/approvals", responses=answers(schema.Approvals))
 async def approvals(digest: Digest, who: Who, verbs: Verbs) -> Response:
     """Return where the approval of a proposal stands, and what people said."""
     found, spoken = await verbs.proposals.one(who, digest)
@@ -117,8 +107,7 @@ async def approvals(digest: Digest, who: Who, verbs: Verbs) -> Response:
 
 @router.post(
     "/{digest}/approvals",
-    response_model=SaidForm,
-    responses=mistakes(409, 412, 413, 415, 428),
+    responses=answers(schema.VoteReceipt, 409, 412, 413, 415, 428),
     openapi_extra=WORD,
 )
 async def say(
@@ -131,7 +120,7 @@ async def say(
 
 
 @router.delete(
-    "/{digest}/approvals", response_model=SaidForm, responses=mistakes(409, 412, 428)
+    "/{digest}/approvals", responses=answers(schema.VoteReceipt, 409, 412, 428)
 )
 async def take_back(
     digest: Digest, who: Who, verbs: Verbs, keyed: OnlyOnce
@@ -144,8 +133,7 @@ async def take_back(
 
 @router.post(
     ":weigh",
-    response_model=ActivationForm,
-    responses=mistakes(409, 413, 415),
+    responses=answers(schema.Activation, 409, 413, 415),
     openapi_extra=_POLICY,
 )
 async def weigh(
@@ -165,8 +153,7 @@ async def weigh(
 
 @router.post(
     ":activate",
-    response_model=ActivationForm,
-    responses=mistakes(409, 412, 413, 415, 428),
+    responses=answers(schema.Activation, 409, 412, 413, 415, 428),
     openapi_extra=_POLICY,
 )
 async def activate_text(
@@ -189,8 +176,7 @@ async def activate_text(
 
 @router.post(
     "/{digest}:activate",
-    response_model=ActivationForm,
-    responses=mistakes(409, 412, 413, 415, 428),
+    responses=answers(schema.Activation, 409, 412, 413, 415, 428),
     openapi_extra=_CHANGE,
 )
 async def activate(

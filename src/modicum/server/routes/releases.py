@@ -9,6 +9,8 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api.schema import approval
+from modicum.api.schema import release as schema
 from modicum.core.errors import ApprovalError
 from modicum.ledger import ReleaseStatus, Standing
 from modicum.ledger.log.release_format import release_to_plain
@@ -16,20 +18,11 @@ from modicum.policy.json_schema.of_release import release_schema
 from modicum.server.answers import Answer, answer_of, json_response
 from modicum.server.asking import Who
 from modicum.server.bodies import body_of
-from modicum.server.models.approvals import RequestForm
-from modicum.server.models.releases import (
-    DecisionForm,
-    FitForm,
-    OptionsForm,
-    ReleaseForm,
-    ReleasePage,
-    StandingForm,
-)
 from modicum.server.once import OnlyOnce
 from modicum.server.paging import Cursor, Limit, after_of, cursor_of
 from modicum.server.parts import Service, Verbs
 from modicum.server.routes import describing
-from modicum.server.routes.describing import ReleaseId, mistakes
+from modicum.server.routes.describing import ReleaseId, answers, response_of
 from modicum.server.routes.words import REASON, reason_of
 from modicum.server.service.releases import How
 from modicum.workspace import Decision
@@ -65,8 +58,7 @@ def release_component() -> dict[str, Any]:
 
 @router.post(
     "/releases:check",
-    response_model=DecisionForm,
-    responses=mistakes(409, 413, 415),
+    responses=answers(schema.Decision, 409, 413, 415),
     openapi_extra=RELEASE,
 )
 async def check(
@@ -101,8 +93,7 @@ async def check(
 
 @router.post(
     "/releases:fit",
-    response_model=FitForm,
-    responses=mistakes(409, 413, 415),
+    responses=answers(schema.Fit, 409, 413, 415),
     openapi_extra=RELEASE,
 )
 async def fit(
@@ -125,8 +116,7 @@ async def fit(
 
 @router.post(
     "/releases:options",
-    response_model=OptionsForm,
-    responses=mistakes(409, 413, 415),
+    responses=answers(schema.Options, 409, 413, 415),
     openapi_extra=RELEASE,
 )
 async def options(request: Request, who: Who, verbs: Verbs) -> Response:
@@ -148,10 +138,9 @@ def _options(decision: Decision) -> dict[str, object]:
 
 @router.post(
     "/releases",
-    response_model=DecisionForm,
     responses={
-        **mistakes(409, 413, 415, 428),
-        202: {"model": RequestForm, "description": "people are asked first"},
+        **answers(schema.Decision, 409, 413, 415, 428),
+        202: response_of(approval.Request, "people are asked first"),
     },
     openapi_extra=RELEASE,
 )
@@ -195,8 +184,7 @@ def _requested(found: Requested) -> Answer:
 
 @router.post(
     "/releases:record-past",
-    response_model=DecisionForm,
-    responses=mistakes(409, 413, 415, 428),
+    responses=answers(schema.Decision, 409, 413, 415, 428),
     openapi_extra=RELEASE,
 )
 async def record_past(
@@ -218,8 +206,7 @@ async def record_past(
 
 @router.post(
     "/releases/{release:path}:start",
-    response_model=StandingForm,
-    responses=mistakes(409, 428),
+    responses=answers(schema.ReleaseState, 409, 428),
 )
 async def start(
     release: ReleaseId, who: Who, verbs: Verbs, keyed: OnlyOnce
@@ -232,8 +219,7 @@ async def start(
 
 @router.post(
     "/releases/{release:path}:post",
-    response_model=StandingForm,
-    responses=mistakes(409, 428),
+    responses=answers(schema.ReleaseState, 409, 428),
 )
 async def post(release: ReleaseId, who: Who, verbs: Verbs, keyed: OnlyOnce) -> Response:
     """Note that a started release is out."""
@@ -244,8 +230,7 @@ async def post(release: ReleaseId, who: Who, verbs: Verbs, keyed: OnlyOnce) -> R
 
 @router.post(
     "/releases/{release:path}:void",
-    response_model=StandingForm,
-    responses=mistakes(409, 413, 415, 428),
+    responses=answers(schema.ReleaseState, 409, 413, 415, 428),
     openapi_extra=REASON,
 )
 async def void(
@@ -267,7 +252,7 @@ async def void(
 # --- looking ------------------------------------------------------------------------
 
 
-@router.get("/releases", response_model=ReleasePage, responses=mistakes())
+@router.get("/releases", responses=answers(schema.ReleasePage))
 async def page(
     who: Who,
     verbs: Verbs,
@@ -290,9 +275,7 @@ async def page(
     )
 
 
-@router.get(
-    "/releases/{release:path}", response_model=ReleaseForm, responses=mistakes()
-)
+@router.get("/releases/{release:path}", responses=answers(schema.ReleaseDetails))
 async def one(
     release: ReleaseId,
     who: Who,

@@ -8,22 +8,14 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api.schema import approval as schema
 from modicum.ledger.log.release_format import release_to_plain
 from modicum.server.answers import Answer, answer_of, json_response
 from modicum.server.asking import Who
 from modicum.server.bodies import body_of
-from modicum.server.models.approvals import (
-    AskedForm,
-    HearingsForm,
-    RequestForm,
-    RequestList,
-    SaidForm,
-    StatementForm,
-    WithdrawnForm,
-)
 from modicum.server.once import OnlyOnce
 from modicum.server.parts import Verbs
-from modicum.server.routes.describing import IfMatch, ReleaseId, mistakes, tag_given
+from modicum.server.routes.describing import IfMatch, ReleaseId, answers, tag_given
 from modicum.server.routes.encoded_slashes import LiteralEnd
 from modicum.server.routes.releases import RELEASE, Words
 from modicum.server.routes.words import REASON, WORD, reason_of, word_of
@@ -47,7 +39,7 @@ router = APIRouter(prefix="/requests", tags=["requests"], route_class=LiteralEnd
 _CONTENT = "the request"
 
 
-@router.get("", response_model=RequestList, responses=mistakes())
+@router.get("", responses=answers(schema.RequestList))
 async def requests(
     who: Who,
     verbs: Verbs,
@@ -62,8 +54,7 @@ async def requests(
 
 @router.post(
     "",
-    response_model=RequestForm,
-    responses=mistakes(409, 413, 415, 428),
+    responses=answers(schema.Request, 409, 413, 415, 428),
     openapi_extra=RELEASE,
 )
 async def ask(
@@ -81,9 +72,7 @@ async def ask(
     return _requested(await verbs.requests.ask(who, body, reason, once)).response()
 
 
-@router.get(
-    "/{release:path}/approvals", response_model=HearingsForm, responses=mistakes()
-)
+@router.get("/{release:path}/approvals", responses=answers(schema.Approvals))
 async def approvals(release: ReleaseId, who: Who, verbs: Verbs) -> Response:
     """Return where each approval stands, and what people said."""
     asked = await verbs.requests.one(who, release)
@@ -96,9 +85,7 @@ async def approvals(release: ReleaseId, who: Who, verbs: Verbs) -> Response:
     )
 
 
-@router.get(
-    "/{release:path}/statement", response_model=StatementForm, responses=mistakes()
-)
+@router.get("/{release:path}/statement", responses=answers(schema.Statement))
 async def statement(
     release: ReleaseId,
     who: Who,
@@ -117,8 +104,7 @@ async def statement(
 
 @router.post(
     "/{release:path}/approvals",
-    response_model=SaidForm,
-    responses=mistakes(409, 412, 413, 415, 428),
+    responses=answers(schema.VoteReceipt, 409, 412, 413, 415, 428),
     openapi_extra=WORD,
 )
 async def say(
@@ -141,8 +127,7 @@ async def say(
 
 @router.delete(
     "/{release:path}/approvals",
-    response_model=SaidForm,
-    responses=mistakes(409, 412, 428),
+    responses=answers(schema.VoteReceipt, 409, 412, 428),
 )
 async def take_back(
     release: ReleaseId,
@@ -161,8 +146,7 @@ async def take_back(
 
 @router.post(
     "/{release:path}:withdraw",
-    response_model=WithdrawnForm,
-    responses=mistakes(409, 413, 415, 428),
+    responses=answers(schema.WithdrawnRequest, 409, 413, 415, 428),
     openapi_extra=REASON,
 )
 async def withdraw(
@@ -175,7 +159,7 @@ async def withdraw(
     return json_response(request_to_dict(found))
 
 
-@router.get("/{release:path}", response_model=AskedForm, responses=mistakes())
+@router.get("/{release:path}", responses=answers(schema.RequestDetails))
 async def one(
     release: ReleaseId, who: Who, verbs: Verbs, words: Words = False
 ) -> Response:

@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from modicum.server.asking import Who
 from modicum.server.bodies import form_of
-from modicum.server.models.jobs import JobItem
 from modicum.server.parts import Verbs
 from modicum.server.reading_analyses import SCHEMA, read_analysis
 from modicum.server.routes.describing import body_of
@@ -27,7 +26,6 @@ _ANALYSIS: dict[str, Any] = body_of(
 @router.post(
     "/risk/analyses",
     status_code=202,
-    response_model=JobItem,
     responses=accepted(409, 415),
     openapi_extra=_ANALYSIS,
 )

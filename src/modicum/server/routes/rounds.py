@@ -9,6 +9,14 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api.schema.round import (
+    CommittedPlan,
+    OpenedRound,
+    PlanItem,
+    PlanList,
+    RoundDetails,
+    RoundList,
+)
 from modicum.core.document import Node
 from modicum.core.fields import Fields
 from modicum.core.reading import number, release_id
@@ -16,19 +24,10 @@ from modicum.ledger.deciding.unlocked import MILLION
 from modicum.server.answers import Answer, answer_of, json_response
 from modicum.server.asking import Who
 from modicum.server.bodies import body_of, form_of
-from modicum.server.models.jobs import JobItem
-from modicum.server.models.rounds import (
-    CommittedForm,
-    OpenedForm,
-    PlanItem,
-    PlanList,
-    RoundForm,
-    RoundList,
-)
 from modicum.server.once import OnlyOnce
 from modicum.server.parts import Verbs
 from modicum.server.routes import describing
-from modicum.server.routes.describing import IfMatch, mistakes, tag_given
+from modicum.server.routes.describing import IfMatch, answers, tag_given
 from modicum.server.routes.encoded_slashes import LiteralEnd
 from modicum.server.routes.jobs import accepted, begun
 from modicum.server.service.rounds import PlanTold, RequestsSent, RoundTold
@@ -83,7 +82,7 @@ _PLAN: dict[str, Any] = describing.body_of(
 )
 
 
-@router.get("/rounds", response_model=RoundList, responses=mistakes())
+@router.get("/rounds", responses=answers(RoundList))
 async def rounds(who: Who, verbs: Verbs) -> Response:
     """Return the rounds that were opened, oldest first; the last one is open."""
     found = await verbs.rounds.rounds(who)
@@ -92,8 +91,7 @@ async def rounds(who: Who, verbs: Verbs) -> Response:
 
 @router.post(
     "/rounds",
-    response_model=OpenedForm,
-    responses=mistakes(409, 413, 415, 428),
+    responses=answers(OpenedRound, 409, 413, 415, 428),
     openapi_extra=_ROUND,
 )
 async def open_round(
@@ -116,7 +114,6 @@ async def open_round(
 @router.post(
     "/rounds/{round_id:path}/plan",
     status_code=202,
-    response_model=JobItem,
     responses=accepted(409, 413, 415),
     openapi_extra=_REQUESTS,
 )
@@ -142,7 +139,7 @@ async def plan_round(
     return begun(await verbs.rounds.make_plan(who, round_id, sent))
 
 
-@router.get("/rounds/{round_id:path}", response_model=RoundForm, responses=mistakes())
+@router.get("/rounds/{round_id:path}", responses=answers(RoundDetails))
 async def one(round_id: Identifier, who: Who, verbs: Verbs) -> Response:
     """Return a round, and whose turn it is while it is open."""
     found = await verbs.rounds.one(who, round_id)
@@ -156,14 +153,14 @@ async def one(round_id: Identifier, who: Who, verbs: Verbs) -> Response:
     )
 
 
-@router.get("/plans", response_model=PlanList, responses=mistakes())
+@router.get("/plans", responses=answers(PlanList))
 async def plans(who: Who, verbs: Verbs) -> Response:
     """Return the plans that were committed, oldest first."""
     found = await verbs.rounds.plans(who)
     return json_response({"plans": [_plan(one) for one in found]})
 
 
-@router.get("/plans/{plan}", response_model=PlanItem, responses=mistakes())
+@router.get("/plans/{plan}", responses=answers(PlanItem))
 async def plan(
     plan: Annotated[str, Path(min_length=1, max_length=200)], who: Who, verbs: Verbs
 ) -> Response:
@@ -173,8 +170,7 @@ async def plan(
 
 @router.post(
     "/plans:commit",
-    response_model=CommittedForm,
-    responses=mistakes(409, 412, 413, 415, 428),
+    responses=answers(CommittedPlan, 409, 412, 413, 415, 428),
     openapi_extra=_PLAN,
 )
 async def commit(

@@ -5,20 +5,18 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from modicum.api.schema.signature import SignedCheckpoint, SignedReceipt
 from modicum.ledger.proof.claims import Signed, signed_bytes
 from modicum.server.answers import Answer
 from modicum.server.asking import Who
-from modicum.server.models.signed_words import SignedCheckpoint, SignedReceipt
 from modicum.server.parts import Verbs
-from modicum.server.routes.describing import ReleaseId, mistakes
+from modicum.server.routes.describing import ReleaseId, answers
 from modicum.server.routes.encoded_slashes import LiteralEnd
 
 router = APIRouter(tags=["ledger"], route_class=LiteralEnd)
 
 
-@router.get(
-    "/ledger/checkpoint", response_model=SignedCheckpoint, responses=mistakes(409)
-)
+@router.get("/ledger/checkpoint", responses=answers(SignedCheckpoint, 409))
 async def checkpoint(who: Who, verbs: Verbs) -> Response:
     """Return a signed checkpoint of the head, after checking all of the log.
 
@@ -30,8 +28,7 @@ async def checkpoint(who: Who, verbs: Verbs) -> Response:
 
 @router.get(
     "/releases/{release:path}/receipt",
-    response_model=SignedReceipt,
-    responses=mistakes(409),
+    responses=answers(SignedReceipt, 409),
 )
 async def receipt(release: ReleaseId, who: Who, verbs: Verbs) -> Response:
     """Return a signed receipt for the latest answer to a release.

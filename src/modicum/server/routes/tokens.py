@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api.schema.account import IssuedToken, Token, TokenList
 from modicum.core.document import Node
 from modicum.core.errors import Code
 from modicum.core.fields import Fields
@@ -16,10 +17,9 @@ from modicum.server.answers import json_response
 from modicum.server.asking import Who
 from modicum.server.bodies import form_of
 from modicum.server.identity.names import program_actor
-from modicum.server.models.shared_forms import Form
 from modicum.server.parts import Verbs
 from modicum.server.routes import describing
-from modicum.server.routes.describing import mistakes
+from modicum.server.routes.describing import answers
 from modicum.shell.clock import SystemClock
 from modicum.workspace.permissions.actions import Action, Role
 from modicum.workspace.permissions.identity import Grants, Identity
@@ -61,34 +61,7 @@ _TERMS: Final[dict[str, Any]] = describing.body_of(
 )
 
 
-class TokenForm(Form):
-    """A token, without its secret."""
-
-    id: str
-    status: Literal["active", "expired", "revoked"]
-    name: str
-    actor: str
-    kind: Literal["service", "person"]
-    grants: dict[str, list[str]]
-    created_by: str
-    created_at: str
-    expires_at: str
-    revoked_at: str | None
-
-
-class IssuedForm(TokenForm):
-    """A token that was made just now; its text is never told again."""
-
-    token: str
-
-
-class TokenList(Form):
-    """Tokens, oldest first."""
-
-    tokens: list[TokenForm]
-
-
-@router.get("", response_model=TokenList, responses=mistakes())
+@router.get("", responses=answers(TokenList))
 async def tokens(who: Who, verbs: Verbs) -> Response:
     """Return your tokens; and those of others that you manage."""
     now = SystemClock().now()
@@ -99,8 +72,7 @@ async def tokens(who: Who, verbs: Verbs) -> Response:
 @router.post(
     "",
     status_code=201,
-    response_model=IssuedForm,
-    responses=mistakes(413, 415),
+    responses=answers(IssuedToken, 413, 415, status=201),
     openapi_extra=_TERMS,
 )
 async def make(request: Request, who: Who, verbs: Verbs) -> Response:
@@ -111,7 +83,7 @@ async def make(request: Request, who: Who, verbs: Verbs) -> Response:
     return json_response({**told, "token": issued.text}, 201)
 
 
-@router.delete("/{token}", response_model=TokenForm, responses=mistakes())
+@router.delete("/{token}", responses=answers(Token))
 async def revoke(
     token: Annotated[str, Path(max_length=60)], who: Who, verbs: Verbs
 ) -> Response:

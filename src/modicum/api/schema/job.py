@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from modicum.server.models.shared_forms import Form, ProblemForm
+from modicum.api.schema.common import ProblemDetails
+from modicum.api.schema.shape import Plain, Shape
 
 
-class JobItem(Form):
+class JobItem(Shape, frozen=True, kw_only=True):
     """A job, without what it found."""
 
     job: str
@@ -18,14 +19,14 @@ class JobItem(Form):
     ended_at: str | None
 
 
-class JobForm(JobItem):
+class Job(JobItem, frozen=True, kw_only=True):
     """A job; `result` is there once it is done, `problem` if it failed."""
 
-    result: dict[str, Any] | None
-    problem: ProblemForm | None
+    result: Plain | None
+    problem: ProblemDetails | None
 
 
-class JobList(Form):
+class JobList(Shape, frozen=True, kw_only=True):
     """The jobs of whoever asks, oldest first."""
 
-    jobs: list[JobItem]
+    jobs: tuple[JobItem, ...]

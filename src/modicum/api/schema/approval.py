@@ -4,42 +4,37 @@ from __future__ import annotations
 
 from typing import Literal
 
-from modicum.server.models.releases import DecisionForm
-from modicum.server.models.shared_forms import (
-    Approval,
-    Digest,
-    Form,
-    Head,
-    Plain,
-)
+from modicum.api.schema.common import Approval, Head
+from modicum.api.schema.release import Decision
+from modicum.api.schema.shape import Digest, Plain, Shape
 
 
-class HearingForm(Approval):
+class ApprovalStatus(Approval, frozen=True, kw_only=True):
     """Where an approval stands."""
 
     given: bool
     missing: int
-    approved_by: list[str]
-    rejected_by: list[str]
-    left: list[str]
-    asking: list[str]
+    approved_by: tuple[str, ...]
+    rejected_by: tuple[str, ...]
+    left: tuple[str, ...]
+    asking: tuple[str, ...]
 
 
-class SpokenForm(Form):
+class Vote(Shape, frozen=True, kw_only=True):
     """What somebody said once."""
 
     entry: int
     at: str
     by: str
     approves: bool
-    roles: list[str]
+    roles: tuple[str, ...]
     reason: str
     key: str | None
     content: Digest
     current: bool
 
 
-class RequestForm(Form):
+class Request(Shape, frozen=True, kw_only=True):
     """A release that is asked for just now."""
 
     release: str
@@ -49,10 +44,10 @@ class RequestForm(Form):
     at: str
     entry: int
     repeated: bool
-    approvals: list[HearingForm]
+    approvals: tuple[ApprovalStatus, ...]
 
 
-class WithdrawnForm(Form):
+class WithdrawnRequest(Shape, frozen=True, kw_only=True):
     """A request that was taken back."""
 
     release: str
@@ -63,44 +58,44 @@ class WithdrawnForm(Form):
     entry: int
 
 
-class PendingForm(WithdrawnForm):
+class PendingRequest(WithdrawnRequest, frozen=True, kw_only=True):
     """A release that is asked for and waits."""
 
     reason: str
     current: bool
     corrects: bool
     complete: bool
-    approvals: list[HearingForm]
+    approvals: tuple[ApprovalStatus, ...]
 
 
-class ListedRequest(PendingForm):
+class ListedRequest(PendingRequest, frozen=True, kw_only=True):
     """A request; `body`, what is asked for as it is kept, is there if asked for."""
 
     body: Plain | None = None
 
 
-class RequestList(Form):
+class RequestList(Shape, frozen=True, kw_only=True):
     """The requests that may be seen, oldest first."""
 
-    requests: list[ListedRequest]
+    requests: tuple[ListedRequest, ...]
 
 
-class AskedForm(PendingForm):
+class RequestDetails(PendingRequest, frozen=True, kw_only=True):
     """A request: what is asked for, what it would do, and what people said."""
 
     body: Plain
-    decision: DecisionForm
-    spoken: list[SpokenForm]
+    decision: Decision
+    spoken: tuple[Vote, ...]
 
 
-class HearingsForm(Form):
+class Approvals(Shape, frozen=True, kw_only=True):
     """Where approvals stand, and what people said."""
 
-    approvals: list[HearingForm]
-    spoken: list[SpokenForm]
+    approvals: tuple[ApprovalStatus, ...]
+    spoken: tuple[Vote, ...]
 
 
-class SaidForm(Form):
+class VoteReceipt(Shape, frozen=True, kw_only=True):
     """What somebody said just now, and where approvals stand after it."""
 
     subject: Literal["release", "policy"]
@@ -108,22 +103,22 @@ class SaidForm(Form):
     content: Digest
     by: str
     approves: bool
-    roles: list[str]
+    roles: tuple[str, ...]
     key: str | None
     entry: int
     repeated: bool
     corrected_in: int | None
-    approvals: list[HearingForm]
+    approvals: tuple[ApprovalStatus, ...]
 
 
-class StatementForm(Form):
+class Statement(Shape, frozen=True, kw_only=True):
     """What is signed, in UTF-8, by who speaks with a key of their own."""
 
     statement: str
     head: Digest
 
 
-class ProposalForm(Form):
+class Proposal(Shape, frozen=True, kw_only=True):
     """A policy that is asked for just now."""
 
     digest: Digest
@@ -132,10 +127,10 @@ class ProposalForm(Form):
     at: str
     entry: int
     repeated: bool
-    approvals: list[HearingForm]
+    approvals: tuple[ApprovalStatus, ...]
 
 
-class PendingPolicyForm(Form):
+class PendingProposal(Shape, frozen=True, kw_only=True):
     """A policy that is proposed and waits."""
 
     digest: Digest
@@ -145,17 +140,17 @@ class PendingPolicyForm(Form):
     entry: int
     reason: str
     complete: bool
-    approvals: list[HearingForm]
+    approvals: tuple[ApprovalStatus, ...]
     text: str
 
 
-class ProposalList(Form):
+class ProposalList(Shape, frozen=True, kw_only=True):
     """The policies that wait, oldest first."""
 
-    proposals: list[PendingPolicyForm]
+    proposals: tuple[PendingProposal, ...]
 
 
-class CountedPolicy(Form):
+class CountedPolicy(Shape, frozen=True, kw_only=True):
     """A policy and how many rules it has."""
 
     name: str
@@ -163,21 +158,21 @@ class CountedPolicy(Form):
     rules: int
 
 
-class ReplacedPolicy(Form):
+class ReplacedPolicy(Shape, frozen=True, kw_only=True):
     """The policy that was active."""
 
     name: str
     digest: Digest
 
 
-class ActivationForm(Form):
+class Activation(Shape, frozen=True, kw_only=True):
     """What it means to activate a policy, or that it was."""
 
     policy: CountedPolicy
     replaced: ReplacedPolicy
     changed: bool
     ledger: Head | None
-    conflicts: list[Plain]
-    accepted: list[str]
-    problems: list[Plain]
-    approvals: list[HearingForm]
+    conflicts: tuple[Plain, ...]
+    accepted: tuple[str, ...]
+    problems: tuple[Plain, ...]
+    approvals: tuple[ApprovalStatus, ...]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+import msgspec
 
-from modicum.server.models.shared_forms import Digest, Form
+from modicum.api.schema.shape import Digest, Shape
 
 #: Raw bytes of Ed25519 as hexadecimal digits.
-PublicKey = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-Signature = Annotated[str, Field(pattern="^[0-9a-f]{128}$")]
+PublicKey = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+Signature = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{128}$")]
 
 
-class _Claim(Form):
+class _Claim(Shape, frozen=True, kw_only=True):
     """A claim about an entry: `key` is the SHA-256 of the public key that signs."""
 
     ledger: Digest
@@ -23,14 +23,14 @@ class _Claim(Form):
     key: Digest
 
 
-class CheckpointClaim(_Claim):
+class CheckpointClaim(_Claim, frozen=True, kw_only=True):
     """An entry is what it is, and so are all before it."""
 
     kind: Literal["modicum-checkpoint/v1"]
     state: Digest | None
 
 
-class ReceiptClaim(_Claim):
+class ReceiptClaim(_Claim, frozen=True, kw_only=True):
     """An entry gave a release an answer."""
 
     kind: Literal["modicum-receipt/v1"]
@@ -38,21 +38,21 @@ class ReceiptClaim(_Claim):
     content: Digest
     decision: Literal["allow", "deny", "recorded"]
     policy: Digest
-    blocking: list[str]
+    blocking: tuple[str, ...]
 
 
-class _Signed(Form):
+class _Signed(Shape, frozen=True, kw_only=True):
     public_key: PublicKey
     signature: Signature
 
 
-class SignedCheckpoint(_Signed):
+class SignedCheckpoint(_Signed, frozen=True, kw_only=True):
     """A checkpoint, its signature, and the key that made it."""
 
     claim: CheckpointClaim
 
 
-class SignedReceipt(_Signed):
+class SignedReceipt(_Signed, frozen=True, kw_only=True):
     """A receipt, its signature, and the key that made it."""
 
     claim: ReceiptClaim

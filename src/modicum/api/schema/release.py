@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from modicum.server.models.shared_forms import (
-    Amount,
-    Approval,
-    Digest,
-    Form,
-    Head,
-    NamedPolicy,
-    OpenForm,
-    Plain,
-)
+from modicum.api.schema.common import Approval, Head, NamedPolicy
+from modicum.api.schema.shape import Amount, Digest, Plain, Shape
 
 Status = Literal[
     "checked",
@@ -27,7 +19,7 @@ Status = Literal[
 ]
 
 
-class Sums(Form):
+class Sums(Shape, frozen=True, kw_only=True):
     """The sum that is nearest to its cap."""
 
     coordinate: str
@@ -37,7 +29,7 @@ class Sums(Form):
     cap: Amount
 
 
-class ApproxDp(Form):
+class ApproxDp(Shape, frozen=True, kw_only=True):
     """The tightest known epsilon, for information."""
 
     delta: float
@@ -47,7 +39,7 @@ class ApproxDp(Form):
     method: str
 
 
-class Loss(Form):
+class Loss(Shape, frozen=True, kw_only=True):
     """What a rule says to a release."""
 
     rule: str
@@ -56,7 +48,7 @@ class Loss(Form):
     cell: str | None
     cells_denying: int
     allowed: bool
-    undated: list[str]
+    undated: tuple[str, ...]
     cause: str | None
     unlocked: float
     measure: str
@@ -68,54 +60,54 @@ class Loss(Form):
     filter: Sums | None
     approx_dp: ApproxDp | None
     when: str
-    source: list[str]
+    source: tuple[str, ...]
 
 
-class RuleLinesForm(Form):
+class RuleLines(Shape, frozen=True, kw_only=True):
     """What is said about a rule; about none, if it is not named."""
 
     rule: str
-    lines: list[str]
+    lines: tuple[str, ...]
 
 
-class AddedForm(Form):
+class DenialDetails(Shape, frozen=True, kw_only=True):
     """What the log tells about a denial, in words."""
 
-    rules: list[RuleLinesForm]
-    closest: list[str]
+    rules: tuple[RuleLines, ...]
+    closest: tuple[str, ...]
 
 
-class WordsForm(Form):
+class DecisionText(Shape, frozen=True, kw_only=True):
     """A decision in words, line by line; `added` belongs among them."""
 
     headline: str
-    reasons: list[RuleLinesForm]
-    rest: list[str]
-    added: AddedForm | None
+    reasons: tuple[RuleLines, ...]
+    rest: tuple[str, ...]
+    added: DenialDetails | None
 
 
-class DecisionForm(Form):
+class Decision(Shape, frozen=True, kw_only=True):
     """The answer to a release."""
 
     decision: Literal["allow", "deny"]
     release: str
     status: Status
     retry: bool
-    blocking: list[str]
-    over_limit: list[str]
-    losses: list[Loss] | None
-    uncovered: list[str]
-    rounded: list[str]
+    blocking: tuple[str, ...]
+    over_limit: tuple[str, ...]
+    losses: tuple[Loss, ...] | None
+    uncovered: tuple[str, ...]
+    rounded: tuple[str, ...]
     policy: NamedPolicy
     ledger: Head
     expires_at: str | None
-    approvals: list[Approval]
-    notices: list[str]
+    approvals: tuple[Approval, ...]
+    notices: tuple[str, ...]
     explanation: Plain | None
-    words: WordsForm | None = None
+    words: DecisionText | None = None
 
 
-class ListedRelease(Form):
+class ListedRelease(Shape, frozen=True, kw_only=True):
     """Where a release stands."""
 
     release: str
@@ -125,27 +117,27 @@ class ListedRelease(Form):
     expires_at: str | None
 
 
-class ReleasePage(Form):
+class ReleasePage(Shape, frozen=True, kw_only=True):
     """Releases, oldest first."""
 
-    releases: list[ListedRelease]
+    releases: tuple[ListedRelease, ...]
     next: str | None
     ledger: Head
 
 
-class HappenedForm(Form):
+class ReleaseEvent(Shape, frozen=True, kw_only=True):
     """An entry about a release."""
 
     entry: int
     at: str
     actor: str
     kind: str
-    approved_by: list[str]
-    blocking: list[str]
+    approved_by: tuple[str, ...]
+    blocking: tuple[str, ...]
     reason: str | None
 
 
-class ReleaseForm(Form):
+class ReleaseDetails(Shape, frozen=True, kw_only=True):
     """A release: what it is, what it costs, and its story."""
 
     release: str
@@ -155,13 +147,13 @@ class ReleaseForm(Form):
     labels: dict[str, str]
     metadata: dict[str, str]
     content: Digest
-    mechanisms: list[Plain]
-    story: list[HappenedForm]
+    mechanisms: tuple[Plain, ...]
+    story: tuple[ReleaseEvent, ...]
     day: str
     recorded: Plain | None = None
 
 
-class StandingForm(Form):
+class ReleaseState(Shape, frozen=True, kw_only=True):
     """Where a release stands after a step."""
 
     release: str
@@ -172,15 +164,15 @@ class StandingForm(Form):
     expires_at: str | None
 
 
-class FitForm(OpenForm):
+class Fit(Shape, frozen=True, kw_only=True):
     """The closest variant that would pass."""
 
 
-class OptionsForm(Form):
+class Options(Shape, frozen=True, kw_only=True):
     """Single changes after which it would pass."""
 
     decision: Literal["allow", "deny"]
     release: str
-    options: list[Plain]
+    options: tuple[Plain, ...]
     ended_early: bool
     ledger: Head

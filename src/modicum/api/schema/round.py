@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from modicum.server.models.shared_forms import Digest, Form, Head
+from modicum.api.schema.common import Head
+from modicum.api.schema.shape import Digest, Shape
 
 
-class TurnForm(Form):
+class UserGroup(Shape, frozen=True, kw_only=True):
     """Where a user group stands in a round."""
 
     group: int
@@ -13,61 +14,61 @@ class TurnForm(Form):
     unlocked: float
 
 
-class RoundItem(Form):
+class RoundItem(Shape, frozen=True, kw_only=True):
     """A round that is or was open."""
 
     round: str
     number: int
     open: bool
     unlocked: dict[str, float]
-    plans: list[str]
+    plans: tuple[str, ...]
 
 
-class RoundList(Form):
+class RoundList(Shape, frozen=True, kw_only=True):
     """The rounds that were opened, oldest first; the last one is open."""
 
-    rounds: list[RoundItem]
+    rounds: tuple[RoundItem, ...]
 
 
-class RoundForm(RoundItem):
+class RoundDetails(RoundItem, frozen=True, kw_only=True):
     """A round; the user groups are told while it is open."""
 
-    active: list[TurnForm] | None
-    retired: list[int] | None
+    active: tuple[UserGroup, ...] | None
+    retired: tuple[int, ...] | None
 
 
-class OpenedForm(Form):
+class OpenedRound(Shape, frozen=True, kw_only=True):
     """A round that was opened."""
 
     round: str
     number: int
     unlocked: dict[str, float]
-    active: list[TurnForm]
-    retired: list[int]
-    plans: list[str]
+    active: tuple[UserGroup, ...]
+    retired: tuple[int, ...]
+    plans: tuple[str, ...]
 
 
-class PlanItem(Form):
+class PlanItem(Shape, frozen=True, kw_only=True):
     """A plan that was committed; `hidden` releases are of other data sets."""
 
     plan: str
     round: str
     content: Digest
-    releases: list[str]
+    releases: tuple[str, ...]
     hidden: int
 
 
-class PlanList(Form):
+class PlanList(Shape, frozen=True, kw_only=True):
     """The plans that were committed, oldest first."""
 
-    plans: list[PlanItem]
+    plans: tuple[PlanItem, ...]
 
 
-class CommittedForm(Form):
+class CommittedPlan(Shape, frozen=True, kw_only=True):
     """What a plan reserved."""
 
     plan: str
     round: str
-    releases: list[str]
+    releases: tuple[str, ...]
     expires_at: str | None
     ledger: Head

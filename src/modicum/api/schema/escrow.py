@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Literal
 
-from modicum.server.models.releases import DecisionForm
-from modicum.server.models.shared_forms import Digest, Form, Head, OpenForm, Plain
+from modicum.api.schema.common import Head
+from modicum.api.schema.release import Decision
+from modicum.api.schema.shape import Digest, Plain, Shape
 
 
-class VersionForm(Form):
+class Version(Shape, frozen=True, kw_only=True):
     """A version of a data set."""
 
     id: str
     version: int
 
 
-class KeptVersionForm(Form):
+class StoredVersion(Shape, frozen=True, kw_only=True):
     """A version of a data set, in the vault."""
 
     version: int
@@ -29,35 +30,35 @@ class KeptVersionForm(Form):
     sealed: Digest
 
 
-class DataSetForm(Form):
+class DataSet(Shape, frozen=True, kw_only=True):
     """A data set: whose it is, its limits, and its versions."""
 
     data: str
-    owners: dict[str, list[str]]
+    owners: dict[str, tuple[str, ...]]
     quorum: int
     contracts: int
     bits: int
-    versions: list[KeptVersionForm]
+    versions: tuple[StoredVersion, ...]
 
 
-class DataSetList(Form):
+class DataSetList(Shape, frozen=True, kw_only=True):
     """The data sets that whoever asks may ask about, or owns."""
 
-    data_sets: list[DataSetForm]
+    data_sets: tuple[DataSet, ...]
 
 
-class ConsentForm(Form):
+class Consent(Shape, frozen=True, kw_only=True):
     """Where the owners of one data set stand."""
 
     data: str
     need: int
     missing: int
-    approved_by: list[str]
-    rejected_by: list[str]
-    left: list[str]
+    approved_by: tuple[str, ...]
+    rejected_by: tuple[str, ...]
+    left: tuple[str, ...]
 
 
-class VersionSaidForm(VersionForm):
+class VersionVoteReceipt(Version, frozen=True, kw_only=True):
     """What an owner said just now, and where the version stands after it."""
 
     digest: Digest
@@ -66,54 +67,54 @@ class VersionSaidForm(VersionForm):
     key: str | None
     entry: int
     repeated: bool
-    consent: ConsentForm
+    consent: Consent
 
 
-class ConsentsForm(Form):
+class Consents(Shape, frozen=True, kw_only=True):
     """Where all stand whose agreement a contract takes."""
 
     given: bool
     lacking: str
     people: int
-    by_data: list[ConsentForm]
+    by_data: tuple[Consent, ...]
 
 
-class FlowForm(Form):
+class Contract(Shape, frozen=True, kw_only=True):
     """A contract, and what became of it."""
 
     contract: str
     digest: Digest
     flow: Literal["query", "task", "output", "signal", "raw-signal"]
     analyst: str
-    recipients: list[str]
+    recipients: tuple[str, ...]
     by: str
     at: str
     entry: int
-    data: dict[str, VersionForm]
+    data: dict[str, Version]
     parent: Digest | None
     expires_at: str
     uses: int
     uses_left: int
     withdrawn: bool
-    results: list[str]
+    results: tuple[str, ...]
     released: int
 
 
-class LookedForm(FlowForm):
+class ListedContract(Contract, frozen=True, kw_only=True):
     """A contract as it is listed; `recorded` is there if asked for."""
 
     stage: str
-    consent: ConsentsForm
+    consent: Consents
     recorded: Plain | None = None
 
 
-class ContractList(Form):
+class ContractList(Shape, frozen=True, kw_only=True):
     """The contracts that whoever asks takes part in, or may read, oldest first."""
 
-    contracts: list[LookedForm]
+    contracts: tuple[ListedContract, ...]
 
 
-class ContractWordForm(Form):
+class ContractVote(Shape, frozen=True, kw_only=True):
     """What an owner said once."""
 
     by: str
@@ -124,24 +125,24 @@ class ContractWordForm(Form):
     entry: int
 
 
-class ContractWordsForm(Form):
+class ContractVotes(Shape, frozen=True, kw_only=True):
     """Where the owners of a contract stand, and what they said."""
 
-    consent: ConsentsForm
-    words: list[ContractWordForm]
+    consent: Consents
+    words: tuple[ContractVote, ...]
 
 
-class PricedForm(Form):
+class PricedQuery(Shape, frozen=True, kw_only=True):
     """A query of a contract, and what the ledger says to it now."""
 
     release: str
     content: Digest
     text: str
     problem: str | None
-    decision: DecisionForm | None
+    decision: Decision | None
 
 
-class RemarkForm(Form):
+class ProgramRemark(Shape, frozen=True, kw_only=True):
     """Something in a program that is worth a look."""
 
     line: int
@@ -150,7 +151,7 @@ class RemarkForm(Form):
     why: str
 
 
-class ProgramForm(Form):
+class Program(Shape, frozen=True, kw_only=True):
     """A program as its owners read it."""
 
     language: Literal["python", "wasm"]
@@ -160,29 +161,29 @@ class ProgramForm(Form):
     code_base64: str
     text: str | None
     arguments: Plain
-    range: list[str]
+    range: tuple[str, ...]
     compares: bool
     tier: str
     seconds: int
     memory_mib: int
-    remarks: list[RemarkForm]
+    remarks: tuple[ProgramRemark, ...]
 
 
-class ContractForm(LookedForm):
+class ContractDetails(ListedContract, frozen=True, kw_only=True):
     """A contract as its owners read it before they agree."""
 
     reason: str
     terms: Plain
     bits: int | None
-    words: list[ContractWordForm]
-    follows: list[str]
-    shredded: list[str]
+    words: tuple[ContractVote, ...]
+    follows: tuple[str, ...]
+    shredded: tuple[str, ...]
     ledger: Head
-    queries: list[PricedForm]
-    program: ProgramForm | None
+    queries: tuple[PricedQuery, ...]
+    program: Program | None
 
 
-class ContractSaidForm(Form):
+class ContractVoteReceipt(Shape, frozen=True, kw_only=True):
     """What an owner said just now, and where the contract stands after it."""
 
     contract: str
@@ -192,22 +193,22 @@ class ContractSaidForm(Form):
     key: str | None
     entry: int
     repeated: bool
-    consent: ConsentsForm
+    consent: Consents
 
 
-class BinForm(Form):
+class Bin(Shape, frozen=True, kw_only=True):
     """The ends of the bin that a score lies in."""
 
     low: str
     high: str
 
 
-class QueryRiskForm(OpenForm):
+class QueryRisk(Shape, frozen=True, kw_only=True):
     """What an epsilon means for a query, before a row is read; see the reference."""
 
     contract: str | None
     query: str
-    data: VersionForm
+    data: Version
     unit: str
     measure: Literal["eps", "rho"]
     asked: str
@@ -216,7 +217,7 @@ class QueryRiskForm(OpenForm):
     note: str
 
 
-class LetGoForm(Form):
+class Disclosed(Shape, frozen=True, kw_only=True):
     """What went out under a contract."""
 
     contract: str
@@ -224,4 +225,4 @@ class LetGoForm(Form):
     differentially_private: bool
     answers: dict[str, Plain] | None
     score: str | None
-    bin: BinForm | None
+    bin: Bin | None

@@ -1,0 +1,1 @@
+"""The product's interface: what each operation takes and answers."""

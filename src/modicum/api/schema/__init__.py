@@ -1,0 +1,1 @@
+"""Inputs and answers: one frozen struct for each shape, here and over HTTP."""

@@ -1,0 +1,44 @@
+"""Identities and tokens."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from modicum.api.schema.shape import Shape
+
+
+class Token(Shape, frozen=True, kw_only=True):
+    """A token, without its secret."""
+
+    id: str
+    status: Literal["active", "expired", "revoked"]
+    name: str
+    actor: str
+    kind: Literal["service", "person"]
+    grants: dict[str, tuple[str, ...]]
+    created_by: str
+    created_at: str
+    expires_at: str
+    revoked_at: str | None
+
+
+class IssuedToken(Token, frozen=True, kw_only=True):
+    """A token that was made just now; its text is never told again."""
+
+    token: str
+
+
+class TokenList(Shape, frozen=True, kw_only=True):
+    """Tokens, oldest first."""
+
+    tokens: tuple[Token, ...]
+
+
+class Me(Shape, frozen=True, kw_only=True):
+    """Who asks, and what they may do."""
+
+    name: str
+    is_service: bool
+    via: str
+    roles: dict[str, tuple[str, ...]]
+    actions: tuple[str, ...]

@@ -1,0 +1,93 @@
+"""What all shapes share: their base, amounts, digests, and their JSON form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
+
+import msgspec
+
+S = TypeVar("S")
+
+#: How JSON spells an amount without a bound.
+INFINITE: Final = "inf"
+
+#: SHA-256 as 64 hexadecimal digits.
+Digest: TypeAlias = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+#: An object whose keys another format defines, such as the release format.
+Plain: TypeAlias = dict[str, Any]
+
+
+class Amount(float):
+    """A loss or a limit for people to read; infinite if no bound is proven.
+
+    JSON has no infinite number: there it is the text `inf`. A plain float would
+    become null, so a field that may be infinite has this type.
+    """
+
+    __slots__ = ()
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """An input or an answer. Readers ignore keys that they do not know."""
+
+
+def encode(value: object) -> bytes:
+    """Return a shape, or plain data that holds shapes, as JSON text."""
+    return _encoder.encode(value)
+
+
+def plain(value: object) -> Any:
+    """Return a shape, or plain data that holds shapes, as `json.loads` would."""
+    return msgspec.json.decode(encode(value))
+
+
+def convert(node: object, kind: type[S]) -> S:
+    """Return plain data as a shape.
+
+    Args:
+        node: The data, as `json.loads` returns it.
+        kind: The shape.
+
+    Raises:
+        msgspec.ValidationError: If the data does not have that shape.
+    """
+    return msgspec.convert(node, kind, dec_hook=_decoded)
+
+
+def json_schemas(kinds: Iterable[type[Shape]]) -> dict[str, Any]:
+    """Return the JSON Schemas of shapes, and of all that they refer to, by name."""
+    _, found = msgspec.json.schema_components(
+        kinds, schema_hook=_schema, ref_template=REFERENCE
+    )
+    return found
+
+
+#: Where OpenAPI keeps a shape.
+REFERENCE: Final = "#/components/schemas/{name}"
+
+
+def _encoded(value: object) -> object:
+    if isinstance(value, Amount):
+        return INFINITE if math.isinf(value) else float(value)
+    raise NotImplementedError(f"no JSON form of {type(value).__name__}")
+
+
+def _decoded(kind: type, value: object) -> object:
+    if kind is Amount:
+        if value == INFINITE:
+            return Amount(math.inf)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return Amount(value)
+        raise ValueError("Expected a number or `inf`")
+    raise NotImplementedError(f"no JSON form of {kind.__name__}")
+
+
+def _schema(kind: type) -> dict[str, Any]:
+    if kind is Amount:
+        return {"anyOf": [{"type": "number"}, {"const": INFINITE}]}
+    raise NotImplementedError(f"no JSON form of {kind.__name__}")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_encoded)
