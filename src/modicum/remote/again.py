@@ -6,57 +6,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
+from modicum.api.schema import release as schema
+from modicum.api.schema.release import DenialDetails
+from modicum.api.schema.shape import plain
 from modicum.core.yaml_reader import read_document
 from modicum.remote.connection import Connection, Request
-from modicum.remote.decision_forms import ToldDecision, words_of
-from modicum.remote.rules import Head
-from modicum.remote.told import read_as
+from modicum.remote.told import decision_in, decoded, text_of
 from modicum.remote.written import Sent
 from modicum.workspace.explaining.fits import Explanation, Fit, Option, Options
-from modicum.workspace.explaining.words import Added
 from modicum.workspace.explaining.written import written
-
-
-class _ToldFit(msgspec.Struct):
-    vary: str
-    release: str | None
-    changes: tuple[str, ...]
-    why: tuple[str, ...]
-    ledger: Head
-    ended_early: bool = False
-
-
-class _ToldOption(msgspec.Struct):
-    kind: str
-    title: str
-    release: str
-    why: tuple[str, ...]
-    only_if: str | None
-    not_before: str | None
-
-
-class _ToldOptions(msgspec.Struct):
-    options: tuple[_ToldOption, ...]
-    ended_early: bool = False
 
 
 @dataclass(frozen=True)
 class ToldExplanation(Explanation):
     """What the log tells about a denial, as a server tells it."""
 
-    added: Added = field(default_factory=lambda: Added((), ()))
-    told: Mapping[str, object] = field(default_factory=dict)
+    added: DenialDetails = field(default_factory=DenialDetails)
+    told: schema.Explanation | None = None
 
     @property
-    def words(self) -> Added:
+    def words(self) -> DenialDetails:
         """All of it in words."""
         return self.added
 
     def to_dict(self) -> dict[str, object]:
         """Return the documented JSON form (docs/reference/json.md)."""
-        return dict(self.told)
+        found: dict[str, object] = plain(self.told)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +58,12 @@ class AskedRemotely:
             InputError: If there is no such thing to vary, or no such mechanism.
         """
         query = {"vary": vary, "mechanism": mechanism}
-        return _fit(self._ask("/releases:fit", query))
+        return _fit(decoded(schema.Fit, self._ask("/releases:fit", query)))
 
     def options(self) -> Options:
         """Return the changes after which it passes."""
         told = self._ask("/releases:options", {})
-        found = read_as(_ToldOptions, told)
+        found = decoded(schema.Options, told)
         return Options(
             (
                 Option(
@@ -106,19 +82,18 @@ class AskedRemotely:
     def explanation(self) -> Explanation | None:
         """Return what the log tells about the denial; None if it passes now."""
         told = self._ask("/releases:check", {"explain": True, "words": True})
-        found = read_as(ToldDecision, told)
-        added = words_of(told).added
-        if told.get("explanation") is None or added is None:
+        found, added = decision_in(told), text_of(told).added
+        if found.explanation is None or added is None:
             return None
-        own = told["explanation"]
-        return ToldExplanation((), _fit(own["fit"]), found.ledger.seq, added, own)
+        return ToldExplanation(
+            (), _fit(found.explanation.fit), found.ledger.seq, added, found.explanation
+        )
 
     def _ask(self, path: str, query: Mapping[str, str | bool | None]) -> Any:
         return self.connection.ask(Request("POST", path, query, self.sent))
 
 
-def _fit(told: object) -> Fit:
-    one = read_as(_ToldFit, told)
+def _fit(one: schema.Fit) -> Fit:
     release = None if one.release is None else _release(one.release)
     at = one.ledger.seq, one.ledger.head
     return Fit(one.vary, release, one.changes, one.why, *at, one.ended_early)

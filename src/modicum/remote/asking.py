@@ -5,16 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-import msgspec
-
+from modicum.api.schema.account import Me
 from modicum.core.errors import Code, InputError
 from modicum.remote.connection import Connection, Request
 from modicum.remote.mistakes import not_understood
-from modicum.remote.told import plain_as
-
-
-class _Me(msgspec.Struct):
-    name: str
+from modicum.remote.told import decoded
 
 
 class Asking:
@@ -38,7 +33,7 @@ class Asking:
     @cached_property
     def actor(self) -> str:
         """Who asks, as the server knows them."""
-        return plain_as(_Me, self._get("/me")).name
+        return decoded(Me, self._get("/me")).name
 
     def found(self, request: Request) -> dict[str, Any] | None:
         """Return what a server tells; None if there is no such thing.

@@ -5,29 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
+from modicum.api.schema import release as schema
+from modicum.api.schema.release import Loss, RuleLines
+from modicum.api.schema.shape import plain
 from modicum.ledger import Verdict
 from modicum.remote.again import AskedRemotely
 from modicum.remote.connection import Connection
-from modicum.remote.decision_forms import Loss, ToldDecision, words_of
+from modicum.remote.hearings import approval_of
 from modicum.remote.mistakes import not_understood
-from modicum.remote.told import read_as
+from modicum.remote.told import decision_in, text_of
 from modicum.remote.written import Sent
 from modicum.workspace.decision import Decision, LossesTold
-from modicum.workspace.explaining.words import RuleLines
 
 
 class SaidVerdict(Verdict):
     """What rules say, as a server tells it."""
 
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        blocking = read_as(tuple[str, ...], told.get("over_limit"))
-        self.uncovered = read_as(tuple[str, ...], told.get("uncovered"))
-        self.allowed = not blocking
-        self.__dict__["blocking"] = blocking
-        self.__dict__["rounded"] = read_as(tuple[str, ...], told.get("rounded"))
-        self.__dict__["losses"] = read_as(tuple[Loss, ...], told.get("losses"))
+    def __init__(self, told: schema.Decision) -> None:
+        self.uncovered = told.uncovered
+        self.allowed = not told.over_limit
+        self.__dict__["blocking"] = told.over_limit
+        self.__dict__["rounded"] = told.rounded
+        self.__dict__["losses"] = told.losses or ()
 
 
 class RemoteDecision(Decision, frozen=True):
@@ -36,11 +35,9 @@ class RemoteDecision(Decision, frozen=True):
     `losses` has, by rule id, a `Loss`: amounts for people, where a workspace has sums.
 
     Attributes:
-        told: What the server told.
         said: The reasons in words.
     """
 
-    told: Mapping[str, Any] = msgspec.field(default_factory=dict)
     said: tuple[RuleLines, ...] = ()
 
     @property
@@ -62,8 +59,8 @@ class RemoteDecision(Decision, frozen=True):
     def _losses_told(self, losses: LossesTold) -> list[dict[str, object]] | None:
         if losses == "none":
             return None
-        every = self.told["losses"]
-        return [one for one in every if losses == "all" or not one["allowed"]]
+        every: tuple[Any, ...] = self.verdict.losses
+        return [plain(one) for one in every if losses == "all" or not one.allowed]
 
     @property
     def _remarks(self) -> tuple[str, ...]:
@@ -86,11 +83,10 @@ def decision_of(told: Any, connection: Connection, sent: Sent | None) -> RemoteD
         UnavailableError: If it is not of that form, contradicts itself, or is about
             another release.
     """
-    found = read_as(ToldDecision, told)
-    losses = read_as(tuple[Loss, ...], told.get("losses"))
+    found = decision_in(told)
     decision = RemoteDecision(
         release=found.release,
-        verdict=SaidVerdict(told),
+        verdict=SaidVerdict(found),
         status=found.status,
         policy_name=found.policy.name,
         policy_digest=found.policy.digest,
@@ -100,10 +96,9 @@ def decision_of(told: Any, connection: Connection, sent: Sent | None) -> RemoteD
         expires_at=found.expires_at or "",
         retry=found.retry,
         notices=found.notices,
-        approvals=tuple(one.approval for one in found.approvals),
+        approvals=tuple(map(approval_of, found.approvals)),
         again=None if sent is None else AskedRemotely(connection, sent),
-        told=told,
-        said=words_of(told).reasons,
+        said=text_of(told).reasons,
     )
     # It is allowed only if all that is told agrees on that. Prose is never compared:
     # another version may word it otherwise.
@@ -112,7 +107,8 @@ def decision_of(told: Any, connection: Connection, sent: Sent | None) -> RemoteD
         or found.blocking != decision.blocking
         or (decision.allowed and found.status in _NOT_LET_IN)
         or any(
-            not one.allowed and one.rule not in decision.over_limit for one in losses
+            not one.allowed and one.rule not in decision.over_limit
+            for one in found.losses or ()
         )
     ):
         raise not_understood("its decision contradicts itself").alone()

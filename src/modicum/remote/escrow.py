@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from modicum.api.schema.escrow import Consents, ContractVoteReceipt
 from modicum.core.errors import Code, Problem, StaleError
 from modicum.ledger.log.approval_statement import Signer
 from modicum.ledger.log.contracts import Version
@@ -24,7 +25,6 @@ from modicum.remote.connection import Request
 from modicum.remote.decision import decision_of
 from modicum.remote.escrow_asking import CONTRACTS, RemoteAsking, contract_path
 from modicum.remote.escrow_forms import (
-    ToldSaid,
     consents_of,
     data_of,
     flow_of,
@@ -37,7 +37,7 @@ from modicum.remote.jobs import Job
 from modicum.remote.mistakes import not_understood
 from modicum.remote.releases import quoted
 from modicum.remote.speaking import Key, signature_form, signed_again, signer_of
-from modicum.remote.told import plain_as
+from modicum.remote.told import decoded
 from modicum.remote.written import Sent, sent
 from modicum.workspace.escrowing.data_kept import Declared, Owned
 from modicum.workspace.escrowing.letting_go import LetGo
@@ -119,7 +119,7 @@ class RemoteEscrow(RemoteAsking):
         Raises:
             AccessError: If whoever asks may know of none.
         """
-        return data_of(self._connection.ask(Request("GET", _DATA)).get("data_sets"))
+        return data_of(self._connection.ask(Request("GET", _DATA)))
 
     # --- looking ---
 
@@ -131,7 +131,7 @@ class RemoteEscrow(RemoteAsking):
         """
         request = Request("GET", f"/{CONTRACTS}", {"recorded": True})
         told = self._connection.ask(request).get("contracts")
-        return tuple(map(flow_of, plain_as(list[dict[str, Any]], told)))
+        return tuple(map(flow_of, decoded(list[dict[str, Any]], told)))
 
     def show(self, name: str) -> Shown:
         """Return a contract as people look at it. Writes nothing.
@@ -143,7 +143,7 @@ class RemoteEscrow(RemoteAsking):
             InputError: If there is none, as far as one may know.
         """
         told = self._one(name)
-        consents = consents_of(told.get("consent"))
+        consents = consents_of(decoded(Consents, told.get("consent")))
         return Shown(flow_of(told), consents, program_of(told.get("program")))
 
     # --- agreeing ---
@@ -323,7 +323,7 @@ class RemoteEscrow(RemoteAsking):
         digest = flow.contract.digest
         path = contract_path(word.name)
         about = _About("contract", f"the contract `{word.name}`", path, digest)
-        one = plain_as(ToldSaid, self._told(word, about, content))
+        one = decoded(ContractVoteReceipt, self._told(word, about, content))
         if (one.digest, one.approves) != (digest, word.approves):
             raise not_understood("it tells of something else than was said").alone()
         consents = consents_of(one.consent)

@@ -18,7 +18,7 @@ from modicum.remote.escrow_forms import (
     flow_of,
 )
 from modicum.remote.releases import release_path
-from modicum.remote.told import plain_as
+from modicum.remote.told import decoded
 from modicum.remote.view import RemoteView
 from modicum.remote.written import Sent, sent
 from modicum.workspace.escrowing.asking import Heading
@@ -214,7 +214,7 @@ class RemoteAsking:
 
     def _one(self, name: str) -> dict[str, Any]:
         request = Request("GET", contract_path(name), {"recorded": True})
-        return plain_as(dict[str, Any], self._connection.ask(request))
+        return decoded(dict[str, Any], self._connection.ask(request))
 
 
 def contract_path(name: str) -> str:

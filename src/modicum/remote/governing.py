@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import msgspec
-
+from modicum.api.schema import ledger
 from modicum.ledger.log.events import DisclosureRecorded
 from modicum.remote.connection import Request
 from modicum.remote.policy_office import RemotePolicyOffice
 from modicum.remote.release_office import RemoteReleaseOffice
-from modicum.remote.told import plain_as
+from modicum.remote.told import decoded
 from modicum.remote.written import sent
 from modicum.workspace.governing.remarks import Disclosure, read_disclosure
-
-
-class _Added(msgspec.Struct):
-    entry: int
 
 
 class RemoteGovernance(RemoteReleaseOffice, RemotePolicyOffice):
@@ -45,7 +40,7 @@ class RemoteGovernance(RemoteReleaseOffice, RemotePolicyOffice):
         request = Request(
             "POST", "/ledger/remarks", sent=sent(form), step="added the remark"
         )
-        return plain_as(_Added, self._connection.ask(request)).entry
+        return decoded(ledger.Remark, self._connection.ask(request)).entry
 
     def disclose(self, disclosure: Disclosure) -> tuple[DisclosureRecorded, int]:
         """Record that something was disclosed outside differential privacy.
@@ -70,4 +65,4 @@ class RemoteGovernance(RemoteReleaseOffice, RemotePolicyOffice):
             sent=sent(disclosure),
             step="recorded the disclosure",
         )
-        return body, plain_as(_Added, self._connection.ask(request)).entry
+        return body, decoded(ledger.Disclosure, self._connection.ask(request)).entry

@@ -2,87 +2,55 @@
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Iterable
 
+from modicum.api.schema import approval as schema
+from modicum.api.schema import common
 from modicum.ledger.deciding.approvals import Hearing
 from modicum.policy.model import Approval
 from modicum.policy.predicates import Constant
 from modicum.remote.mistakes import not_understood
-from modicum.remote.told import plain_as
 from modicum.workspace.governing.topics import Spoken
 
 
-class ToldApproval(msgspec.Struct):
-    """What an approval asks for."""
-
-    need: int
-    roles: tuple[str, ...] = msgspec.field(name="from")
-    requester_may_approve: bool = False
-
-    @property
-    def approval(self) -> Approval:
-        """The same as a value; the server says which releases need it."""
-        return Approval(
-            when=Constant(value=True),
-            need=self.need,
-            roles=self.roles,
-            requester_may_approve=self.requester_may_approve,
-            mark=None,
-        )
+def approval_of(one: common.Approval) -> Approval:
+    """Return what an approval takes; the server says which releases need it."""
+    return Approval(
+        when=Constant(value=True),
+        need=one.need,
+        roles=one.roles,
+        requester_may_approve=one.requester_may_approve,
+        mark=None,
+    )
 
 
-class ToldHearing(ToldApproval, kw_only=True):
-    """Where an approval stands."""
-
-    given: bool
-    missing: int
-    approved_by: tuple[str, ...]
-    rejected_by: tuple[str, ...]
-    left: tuple[str, ...]
-    asking: tuple[str, ...]
-
-
-class _ToldSpoken(msgspec.Struct):
-    entry: int
-    at: str
-    by: str
-    content: str
-    approves: bool
-    roles: tuple[str, ...]
-    reason: str
-    key: str | None
-
-
-def hearings_of(told: object) -> tuple[Hearing, ...]:
+def hearings_of(found: Iterable[schema.ApprovalStatus]) -> tuple[Hearing, ...]:
     """Return where approvals stand.
 
     Args:
-        told: What a server told.
+        found: What a server answers.
 
     Raises:
-        UnavailableError: If it is not of that form, or contradicts itself.
+        UnavailableError: If it contradicts itself.
     """
-    return tuple(map(_hearing, plain_as(tuple[ToldHearing, ...], told)))
+    return tuple(map(_hearing, found))
 
 
-def _hearing(told: ToldHearing) -> Hearing:
+def _hearing(one: schema.ApprovalStatus) -> Hearing:
     found = Hearing(
-        told.approval, told.approved_by, told.rejected_by, told.left, told.asking
+        approval_of(one), one.approved_by, one.rejected_by, one.left, one.asking
     )
     # It is given only if all that is told agrees on that.
-    if (found.given, found.missing) != (told.given, told.missing):
+    if (found.given, found.missing) != (one.given, one.missing):
         raise not_understood("what it says of an approval contradicts itself").alone()
     return found
 
 
-def spoken_of(told: object) -> tuple[Spoken, ...]:
+def spoken_of(found: Iterable[schema.Vote]) -> tuple[Spoken, ...]:
     """Return what people said, oldest first.
 
     Args:
-        told: What a server told.
-
-    Raises:
-        UnavailableError: If it is not of that form.
+        found: What a server answers.
     """
     return tuple(
         Spoken(
@@ -95,5 +63,5 @@ def spoken_of(told: object) -> tuple[Spoken, ...]:
             reason=one.reason,
             key=one.key or "",
         )
-        for one in plain_as(tuple[_ToldSpoken, ...], told)
+        for one in found
     )

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from modicum.api.schema.job import JobItem
 from modicum.core.errors import (
     Code,
     InputError,
@@ -20,7 +21,7 @@ from modicum.core.errors import (
 )
 from modicum.remote.connection import Connection, Request
 from modicum.remote.mistakes import mistake_of, not_understood
-from modicum.remote.told import plain_as
+from modicum.remote.told import decoded
 
 #: How often a job is looked at: soon at first, then more seldom.
 WAIT_SECONDS: Final = 0.05
@@ -29,31 +30,6 @@ WAIT_SECONDS_MAX: Final = 1.0
 _PROCESSES_MAX: Final = 64
 
 _OVER: Final = frozenset({"done", "failed", "cancelled"})
-
-
-class JobStanding(msgspec.Struct, frozen=True):
-    """How far a job is.
-
-    Attributes:
-        job: Its id.
-        kind: What it does.
-        state: `queued`, `running`, `done`, `failed` or `cancelled`.
-        progress: The same as a number from 0 to 1.
-        begun_at: When it was asked for.
-        ended_at: When it was over; None before.
-    """
-
-    job: str
-    kind: str
-    state: str
-    progress: float
-    begun_at: str
-    ended_at: str | None
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing more becomes of it."""
-        return self.state in _OVER
 
 
 class Job:
@@ -67,7 +43,7 @@ class Job:
     def __init__(self, connection: Connection, told: object) -> None:
         self._connection = connection
         #: How far it was when the server was last asked.
-        self.standing = plain_as(JobStanding, told)
+        self.standing = decoded(JobItem, told)
 
     def __repr__(self) -> str:
         one = self.standing
@@ -78,7 +54,7 @@ class Job:
         """Its id."""
         return self.standing.job
 
-    def refresh(self) -> JobStanding:
+    def refresh(self) -> JobItem:
         """Ask how far it is, and return that.
 
         Raises:
@@ -113,14 +89,14 @@ class Job:
             told = self._look("GET")
             if on_progress is not None:
                 on_progress(self.standing.progress)
-            if self.standing.is_over:
+            if self.standing.state in _OVER:
                 return self._found(told)
             if ends is not None and monotonic() + wait > ends:
                 raise self._too_long()
             sleep(wait)
             wait = min(wait * 1.5, WAIT_SECONDS_MAX)
 
-    def cancel(self) -> JobStanding:
+    def cancel(self) -> JobItem:
         """Give it up, and return how it stands; what is over stays as it is.
 
         Raises:
@@ -131,7 +107,7 @@ class Job:
 
     def _look(self, method: str) -> dict[str, Any]:
         told = self._asked(method)
-        self.standing = plain_as(JobStanding, told)
+        self.standing = decoded(JobItem, told)
         return dict(told)
 
     def _asked(self, method: str) -> Any:

@@ -11,30 +11,21 @@ from typing import Final, NoReturn
 
 import msgspec
 
+from modicum.api.schema.common import Head
+from modicum.api.schema.ledger import StoredEntry
 from modicum.core.errors import Code, InputError, UnavailableError
 from modicum.ledger import Record
 from modicum.remote.connection import ATTEMPTS_MAX, Connection, Request
 from modicum.remote.elsewhere import not_from_here
 from modicum.remote.mistakes import not_understood
-from modicum.remote.rules import Head
-from modicum.remote.told import plain_as
+from modicum.remote.told import decoded
 
 _BY_LINE: Final = "application/x-ndjson"
 #: A longer line is no entry.
 _LINE_BYTES_MAX: Final = 2**28
 
 
-class _Entry(msgspec.Struct):
-    seq: int
-    payload: str
-    hash: str
-
-    @property
-    def record(self) -> Record:
-        return Record(self.seq, self.payload.encode(), self.hash)
-
-
-_entry = msgspec.json.Decoder(_Entry)
+_entry = msgspec.json.Decoder(StoredEntry)
 
 
 class RemoteLog:
@@ -54,7 +45,7 @@ class RemoteLog:
 
     def head(self) -> Head:
         """Return how far the log goes."""
-        return plain_as(Head, self._connection.ask(Request("GET", "/ledger/head")))
+        return decoded(Head, self._connection.ask(Request("GET", "/ledger/head")))
 
     def exists(self) -> bool:
         """Return whether there is a ledger."""
@@ -96,7 +87,7 @@ class RemoteLog:
             if error.code is not Code.NOT_FOUND:
                 raise
             return None
-        found = plain_as(_Entry, told).record
+        found = _record(decoded(StoredEntry, told))
         if found.seq != seq:
             raise not_understood("it tells of another entry")
         return found
@@ -141,6 +132,10 @@ class RemoteLog:
 
 def _read(line: bytes) -> Record:
     try:
-        return _entry.decode(line).record
+        return _record(_entry.decode(line))
     except (msgspec.MsgspecError, ValueError):
         raise not_understood("a line of its log is no entry").alone() from None
+
+
+def _record(one: StoredEntry) -> Record:
+    return Record(one.seq, one.payload.encode(), one.hash)

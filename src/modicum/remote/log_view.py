@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+from modicum.api.schema.common import Head
 from modicum.ledger import AuditReport, Record, State
 from modicum.remote.asking import Asking
 from modicum.remote.elsewhere import not_from_here
 from modicum.remote.log import RemoteLog
-from modicum.remote.rules import Head
 from modicum.shell.clock import SystemClock
 from modicum.workspace.book import Book, Entry, Reader
 from modicum.workspace.ledger_view import LedgerView

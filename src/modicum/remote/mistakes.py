@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from modicum.api.schema import common as schema
 from modicum.core import errors
 from modicum.core.errors import Code, Mark, ModicumError, Problem, UnavailableError
 from modicum.remote.written import Sent
@@ -26,23 +27,11 @@ _KINDS: Final[Mapping[str, type[ModicumError]]] = {
 SENT: Final = "request"
 
 
-class ToldProblem(msgspec.Struct):
-    """A mistake in JSON, as `Problem.to_dict` writes it."""
+class _Problems(msgspec.Struct):
+    """Of a `ProblemDetails`, what is needed: an answer may come from a proxy."""
 
-    code: str
-    message: str
-    file: str | None = None
-    line: int | None = None
-    column: int | None = None
-    length: int | None = None
-    label: str = ""
-    notes: tuple[str, ...] = ()
-    help: str = ""
-
-
-class _Told(msgspec.Struct):
     kind: str
-    problems: tuple[ToldProblem, ...]
+    problems: tuple[schema.Problem, ...]
 
 
 def mistake_of(status: int, body: bytes, sent: Sent | None = None) -> ModicumError:
@@ -54,7 +43,7 @@ def mistake_of(status: int, body: bytes, sent: Sent | None = None) -> ModicumErr
         sent: What was sent.
     """
     try:
-        told = msgspec.json.decode(body, type=_Told)
+        told = msgspec.json.decode(body, type=_Problems)
     except (msgspec.MsgspecError, ValueError):
         return not_understood(f"it answers with status {status}")
     if not told.problems or told.kind not in _KINDS:
@@ -81,7 +70,7 @@ def not_understood(
     )
 
 
-def problem_of(one: ToldProblem, sent: Sent | None = None) -> Problem:
+def problem_of(one: schema.Problem, sent: Sent | None = None) -> Problem:
     """Return a mistake that a server tells of.
 
     Args:
@@ -95,7 +84,7 @@ def problem_of(one: ToldProblem, sent: Sent | None = None) -> Problem:
     return Problem(code, message, _mark(one, sent), one.label, one.notes, one.help)
 
 
-def _mark(one: ToldProblem, sent: Sent | None) -> Mark | None:
+def _mark(one: schema.Problem, sent: Sent | None) -> Mark | None:
     if one.file is None or one.line is None or one.column is None:
         return None
     told = Mark(one.file, one.line, one.column, one.length or 1)

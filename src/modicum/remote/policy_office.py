@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
+from modicum.api.schema import approval as schema
 from modicum.ledger.deciding.approvals import Hearing
 from modicum.ledger.state.waiting import Proposal
 from modicum.policy import CompiledPolicy
@@ -18,7 +17,7 @@ from modicum.remote.mistakes import not_understood
 from modicum.remote.office import RemoteOffice
 from modicum.remote.policies import policy_sent
 from modicum.remote.speaking import Key, Speech, say, signer_of
-from modicum.remote.told import plain_as
+from modicum.remote.told import decoded
 from modicum.remote.weighing import activation_of, weighed_of
 from modicum.workspace.governing.activation import (
     Activation,
@@ -32,26 +31,6 @@ from modicum.workspace.governing.proposing import (
 )
 from modicum.workspace.governing.saying import Said
 from modicum.workspace.governing.topics import Spoken, Topic
-
-
-class _ToldProposal(msgspec.Struct):
-    digest: str
-    name: str
-    by: str
-    at: str
-    entry: int
-
-    @property
-    def proposal(self) -> Proposal:
-        return Proposal(
-            digest=self.digest, name=self.name, by=self.by, at=self.at, seq=self.entry
-        )
-
-
-class _ToldPending(_ToldProposal):
-    reason: str
-    text: str
-    approvals: list[dict[str, object]]
 
 
 class RemotePolicyOffice(RemoteOffice):
@@ -88,12 +67,8 @@ class RemotePolicyOffice(RemoteOffice):
             policy_sent(successor),
             step="proposed the policy",
         )
-        told = self._connection.ask(request)
-        return Proposed(
-            plain_as(_ToldProposal, told).proposal,
-            hearings_of(told.get("approvals")),
-            told.get("repeated") is True,
-        )
+        one = decoded(schema.Proposal, self._connection.ask(request))
+        return Proposed(_proposal(one), hearings_of(one.approvals), one.repeated)
 
     def proposals(self) -> tuple[PendingPolicy, ...]:
         """Return the policies that are proposed and wait. Writes nothing.
@@ -104,9 +79,9 @@ class RemotePolicyOffice(RemoteOffice):
         told = self._connection.ask(Request("GET", "/policies/proposals"))
         return tuple(
             PendingPolicy(
-                one.proposal, one.text, one.reason, hearings_of(one.approvals)
+                _proposal(one), one.text, one.reason, hearings_of(one.approvals)
             )
-            for one in plain_as(list[_ToldPending], told.get("proposals"))
+            for one in decoded(schema.ProposalList, told).proposals
         )
 
     def proposed(self, digest: str) -> CompiledPolicy:
@@ -205,7 +180,7 @@ class RemotePolicyOffice(RemoteOffice):
         told = self._waiting(successor)
         if told is None:
             return self._by_log.policy_hearings(successor)
-        return hearings_of(told.get("approvals"))
+        return hearings_of(decoded(schema.Approvals, told).approvals)
 
     def counting_words(self, successor: CompiledPolicy) -> tuple[Spoken, ...]:
         """Return what people said to a policy since the active one came, oldest first.
@@ -224,7 +199,8 @@ class RemotePolicyOffice(RemoteOffice):
         if told is None:
             return self._by_log.counting_words(successor)
         since = self._view.active_since
-        return tuple(one for one in spoken_of(told.get("spoken")) if one.seq > since)
+        spoken = spoken_of(decoded(schema.Approvals, told).spoken)
+        return tuple(one for one in spoken if one.seq > since)
 
     # --- activating ---
 
@@ -312,3 +288,9 @@ def _speech(compiled: CompiledPolicy, *, approves: bool, reason: str) -> Speech:
     called = f"policy `{own.name}` ({own.digest[:12]})"
     topic = Topic("policy", own.digest, own.digest, called)
     return Speech(f"/policies/{own.digest}/approvals", topic, approves, reason)
+
+
+def _proposal(one: schema.ProposedPolicy) -> Proposal:
+    return Proposal(
+        digest=one.digest, name=one.name, by=one.by, at=one.at, seq=one.entry
+    )

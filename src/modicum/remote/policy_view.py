@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
+from modicum.api.schema import policy as schema
+from modicum.api.schema.policy import RuleBalance, RuleStanding
 from modicum.core.errors import Code, Problem, UnavailableError, UsageError
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.compile import compile_text
@@ -14,8 +14,7 @@ from modicum.remote.connection import Connection
 from modicum.remote.elsewhere import not_from_here
 from modicum.remote.mistakes import not_understood
 from modicum.remote.releases import quoted
-from modicum.remote.rules import CellSpent, Head, RuleStanding
-from modicum.remote.told import plain_as, read_as
+from modicum.remote.told import decoded
 
 #: So many rules are asked for at once.
 _PAGE: Final = 500
@@ -23,27 +22,6 @@ _PAGE: Final = 500
 _LOOKS: Final = 5
 #: So many spenders of a rule are told.
 _SPENDERS: Final = 100
-
-
-class _RuleTold(msgspec.Struct):
-    standing: RuleStanding | None
-
-
-class _Policy(msgspec.Struct):
-    name: str
-    digest: str
-    text: str
-
-
-class _Page(msgspec.Struct):
-    rules: list[RuleStanding]
-    ledger: Head
-    next: str | None
-
-
-class _Held(msgspec.Struct):
-    digest: str
-    entry: int
 
 
 class PolicyView(Asking):
@@ -63,7 +41,7 @@ class PolicyView(Asking):
         Raises:
             InputError: If none is active.
         """
-        told = plain_as(_Policy, self._get("/policies/active"))
+        told = decoded(schema.PolicyText, self._get("/policies/active"))
         known = self._compiled
         if known is None or known.policy.digest != told.digest:
             known = compile_text(told.text.encode(), f"{told.name} (active)")
@@ -84,7 +62,9 @@ class PolicyView(Asking):
         held = [one for one in self._held() if one.entry <= seq]
         if not held:
             return ""
-        return plain_as(_Policy, self._get(f"/policies/{held[-1].digest}")).text
+        return decoded(
+            schema.PolicyText, self._get(f"/policies/{held[-1].digest}")
+        ).text
 
     def standings(self) -> list[RuleStanding]:
         """Return where every rule over history stands. Writes nothing.
@@ -98,7 +78,9 @@ class PolicyView(Asking):
             heads: set[str] = set()
             cursor: str | None = ""
             while cursor is not None:
-                page = read_as(_Page, self._get("/rules", limit=_PAGE, cursor=cursor))
+                page = decoded(
+                    schema.RulePage, self._get("/rules", limit=_PAGE, cursor=cursor)
+                )
                 found += page.rules
                 heads.add(page.ledger.head)
                 cursor = page.next
@@ -122,7 +104,7 @@ class PolicyView(Asking):
             InputError: If the active policy has no such rule.
             UsageError: If it looks at one release alone.
         """
-        found = read_as(_RuleTold, self._get(f"/rules/{quoted(rule.id)}"))
+        found = decoded(schema.Rule, self._get(f"/rules/{quoted(rule.id)}"))
         if found.standing is None:
             raise UsageError(
                 Problem(
@@ -140,7 +122,7 @@ class PolicyView(Asking):
         where: object = None,
         periods: object = None,
         groups: object = None,
-    ) -> CellSpent:
+    ) -> RuleBalance:
         """Return what the fullest cell of a rule was charged, and by whom.
 
         Args:
@@ -160,12 +142,12 @@ class PolicyView(Asking):
                 "  ws.as_of(ws.head().seq).spenders(…)",
             )
         told = self._get("/rules/history", rule=rule, most=_SPENDERS)
-        return read_as(CellSpent, told)
+        return decoded(RuleBalance, told)
 
     @property
     def active_since(self) -> int:
         """The number of the entry that activated the policy; 0 if there is none."""
         return max((one.entry for one in self._held()), default=0)
 
-    def _held(self) -> list[_Held]:
-        return plain_as(list[_Held], self._get("/policies").get("policies"))
+    def _held(self) -> tuple[schema.PolicyItem, ...]:
+        return decoded(schema.PolicyList, self._get("/policies")).policies

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from modicum.api.schema import approval as schema
 from modicum.ledger.deciding.approvals import Hearing
 from modicum.ledger.state.waiting import Request as Waiting
 from modicum.remote.connection import Request
@@ -17,7 +18,7 @@ from modicum.remote.mistakes import not_understood
 from modicum.remote.office import RemoteOffice
 from modicum.remote.releases import recorded_release, release_path
 from modicum.remote.speaking import Key, Speech, say, signer_of
-from modicum.remote.told import plain_as
+from modicum.remote.told import decoded
 from modicum.remote.written import sent
 from modicum.workspace.answers import Description, price_release
 from modicum.workspace.decision import Decision
@@ -27,33 +28,6 @@ from modicum.workspace.governing.saying import Said, refuse_other_content
 from modicum.workspace.governing.topics import Spoken, Topic
 
 _REQUESTS: Final = "requests"
-
-
-class _ToldRequest(msgspec.Struct):
-    release: str
-    content: str
-    policy: str
-    by: str
-    at: str
-    entry: int
-
-    @property
-    def request(self) -> Waiting:
-        return Waiting(
-            release=self.release,
-            content=self.content,
-            policy=self.policy,
-            by=self.by,
-            at=self.at,
-            seq=self.entry,
-        )
-
-
-class _ToldPending(_ToldRequest):
-    reason: str
-    current: bool
-    approvals: list[dict[str, object]]
-    corrects: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +77,11 @@ class RemoteReleaseOffice(RemoteOffice):
             content,
             step="asked for the release",
         )
-        told = self._connection.ask(request)
+        one = decoded(schema.Request, self._connection.ask(request))
         return Requested(
-            plain_as(_ToldRequest, told).request,
-            hearings_of(told.get("approvals")),
-            told.get("repeated") is True,
+            _waiting(one),
+            hearings_of(one.approvals),
+            one.repeated,
             msgspec.structs.replace(decision, approvals=()),
         )
 
@@ -148,7 +122,7 @@ class RemoteReleaseOffice(RemoteOffice):
             sent=sent({"reason": reason}),
             step="withdrawn the request",
         )
-        return plain_as(_ToldRequest, self._connection.ask(request)).request
+        return _waiting(decoded(schema.WithdrawnRequest, self._connection.ask(request)))
 
     def requests(self) -> tuple[PendingRequest, ...]:
         """Return what is asked for and waits, oldest first, as far as one may see it.
@@ -157,8 +131,8 @@ class RemoteReleaseOffice(RemoteOffice):
             AccessError: If whoever asks may see none.
         """
         request = Request("GET", f"/{_REQUESTS}", {"recorded": True})
-        told = self._connection.ask(request).get("requests")
-        return tuple(map(_pending, plain_as(list[dict[str, Any]], told)))
+        found = decoded(schema.RequestList, self._connection.ask(request))
+        return tuple(map(_pending, found.requests))
 
     def requested(self, release: str) -> PendingRequest | None:
         """Return what is asked for under an id; None if nobody does, as one may see.
@@ -264,8 +238,9 @@ class RemoteReleaseOffice(RemoteOffice):
         """
         priced = price_release(release, self._view.policy())
         told = self._requested(priced.id)
-        if told is not None and told.get("content") == priced.content:
-            return hearings_of(told.get("approvals"))
+        found = None if told is None else decoded(schema.PendingRequest, told)
+        if found is not None and found.content == priced.content:
+            return hearings_of(found.approvals)
         return self._by_log.hearings(release)
 
     def spoken(self, identifier: str) -> tuple[Spoken, ...]:
@@ -281,7 +256,7 @@ class RemoteReleaseOffice(RemoteOffice):
         """
         told = self._waiting_policy(identifier) or self._requested(identifier)
         if told is not None:
-            return spoken_of(told.get("spoken"))
+            return spoken_of(decoded(schema.Approvals, told).spoken)
         return self._by_log.spoken(identifier)
 
     # --- inside ---
@@ -312,7 +287,7 @@ class RemoteReleaseOffice(RemoteOffice):
         assert isinstance(name, str)
         path = release_path(name, _REQUESTS)
         told = self._connection.ask(Request("GET", path, {"words": True}))
-        found = _pending(told)
+        found = _pending(decoded(schema.ListedRequest, told))
         if found.release.id != name:
             raise not_understood("it tells of another request")
         topic = Topic(
@@ -330,12 +305,22 @@ class RemoteReleaseOffice(RemoteOffice):
         return Speech(path, looked.topic, approves, reason)
 
 
-def _pending(told: dict[str, Any]) -> PendingRequest:
-    one = plain_as(_ToldPending, told)
-    release = recorded_release(told.get("body"))
+def _waiting(one: schema.WithdrawnRequest) -> Waiting:
+    return Waiting(
+        release=one.release,
+        content=one.content,
+        policy=one.policy,
+        by=one.by,
+        at=one.at,
+        seq=one.entry,
+    )
+
+
+def _pending(one: schema.ListedRequest) -> PendingRequest:
+    release = recorded_release(one.body)
     if (release.id, release.content) != (one.release, one.content):
         raise not_understood("its request is of another release").alone()
     heard = hearings_of(one.approvals)
     return PendingRequest(
-        one.request, release, one.reason, heard, one.current, one.corrects
+        _waiting(one), release, one.reason, heard, one.current, one.corrects
     )

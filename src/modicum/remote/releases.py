@@ -6,25 +6,15 @@ from datetime import date
 from typing import Any, Final
 from urllib.parse import quote
 
-import msgspec
-
+from modicum.api.schema.release import ReleaseState
 from modicum.ledger import RecordedRelease, ReleaseStatus, Standing
 from modicum.ledger.log.release_format import release_from_plain
 from modicum.ledger.state.life import unknown_release
 from modicum.remote.mistakes import not_understood
-from modicum.remote.told import plain_as
+from modicum.remote.told import decoded
 
 #: No release has a longer id.
 _ID_CHARACTERS_MAX: Final = 200
-
-
-class _Standing(msgspec.Struct):
-    release: str
-    content: str
-    status: str
-    expires_at: str | None
-    entry: int
-    day: date
 
 
 def release_path(release: str, under: str = "releases") -> str:
@@ -75,7 +65,7 @@ def standing_of(told: object) -> Standing:
     Raises:
         UnavailableError: If it tells something else.
     """
-    one = plain_as(_Standing, told)
+    one = decoded(ReleaseState, told)
     try:
         status = ReleaseStatus(one.status)
     except ValueError:
@@ -86,5 +76,5 @@ def standing_of(told: object) -> Standing:
         status,
         one.expires_at or "",
         one.entry,
-        one.day.toordinal(),
+        date.fromisoformat(one.day).toordinal(),
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from modicum.api.schema import round as schema
 from modicum.core.document import Entries, Items, Kind, Node, Scalar
 from modicum.core.exact import number_text
 from modicum.ledger.deciding.unlocked import MILLION
@@ -22,8 +23,7 @@ from modicum.remote.elsewhere import not_from_here
 from modicum.remote.jobs import Job, given_up_on_the_way_out
 from modicum.remote.mistakes import not_understood
 from modicum.remote.releases import quoted
-from modicum.remote.rules import Head
-from modicum.remote.told import plain_as
+from modicum.remote.told import decoded
 from modicum.remote.view import RemoteView
 from modicum.remote.written import Sent, sent
 from modicum.shell.clock import SystemClock
@@ -35,41 +35,6 @@ from modicum.workspace.planning.remainder import Remainder
 from modicum.workspace.planning.requests import Request as Asked
 from modicum.workspace.planning.rounds import Round, Turn, must_be_open
 from modicum.workspace.planning.verbs import Rounds, plan_named
-
-
-class _ToldTurn(msgspec.Struct):
-    group: int
-    age: int
-    unlocked: float
-
-
-class _ToldRound(msgspec.Struct):
-    round: str
-    number: int
-    unlocked: dict[str, float]
-    plans: tuple[str, ...]
-    active: tuple[_ToldTurn, ...]
-    retired: tuple[int, ...]
-
-
-class _ListedRound(msgspec.Struct):
-    round: str
-    open: bool
-
-
-class _ToldPlan(msgspec.Struct):
-    plan: str
-    round: str
-    content: str
-    releases: tuple[str, ...]
-
-
-class _ToldCommitted(msgspec.Struct):
-    plan: str
-    round: str
-    releases: tuple[str, ...]
-    expires_at: str | None
-    ledger: Head
 
 
 class RemoteRounds:
@@ -113,7 +78,7 @@ class RemoteRounds:
             AccessError: If whoever asks may not.
         """
         told = self._connection.ask(Request("GET", "/rounds"))
-        for one in plain_as(tuple[_ListedRound, ...], told.get("rounds")):
+        for one in decoded(schema.RoundList, told).rounds:
             if one.open:
                 path = f"/rounds/{quoted(one.round)}"
                 return self._round(self._connection.ask(Request("GET", path)))
@@ -130,7 +95,7 @@ class RemoteRounds:
         told = self._connection.ask(Request("GET", "/plans"))
         return tuple(
             PlanCommitted(one.plan, one.round, one.content, one.releases)
-            for one in plain_as(tuple[_ToldPlan, ...], told.get("plans"))
+            for one in decoded(schema.PlanList, told).plans
         )
 
     def committed_plan(self, identifier: str) -> PlanCommitted:
@@ -222,7 +187,7 @@ class RemoteRounds:
             step="reserved what the plan accepts",
             if_match=plan.head,
         )
-        one = plain_as(_ToldCommitted, self._connection.ask(request))
+        one = decoded(schema.CommittedPlan, self._connection.ask(request))
         return Committed(
             one.plan,
             one.round,
@@ -244,7 +209,7 @@ class RemoteRounds:
         return here.remainders()
 
     def _round(self, told: Any) -> Round:
-        one = plain_as(_ToldRound, told)
+        one = decoded(schema.OpenedRound, told)
         rotation = self._view.policy().policy.rotation
         turns = tuple(
             Turn(

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
-import msgspec
-
+from modicum.api.schema.approval import VoteReceipt
 from modicum.core.errors import Code, Problem, StaleError
 from modicum.ledger.deciding.approvals import Hearing, roles_of
 from modicum.ledger.log.approval_statement import Signer, signed
@@ -21,7 +20,7 @@ from modicum.ledger.log.events import ApprovalGiven
 from modicum.remote.connection import Request
 from modicum.remote.hearings import hearings_of
 from modicum.remote.mistakes import not_understood
-from modicum.remote.told import plain_as
+from modicum.remote.told import decoded
 from modicum.remote.view import RemoteView
 from modicum.remote.written import sent
 from modicum.shell.proofs.keys import load_key
@@ -38,20 +37,6 @@ T = TypeVar("T")
 _SIGNED_MAX: Final = 5
 #: So much of a hash must at least be given.
 _HASH_SHOWN: Final = 12
-
-
-class _ToldSaid(msgspec.Struct):
-    subject: Literal["release", "policy"]
-    id: str
-    content: str
-    by: str
-    approves: bool
-    roles: tuple[str, ...]
-    key: str | None
-    entry: int
-    repeated: bool
-    approvals: list[dict[str, object]]
-    corrected_in: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +190,7 @@ def _whole(given: str | None, last: str) -> str:
 
 
 def _said(speech: Speech, told: object) -> Said:
-    one = plain_as(_ToldSaid, told)
+    one = decoded(VoteReceipt, told)
     topic = speech.topic
     if (one.subject, one.id, one.content, one.approves) != (
         topic.subject,

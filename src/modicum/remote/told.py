@@ -1,59 +1,56 @@
-"""What a server tells, as values."""
+"""What a server answers, as the shapes of `api.schema`."""
 
 from __future__ import annotations
 
-import math
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
+from modicum.api.schema.release import Decision, DecisionText
+from modicum.api.schema.shape import convert
+from modicum.core.errors import UnavailableError
 from modicum.remote.mistakes import not_understood
 
 T = TypeVar("T")
 
-#: What a server writes for a number that has no bound.
-_INFINITE = "inf"
 
-
-def read_as(kind: type[T], told: object) -> T:
-    """Return plain data as a value; amounts that are infinite become so.
+def decoded(kind: type[T], document: object) -> T:
+    """Return an answer as a shape; keys that this version does not know are ignored.
 
     Args:
-        kind: The type of the value; what else is told is left out.
-        told: The data.
+        kind: The shape.
+        document: The answer.
 
     Raises:
-        UnavailableError: If it is not of that form.
-    """
-    return plain_as(kind, _with_infinite(told))
-
-
-def plain_as(kind: type[T], told: object) -> T:
-    """Return plain data without amounts as a value; `inf` is a word there.
-
-    Args:
-        kind: The type of the value; what else is told is left out.
-        told: The data.
-
-    Raises:
-        UnavailableError: If it is not of that form.
+        UnavailableError: If it does not have that shape.
     """
     try:
-        return msgspec.convert(told, kind)
+        return convert(document, kind)
     except msgspec.ValidationError as error:
         raise not_understood(str(error)).alone() from None
 
 
-def _with_infinite(told: object) -> object:
-    if isinstance(told, dict):
-        return {
-            key: math.inf
-            if value == _INFINITE and key not in _TEXTS
-            else _with_infinite(value)
-            for key, value in told.items()
-        }
-    return [_with_infinite(one) for one in told] if isinstance(told, list) else told
+def decision_in(told: Any) -> Decision:
+    """Return a decision without its prose, which another version may form otherwise.
+
+    Args:
+        told: What a server told.
+
+    Raises:
+        UnavailableError: If it is not of that form.
+    """
+    bare = {**told, "words": None} if isinstance(told, dict) else told
+    return decoded(Decision, bare)
 
 
-#: Where `inf` is a name.
-_TEXTS = frozenset({"release", "rule", "unit", "cell", "name", "scope"})
+def text_of(told: Mapping[str, Any]) -> DecisionText:
+    """Return the prose of a decision; none if it is missing, or of another form.
+
+    Args:
+        told: What a server told.
+    """
+    try:
+        return decoded(DecisionText, told.get("words"))
+    except UnavailableError:
+        return DecisionText()

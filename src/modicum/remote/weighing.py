@@ -6,43 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
+from modicum.api.schema import approval as schema
+from modicum.api.schema.common import Head, Spender
 from modicum.policy import CompiledPolicy, Rule
 from modicum.remote.hearings import hearings_of
-from modicum.remote.mistakes import ToldProblem, not_understood, problem_of
-from modicum.remote.rules import Head, Spender
-from modicum.remote.told import plain_as, read_as
+from modicum.remote.mistakes import not_understood, problem_of
+from modicum.remote.told import decoded
 from modicum.workspace.governing.activation import Activation, Weighed
-
-
-class _Named(msgspec.Struct):
-    digest: str
-
-
-class _Conflict(msgspec.Struct):
-    rule: str
-    measure: str
-    spent: float
-    limit: float
-    budget: str
-    fits: str | None
-    contributors: tuple[Spender, ...]
-    made: bool
-    accepted: bool
-
-
-class _Told(msgspec.Struct):
-    policy: _Named
-    replaced: _Named
-    conflicts: tuple[_Conflict, ...]
-    accepted: tuple[str, ...]
-    problems: tuple[ToldProblem, ...]
-
-
-class _Done(msgspec.Struct):
-    changed: bool
-    ledger: Head | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +68,7 @@ def weighed_of(
     Raises:
         UnavailableError: If it is not of that form, or about other policies.
     """
-    one = read_as(_Told, told)
+    one = decoded(schema.Activation, told)
     if (one.replaced.digest, one.policy.digest) != (
         active.policy.digest,
         successor.policy.digest,
@@ -110,7 +80,7 @@ def weighed_of(
         conflicts=tuple(_conflict(each, successor) for each in one.conflicts),  # type: ignore[misc]
         made=frozenset(each.rule for each in one.conflicts if each.made),
         accepted=one.accepted,
-        hearings=hearings_of(told.get("approvals")),
+        hearings=hearings_of(one.approvals),
         problems=tuple(problem_of(each) for each in one.problems),
         told=told,
     )
@@ -127,12 +97,14 @@ def activation_of(told: Any, weighed: Weighed, head: Head) -> Activation:
     Raises:
         UnavailableError: If it is not of that form.
     """
-    one = plain_as(_Done, told)
+    one = decoded(schema.Activation, told)
     last = one.ledger or head
     return Activation(weighed, one.changed, last.seq, last.head)
 
 
-def _conflict(told: _Conflict, successor: CompiledPolicy) -> ToldConflict:
+def _conflict(
+    told: schema.ActivationConflict, successor: CompiledPolicy
+) -> ToldConflict:
     number = successor.rules.number(told.rule)
     if number is None:
         raise not_understood("it names a rule that the policy does not have").alone()

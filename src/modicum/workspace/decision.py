@@ -8,12 +8,12 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from modicum.api.schema.release import DecisionText, RuleLines
 from modicum.core.errors import Code, ModicumError, Problem, UsageError
 from modicum.ledger import RuleLoss, Verdict
 from modicum.policy.model import Approval
 from modicum.workspace.explaining import explain
 from modicum.workspace.explaining.fits import Again, Explanation, Fit, Options
-from modicum.workspace.explaining.words import RuleLines, Words
 
 #: Which rules a decision tells of.
 LossesTold: TypeAlias = Literal["all", "denying", "none"]
@@ -103,16 +103,19 @@ class Decision(msgspec.Struct, frozen=True):
                 would pass; the log is read for that, as far as it is now.
         """
         found = self.explanation() if deep else None
-        return self.words.text(found.words if found else None)
+        added = None if found is None else found.words
+        return msgspec.structs.replace(self.words, added=added).text()
 
     @property
-    def words(self) -> Words:
+    def words(self) -> DecisionText:
         """The decision in words, without what the log tells besides."""
         notes = (f"  note: {notice}" for notice in self._remarks)
         reasons = () if self.retry else self._reasons()
         asked = () if self.retry else map(approval_text, self.approvals)
         needs = (f"  needs {one}" for one in asked)
-        return Words(self.headline, reasons, (*needs, *notes))
+        return DecisionText(
+            headline=self.headline, reasons=reasons, rest=(*needs, *notes)
+        )
 
     def _reasons(self) -> tuple[RuleLines, ...]:
         return tuple(explain.reasons(self.verdict))

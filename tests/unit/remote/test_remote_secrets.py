@@ -222,7 +222,7 @@ def test_nothing_tells_a_token(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_server_must_show_a_certificate_that_is_trusted(tmp_path: Path) -> None:
     pem, context = certificate(tmp_path)
-    head = b'{"seq": 3, "head": "ab"}'
+    head = b'{"seq": 3, "head": "' + b"ab" * 32 + b'"}'
     with saying(answer("200 OK", body=head), context) as heard:
         port = heard[0].decode()
         with (

@@ -7,19 +7,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from samples.remote import BEFORE, answering
 from samples.small import POLICY, counts
 
 import modicum as mo
+from modicum.api.schema.approval import ApprovalStatus, Vote
+from modicum.api.schema.common import Spender
 from modicum.core.errors import Code, Mark
 from modicum.ledger import ReleaseStatus
+from modicum.ledger.deciding.approvals import Hearing
 from modicum.policy.compile import compile_text
 from modicum.remote.connection import Connection, Request
 from modicum.remote.hearings import hearings_of, spoken_of
 from modicum.remote.policies import policy_sent
-from modicum.remote.told import plain_as, read_as
+from modicum.remote.told import decoded
 from modicum.remote.workspace import RemoteWorkspace
 
 ASKING = (
@@ -49,10 +51,14 @@ def hearing(**changed: Any) -> dict[str, Any]:
     }
 
 
+def hearings_in(told: dict[str, Any]) -> tuple[Hearing, ...]:
+    return hearings_of([decoded(ApprovalStatus, told)])
+
+
 def test_hearings_are_read() -> None:
-    (found,) = hearings_of([hearing()])
+    (found,) = hearings_in(hearing())
     assert (found.given, found.missing, found.left) == (False, 1, ("olga", "inf"))
-    (found,) = hearings_of([hearing(given=True, missing=0, approved_by=["olga"])])
+    (found,) = hearings_in(hearing(given=True, missing=0, approved_by=["olga"]))
     assert found.given
 
 
@@ -72,15 +78,10 @@ def test_hearings_that_contradict_themselves_are_refused(
     changed: dict[str, Any],
 ) -> None:
     with pytest.raises(mo.UnavailableError):
-        hearings_of([hearing(**changed)])
+        hearings_in(hearing(**changed))
 
 
-def test_words_are_words_where_no_amounts_are_told() -> None:
-    class Told(msgspec.Struct):
-        by: str | float
-
-    assert plain_as(Told, {"by": "inf"}).by == "inf"
-    assert read_as(Told, {"by": "inf"}).by == math.inf
+def test_names_stay_names_where_amounts_are_infinite() -> None:
     said = {
         "entry": 3,
         "at": "2026-05-01T12:00:00.000000Z",
@@ -90,9 +91,16 @@ def test_words_are_words_where_no_amounts_are_told() -> None:
         "roles": ["inf"],
         "reason": "inf",
         "key": None,
+        "current": True,
     }
-    (found,) = spoken_of([said])
+    (found,) = spoken_of([decoded(Vote, said)])
     assert (found.by, found.reason, found.roles) == ("inf", "inf", ("inf",))
+    spender = {"release": "inf", "coordinate": "rho", "share": None, "undated": False}
+    one = decoded(Spender, {**spender, "amount": "inf"})
+    assert (one.release, one.amount) == ("inf", math.inf)
+    for amount in (None, "infinite", True, [1]):
+        with pytest.raises(mo.UnavailableError):
+            decoded(Spender, {**spender, "amount": amount})
 
 
 def test_a_policy_is_told_wrong_in_its_own_file() -> None:

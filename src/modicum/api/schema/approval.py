@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from modicum.api.schema.common import Approval, Head
+from modicum.api.schema.common import Approval, Head, Problem
+from modicum.api.schema.policy import Conflict
 from modicum.api.schema.release import Decision
 from modicum.api.schema.shape import Digest, Plain, Shape
 
@@ -34,19 +35,6 @@ class Vote(Shape, frozen=True, kw_only=True):
     current: bool
 
 
-class Request(Shape, frozen=True, kw_only=True):
-    """A release that is asked for just now."""
-
-    release: str
-    content: Digest
-    policy: Digest
-    by: str
-    at: str
-    entry: int
-    repeated: bool
-    approvals: tuple[ApprovalStatus, ...]
-
-
 class WithdrawnRequest(Shape, frozen=True, kw_only=True):
     """A request that was taken back."""
 
@@ -56,6 +44,13 @@ class WithdrawnRequest(Shape, frozen=True, kw_only=True):
     by: str
     at: str
     entry: int
+
+
+class Request(WithdrawnRequest, frozen=True, kw_only=True):
+    """A release that was requested just now."""
+
+    repeated: bool
+    approvals: tuple[ApprovalStatus, ...]
 
 
 class PendingRequest(WithdrawnRequest, frozen=True, kw_only=True):
@@ -118,26 +113,26 @@ class Statement(Shape, frozen=True, kw_only=True):
     head: Digest
 
 
-class Proposal(Shape, frozen=True, kw_only=True):
-    """A policy that is asked for just now."""
+class ProposedPolicy(Shape, frozen=True, kw_only=True):
+    """A policy that waits to be activated."""
 
     digest: Digest
     name: str
     by: str
     at: str
     entry: int
+
+
+class Proposal(ProposedPolicy, frozen=True, kw_only=True):
+    """A policy that was proposed just now."""
+
     repeated: bool
     approvals: tuple[ApprovalStatus, ...]
 
 
-class PendingProposal(Shape, frozen=True, kw_only=True):
+class PendingProposal(ProposedPolicy, frozen=True, kw_only=True):
     """A policy that is proposed and waits."""
 
-    digest: Digest
-    name: str
-    by: str
-    at: str
-    entry: int
     reason: str
     complete: bool
     approvals: tuple[ApprovalStatus, ...]
@@ -165,6 +160,12 @@ class ReplacedPolicy(Shape, frozen=True, kw_only=True):
     digest: Digest
 
 
+class ActivationConflict(Conflict, frozen=True, kw_only=True):
+    """A conflict; `accepted` if people agreed to activate the policy all the same."""
+
+    accepted: bool
+
+
 class Activation(Shape, frozen=True, kw_only=True):
     """What it means to activate a policy, or that it was."""
 
@@ -172,7 +173,7 @@ class Activation(Shape, frozen=True, kw_only=True):
     replaced: ReplacedPolicy
     changed: bool
     ledger: Head | None
-    conflicts: tuple[Plain, ...]
+    conflicts: tuple[ActivationConflict, ...]
     accepted: tuple[str, ...]
-    problems: tuple[Plain, ...]
+    problems: tuple[Problem, ...]
     approvals: tuple[ApprovalStatus, ...]

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from modicum.api.schema.shape import Digest, Shape
+from modicum.api.schema.shape import Amount, Digest, Shape
 
 
 class Head(Shape, frozen=True, kw_only=True):
@@ -24,18 +24,36 @@ class NamedPolicy(Shape, frozen=True, kw_only=True):
     active: bool
 
 
+class Spender(Shape, frozen=True, kw_only=True):
+    """What one release takes of a rule.
+
+    Attributes:
+        release: Its id, or a phrase if the reader may not see it.
+        coordinate: What it is measured by.
+        amount: Its loss on that.
+        share: Its part of the sum, from 0 to 1; None if the sum is infinite.
+        undated: Whether it is charged to every period, because it names no `periods`.
+    """
+
+    release: str
+    coordinate: str
+    amount: Amount
+    share: float | None
+    undated: bool
+
+
 class Problem(Shape, frozen=True, kw_only=True):
     """One mistake."""
 
     code: str
     message: str
-    file: str | None
-    line: int | None
-    column: int | None
-    length: int | None
-    label: str
-    notes: tuple[str, ...]
-    help: str
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    length: int | None = None
+    label: str = ""
+    notes: tuple[str, ...] = ()
+    help: str = ""
 
 
 class ProblemDetails(Shape, frozen=True, kw_only=True):
@@ -62,6 +80,16 @@ class ProblemDetails(Shape, frozen=True, kw_only=True):
     help: str
     problems: tuple[Problem, ...]
     trace_id: str
+
+
+class ApproxDp(Shape, frozen=True, kw_only=True):
+    """The tightest known epsilon, for information."""
+
+    delta: float
+    before: Amount
+    alone: Amount
+    together: Amount
+    method: str
 
 
 class Approval(Shape, frozen=True, kw_only=True):

@@ -9,7 +9,16 @@ from modicum.api.schema.shape import Plain, Shape
 
 
 class JobItem(Shape, frozen=True, kw_only=True):
-    """A job, without what it found."""
+    """A job, without what it found.
+
+    Attributes:
+        job: Its id.
+        kind: What it does.
+        state: `queued`, `running`, `done`, `failed` or `cancelled`.
+        progress: How far it is, from 0 to 1.
+        begun_at: When it was requested.
+        ended_at: When it ended; None before.
+    """
 
     job: str
     kind: str

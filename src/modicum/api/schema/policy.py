@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from modicum.api.schema.common import Head, NamedPolicy, Problem
-from modicum.api.schema.shape import Amount, Digest, Plain, Shape
+from modicum.api.schema.common import ApproxDp, Head, NamedPolicy, Problem, Spender
+from modicum.api.schema.shape import Amount, Digest, Shape
 
 
 class RuleStanding(Shape, frozen=True, kw_only=True):
@@ -22,7 +22,7 @@ class RuleStanding(Shape, frozen=True, kw_only=True):
     spent: Amount
     limit: Amount
     budget: str
-    approx_dp: Plain | None
+    approx_dp: ApproxDp | None
     when: str
     source: tuple[str, ...]
     state: str
@@ -48,8 +48,41 @@ class RulePage(Shape, frozen=True, kw_only=True):
     next: str | None
 
 
-class RuleHistory(Shape, frozen=True, kw_only=True):
-    """What a cell of a rule was charged, and by whom."""
+class RuleBalance(Shape, frozen=True, kw_only=True):
+    """What the fullest cell of a rule was charged, and by whom.
+
+    Attributes:
+        rule: The id of the rule.
+        unit: Its privacy unit.
+        cell: The cell; None if the rule has one cell only.
+        cells: How many cells there are.
+        allowed: Whether the rule is within its limit there.
+        cause: Why it is over, if that is because `periods` are missing; else None.
+        measure: What is compared.
+        spent: What was charged.
+        limit: What is admitted.
+        rho_left: How much rho a Gaussian mechanism may still cost there; None if
+            nothing is enforced.
+        releases: How many releases were charged there.
+        spenders: The largest of them, the largest first.
+        nearby: What was charged for others, if segments are too many to separate.
+        ledger: The entry that it was computed on.
+    """
+
+    rule: str
+    unit: str
+    cell: str | None
+    cells: int
+    allowed: bool
+    cause: str | None
+    measure: str
+    spent: Amount
+    limit: Amount
+    rho_left: Amount | None
+    releases: int
+    spenders: tuple[Spender, ...]
+    nearby: Amount
+    ledger: Head
 
 
 class PolicyItem(Shape, frozen=True, kw_only=True):
@@ -180,7 +213,7 @@ class Conflict(Shape, frozen=True, kw_only=True):
     limit: Amount
     budget: str
     fits: str | None
-    contributors: tuple[Plain, ...]
+    contributors: tuple[Spender, ...]
     made: bool
 
 
@@ -199,4 +232,4 @@ class Differences(Shape, frozen=True, kw_only=True):
     rules: tuple[RuleChange, ...]
     declared: tuple[DeclaredChange, ...]
     conflicts: tuple[Conflict, ...] | None
-    problems: tuple[Plain, ...] | None
+    problems: tuple[Problem, ...] | None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
-from modicum.api.schema.common import Approval, Head, NamedPolicy
+from modicum.api.schema.common import Approval, ApproxDp, Head, NamedPolicy, Spender
 from modicum.api.schema.shape import Amount, Digest, Plain, Shape
+
+#: How far the details of a rule are indented.
+_INDENT: Final = " " * 9
 
 Status = Literal[
     "checked",
@@ -27,16 +30,6 @@ class Sums(Shape, frozen=True, kw_only=True):
     alone: Amount
     together: Amount
     cap: Amount
-
-
-class ApproxDp(Shape, frozen=True, kw_only=True):
-    """The tightest known epsilon, for information."""
-
-    delta: float
-    before: Amount
-    alone: Amount
-    together: Amount
-    method: str
 
 
 class Loss(Shape, frozen=True, kw_only=True):
@@ -64,26 +57,100 @@ class Loss(Shape, frozen=True, kw_only=True):
 
 
 class RuleLines(Shape, frozen=True, kw_only=True):
-    """What is said about a rule; about none, if it is not named."""
+    """What a decision says about one rule.
+
+    Attributes:
+        rule: Its id; empty if the lines are about no rule.
+        lines: The lines.
+    """
 
     rule: str
     lines: tuple[str, ...]
 
 
 class DenialDetails(Shape, frozen=True, kw_only=True):
-    """What the log tells about a denial, in words."""
+    """What the log says about a denial, in words.
 
-    rules: tuple[RuleLines, ...]
-    closest: tuple[str, ...]
+    Attributes:
+        rules: Who filled the cells of rules that deny.
+        closest: What would be allowed instead.
+    """
+
+    rules: tuple[RuleLines, ...] = ()
+    closest: tuple[str, ...] = ()
 
 
 class DecisionText(Shape, frozen=True, kw_only=True):
-    """A decision in words, line by line; `added` belongs among them."""
+    """A decision in words, line by line.
 
-    headline: str
-    reasons: tuple[RuleLines, ...]
-    rest: tuple[str, ...]
-    added: DenialDetails | None
+    Attributes:
+        headline: The decision in one line.
+        reasons: What each rule says, those that deny first.
+        rest: What else the reader should know.
+        added: What the log says about a denial; None if it was not looked up.
+    """
+
+    headline: str = ""
+    reasons: tuple[RuleLines, ...] = ()
+    rest: tuple[str, ...] = ()
+    added: DenialDetails | None = None
+
+    def text(self) -> str:
+        """Return all of it as one text."""
+        added = self.added or DenialDetails()
+        details = {one.rule: one.lines for one in added.rules}
+        lines = [self.headline]
+        for one in self.reasons:
+            lines += one.lines
+            lines += (f"{_INDENT}{line}" for line in details.get(one.rule, ()))
+        lines += (f"  {line}" for line in added.closest)
+        return "\n".join((*lines, *self.rest))
+
+
+class FullCell(Shape, frozen=True, kw_only=True):
+    """The cell in which a rule denies a release, and who filled it.
+
+    Attributes:
+        rule: The id of the rule.
+        cell: The cell; None if the rule has one cell only.
+        rho_left: How much rho a Gaussian mechanism may still cost there; None if the
+            rule judges each release alone.
+        spenders: The largest of the releases that were charged there.
+    """
+
+    rule: str
+    cell: str | None
+    rho_left: Amount | None
+    spenders: tuple[Spender, ...]
+
+
+class Fit(Shape, frozen=True, kw_only=True):
+    """The closest variant of a release that every rule allows.
+
+    Attributes:
+        vary: What was varied.
+        found: Whether there is one.
+        release: The variant, as the text of a file; None if there is none.
+        changes: How it differs, line by line.
+        why: Why no closer one is allowed, line by line.
+        ended_early: Whether the search ended before everything was tried.
+        ledger: The entry that it was found on.
+    """
+
+    vary: str
+    found: bool
+    release: str | None
+    changes: tuple[str, ...]
+    why: tuple[str, ...]
+    ended_early: bool
+    ledger: Head
+
+
+class Explanation(Shape, frozen=True, kw_only=True):
+    """Why a release is denied: the cells that deny it, and what would be allowed."""
+
+    cells: tuple[FullCell, ...]
+    fit: Fit
 
 
 class Decision(Shape, frozen=True, kw_only=True):
@@ -103,7 +170,7 @@ class Decision(Shape, frozen=True, kw_only=True):
     expires_at: str | None
     approvals: tuple[Approval, ...]
     notices: tuple[str, ...]
-    explanation: Plain | None
+    explanation: Explanation | None
     words: DecisionText | None = None
 
 
@@ -164,15 +231,32 @@ class ReleaseState(Shape, frozen=True, kw_only=True):
     expires_at: str | None
 
 
-class Fit(Shape, frozen=True, kw_only=True):
-    """The closest variant that would pass."""
+class Option(Shape, frozen=True, kw_only=True):
+    """One change of a denied release after which every rule allows it.
+
+    Attributes:
+        kind: What is changed: `noise`, `epsilon`, `rho`, `mu`, `where`, `periods`,
+            `attribute`, `label`, `mechanism` or `wait`.
+        title: The change, in a few words.
+        release: The changed release, as the text of a file.
+        why: What it does, line by line.
+        only_if: What must be true for it to be open at all; None if nothing.
+        not_before: The first day on which it is allowed, if that is not today.
+    """
+
+    kind: str
+    title: str
+    release: str
+    why: tuple[str, ...]
+    only_if: str | None
+    not_before: str | None
 
 
 class Options(Shape, frozen=True, kw_only=True):
-    """Single changes after which it would pass."""
+    """The single changes after which a release is allowed."""
 
     decision: Literal["allow", "deny"]
     release: str
-    options: tuple[Plain, ...]
+    options: tuple[Option, ...]
     ended_early: bool
     ledger: Head

@@ -16,7 +16,7 @@ from modicum.api.schema.policy import (
     Lint,
     PolicyList,
     PolicyText,
-    RuleHistory,
+    RuleBalance,
     RulePage,
 )
 from modicum.ledger.state.state import ActivePolicy
@@ -133,7 +133,7 @@ async def rules(
     )
 
 
-@router.get("/rules/history", responses=answers(RuleHistory))
+@router.get("/rules/history", responses=answers(RuleBalance))
 async def history(
     rule: Annotated[str, Query(max_length=400, description="the id of the rule")],
     who: Who,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import to_builtins
+from msgspec.structs import replace
 
+from modicum.api.schema.shape import plain
 from modicum.workspace.decision import Decision, LossesTold
 from modicum.workspace.explaining.fits import Explanation
 
@@ -27,6 +28,6 @@ def decision_to_dict(
     if found is not None:
         told["explanation"] = found.to_dict()
     if words:
-        added = None if found is None else to_builtins(found.words)
-        told["words"] = {**to_builtins(decision.words), "added": added}
+        added = None if found is None else found.words
+        told["words"] = plain(replace(decision.words, added=added))
     return told

@@ -10,6 +10,7 @@ from fractions import Fraction
 from modicum.accounting import INFINITE, ApproxBudget, Epsilon
 from modicum.accounting.budgets import budget_text
 from modicum.accounting.grid import coordinate_name
+from modicum.api.schema.release import RuleLines
 from modicum.core.exact import LOSS_UNIT, brief, unpadded
 from modicum.core.text import shortened
 from modicum.ledger import RuleLoss, Verdict
@@ -22,7 +23,6 @@ from modicum.ledger.deciding.amounts import (
 )
 from modicum.policy.rules import Stage
 from modicum.workspace.explaining.locked_words import locked_remedy, locked_text
-from modicum.workspace.explaining.words import RuleLines
 
 #: Where lines about a rule begin.
 _INDENT = " " * 9
@@ -39,9 +39,11 @@ def reasons(verdict: Verdict) -> Iterator[RuleLines]:
     losses = sorted(verdict.losses, key=lambda loss: loss.allowed)
     width = max((len(loss.rule.id) for loss in losses), default=0)
     for loss in losses:
-        yield RuleLines(loss.rule.id, tuple(_rule_lines(loss, width)))
+        yield RuleLines(rule=loss.rule.id, lines=tuple(_rule_lines(loss, width)))
     if not losses:
-        yield RuleLines("", ("  no rule of the policy is about this release",))
+        yield RuleLines(
+            rule="", lines=("  no rule of the policy is about this release",)
+        )
 
 
 def _rule_lines(loss: RuleLoss, width: int) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
+from modicum.api.schema.release import DenialDetails, RuleLines
 from modicum.workspace.explaining.contributions import (
     Contributor,
     contributors_text,
@@ -13,7 +14,6 @@ from modicum.workspace.explaining.contributions import (
     undated_text,
 )
 from modicum.workspace.explaining.explain import json_number, room_text
-from modicum.workspace.explaining.words import Added, RuleLines
 from modicum.workspace.explaining.written import release_text
 
 #: So many of the releases that filled a cell are told.
@@ -209,10 +209,10 @@ class Explanation:
         return (*lines, ENDED_EARLY) if ended else lines
 
     @property
-    def words(self) -> Added:
+    def words(self) -> DenialDetails:
         """All of it in words, to stand among those of the decision."""
-        rules = (RuleLines(one.rule, one.lines) for one in self.cells)
-        return Added(tuple(rules), self.closest)
+        rules = (RuleLines(rule=one.rule, lines=one.lines) for one in self.cells)
+        return DenialDetails(rules=tuple(rules), closest=self.closest)
 
     @property
     def named(self) -> frozenset[str]:
