@@ -81,13 +81,13 @@ def _lines(found: Iterable[AskedPeople]) -> Iterator[str]:
 
 
 def _to_dict(found: Iterable[AskedPeople]) -> dict[str, object]:
-    from modicum.workspace.documents.approvals import hearings_to_list, spoken_to_dict
+    from modicum.workspace.views.approvals import approvals_view, vote_view
 
     return {
-        "approvals": hearings_to_list(one for each in found for one in each.hearings),
+        "approvals": approvals_view(one for each in found for one in each.hearings),
         "exact": all(one.exact for one in found),
         "spoken": [
-            spoken_to_dict(one, current=one.content == each.content)
+            vote_view(one, current=one.content == each.content)
             for each in found
             for one in each.spoken
         ],

@@ -94,8 +94,8 @@ def list_contracts(
 
 
 def _list_contracts(ledger: str, as_json: bool) -> None:
-    from modicum.workspace.documents.contracts import looked_to_dict
     from modicum.workspace.escrowing.looking import looked_at_all
+    from modicum.workspace.views.contracts import looked_to_dict
 
     found = looked_at_all(open_escrow(ledger))
     if as_json:
@@ -107,7 +107,7 @@ def _list_contracts(ledger: str, as_json: bool) -> None:
 
 
 def _list_data(ledger: str, as_json: bool) -> None:
-    from modicum.workspace.documents.contracts import data_set_to_dict
+    from modicum.workspace.views.contracts import data_set_to_dict
 
     found = open_escrow(ledger).escrow.data()
     if as_json:
@@ -193,7 +193,7 @@ def reject(
 
 
 def _print_said_to_data(said: SaidToData, *, as_json: bool) -> None:
-    from modicum.workspace.documents.contracts import said_to_data_to_dict
+    from modicum.workspace.views.contracts import said_to_data_to_dict
 
     if as_json:
         print_json(said_to_data_to_dict(said))
@@ -203,7 +203,7 @@ def _print_said_to_data(said: SaidToData, *, as_json: bool) -> None:
 
 
 def _print_said(said: SaidToContract, *, as_json: bool) -> None:
-    from modicum.workspace.documents.contracts import said_to_contract_to_dict
+    from modicum.workspace.views.contracts import said_to_contract_to_dict
 
     if as_json:
         print_json(said_to_contract_to_dict(said))
@@ -224,7 +224,7 @@ def withdraw(
 
     Nothing flows under it any more, to nobody.
     """
-    from modicum.workspace.documents.contracts import flow_to_dict
+    from modicum.workspace.views.contracts import flow_to_dict
 
     with reporting(as_json=as_json):
         flow = open_escrow(ledger, actor).escrow.withdraw(name, reason=reason)

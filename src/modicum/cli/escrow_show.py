@@ -64,7 +64,7 @@ def _to_dict(
     found: Examined, program: Program | None, inspection: Inspection | None
 ) -> dict[str, Any]:
     from modicum.ledger.log.contracts import TaskTerms
-    from modicum.workspace.documents.contracts import (
+    from modicum.workspace.views.contracts import (
         examined_to_dict,
         priced_to_dict,
         program_to_dict,

@@ -285,8 +285,8 @@ def _width(width: str | None, *, exact: bool) -> Fraction | None:
 
 
 def _print(workspace: Workspace, flow: Flow, *, as_json: bool) -> None:
-    from modicum.workspace.documents.contracts import looked_to_dict
     from modicum.workspace.escrowing.looking import looked_at
+    from modicum.workspace.views.contracts import looked_to_dict
 
     looked = looked_at(workspace, flow.contract.id)
     if as_json:

@@ -113,7 +113,7 @@ def _to_dict(
     program: Program, answers: MadeUp, tier: str | None, runs: Mapping[str, Tried]
 ) -> dict[str, object]:
     from modicum.escrow.inspection import inspected
-    from modicum.workspace.documents.contracts import remarks_to_list
+    from modicum.workspace.views.contracts import remarks_to_list
 
     inspection = inspected(program)
     return {

@@ -119,12 +119,12 @@ def _say(
     *,
     as_json: bool,
 ) -> None:
-    from modicum.workspace.documents.approvals import said_to_dict
+    from modicum.workspace.views.approvals import receipt_view
 
     named = list(named_releases(subject))
     said = in_turn(named, lambda one: verb(office, one), _name)
     if as_json:
-        print_json({"said": [said_to_dict(one) for one in said]})
+        print_json({"said": [receipt_view(one) for one in said]})
         return
     for one in said:
         print_said(one)

@@ -60,7 +60,7 @@ def balance(
             groups=group or None,
         )
         if as_json:
-            print_json(found.to_dict(top))
+            print_json(found.view(top))
         else:
             say_if_empty(view, ledger)
             print_balance(found, top)

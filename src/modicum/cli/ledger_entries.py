@@ -13,6 +13,7 @@ from modicum.cli.output import print_json, print_table, reporting, seconds
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
+    from modicum.api.schema.ledger import Entry
     from modicum.core.canonical import Plain
     from modicum.ledger import Record
 
@@ -45,22 +46,22 @@ def list_entries(
         for title in ("SEQ", "AT", "ACTOR", "KIND", "WHAT", "HASH"):
             table.add_column(title, no_wrap=True)
         for row in rows:
-            at = seconds(str(row["at"]))
-            cells = (row["seq"], at, row["actor"], row["kind"], row["what"])
-            short = str(row["hash"])[:12]
+            at = seconds(row.at)
+            cells = (row.seq, at, row.actor, row.kind, row.what)
+            short = row.hash[:12]
             table.add_row(*(escape(printable(str(cell))) for cell in cells), short)
         print_table(table, spare=("HASH", "ACTOR", "AT"))
 
 
-def _entries(records: Iterable[Record]) -> Iterator[dict[str, object]]:
+def _entries(records: Iterable[Record]) -> Iterator[Entry]:
     from modicum.ledger import GENESIS, read_record
-    from modicum.workspace.documents.entries import entry_to_dict
+    from modicum.workspace.views.entries import entry_view
 
     previous = GENESIS
     for seq, record in enumerate(records, 1):
         event = read_record(record, seq, previous)
         previous = record.hash
-        yield entry_to_dict(record, event)
+        yield entry_view(record, event)
 
 
 def show(
@@ -69,20 +70,22 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show one entry of the ledger as it is stored."""
+    from msgspec.structs import asdict
+
     from modicum.core.canonical import decode
     from modicum.ledger import event_of
-    from modicum.workspace.documents.entries import entry_to_dict
+    from modicum.workspace.views.entries import entry_view
 
     with reporting(as_json=as_json):
         record = _record(ledger, entry)
-        told = entry_to_dict(record, event_of(record, entry))
+        told = entry_view(record, event_of(record, entry))
         stored = decode(record.payload)
         body = stored["event"]["body"]  # type: ignore[call-overload,index]
         if as_json:
-            print_json({**told, "body": body})
+            print_json({**asdict(told), "body": body})
             return
-        print(printable(f"entry {entry}: {told['kind']}  {told['what']}"))
-        rows = {key: told[key] for key in ("at", "actor", "hash")}
+        print(printable(f"entry {entry}: {told.kind}  {told.what}"))
+        rows = {"at": told.at, "actor": told.actor, "hash": told.hash}
         for key, value in [*rows.items(), *_shown(body)]:  # type: ignore[arg-type]
             print(printable(f"  {key}: {value}"))
 

@@ -94,7 +94,9 @@ def fitting(total: int, most: int | None) -> int:
 
 def print_json(document: object) -> None:
     """Print one JSON document to standard output."""
-    text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
+    from modicum.api.schema.shape import plain
+
+    text = json.dumps(plain(document), ensure_ascii=False, indent=2)
     print("\n".join(map(_harmless, text.split("\n"))))
 
 

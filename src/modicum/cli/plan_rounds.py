@@ -48,9 +48,9 @@ def open_round(
         unlocked = _shares(unlock or (), workspace)
         opened = workspace.rounds.open(round_id, unlocked=unlocked)
         if as_json:
-            from modicum.workspace.documents.rounds import round_to_dict
+            from modicum.workspace.views.rounds import round_view
 
-            print_json(round_to_dict(opened))
+            print_json(round_view(opened))
         else:
             print_round(opened)
 
@@ -176,10 +176,10 @@ def _print_remainders(found: Iterable[Remainder]) -> None:
 
 
 def _remainder_to_dict(one: Remainder) -> dict[str, object]:
-    from modicum.workspace.explaining.explain import loss_to_dict
+    from modicum.workspace.explaining.explain import loss_view
 
     return {
         "group": one.group,
         "until": one.until,
-        "standing": loss_to_dict(one.standing),
+        "standing": loss_view(one.standing),
     }

@@ -193,9 +193,9 @@ def commit(
         workspace = open_workspace(ledger, actor=actor)
         done = workspace.rounds.commit(found, reserve_seconds=length)
         if as_json:
-            from modicum.workspace.documents.rounds import committed_to_dict
+            from modicum.workspace.views.rounds import committed_view
 
-            print_json(committed_to_dict(done))
+            print_json(committed_view(done))
             return
         print_committed(done)
 
@@ -253,12 +253,12 @@ def _show_ledger(
 ) -> None:
     opened = workspace.rounds.present() if whole else None
     if as_json:
-        from modicum.workspace.documents.rounds import plan_to_dict, round_to_dict
+        from modicum.workspace.views.rounds import plan_view, round_view
 
         print_json(
             {
-                "round": None if opened is None else round_to_dict(opened),
-                "plans": [plan_to_dict(one) for one in found],
+                "round": None if opened is None else round_view(opened),
+                "plans": [plan_view(one) for one in found],
             }
         )
         return

@@ -87,10 +87,10 @@ def activate(
 def _print(
     weighed: Weighed, done: Activation | None, ledger: str, *, as_json: bool
 ) -> None:
-    from modicum.workspace.documents.approvals import weighed_to_dict
+    from modicum.workspace.views.approvals import activation_view
 
     if as_json:
-        print_json(weighed_to_dict(weighed, done))
+        print_json(activation_view(weighed, done))
     else:
         for line in _lines(weighed, done, ledger):
             print(printable(line))

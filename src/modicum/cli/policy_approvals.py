@@ -60,7 +60,7 @@ def approve(
     the policy. You agree to the policy's text;
     who activates it chooses which of these conflicts to accept.
     """
-    from modicum.workspace.documents.approvals import conflicts_to_list, said_to_dict
+    from modicum.workspace.views.approvals import conflicts_view, receipt_view
 
     with reporting(as_json=as_json):
         said = office_of(ledger, actor).approve_policy(
@@ -74,8 +74,8 @@ def approve(
         if as_json:
             print_json(
                 {
-                    "said": [said_to_dict(said)],
-                    "conflicts": conflicts_to_list(weighed),
+                    "said": [receipt_view(said)],
+                    "conflicts": conflicts_view(weighed),
                     "problems": [one.to_dict() for one in weighed.problems],
                 }
             )
@@ -95,14 +95,14 @@ def reject(
     as_json: Json = False,
 ) -> None:
     """Refuse that a policy takes the place of the active one."""
-    from modicum.workspace.documents.approvals import said_to_dict
+    from modicum.workspace.views.approvals import receipt_view
 
     with reporting(as_json=as_json):
         said = office_of(ledger, actor).reject_policy(
             _named(subject), reason=reason, key=signer_of(key, passphrase_file)
         )
         if as_json:
-            print_json({"said": [said_to_dict(said)]})
+            print_json({"said": [receipt_view(said)]})
         else:
             print_said(said)
 
@@ -114,8 +114,8 @@ def approvals(
 
     What was said before the active policy came was about another change.
     """
-    from modicum.workspace.documents.approvals import hearings_to_list, spoken_to_dict
     from modicum.workspace.governing.governance import missing_approvals
+    from modicum.workspace.views.approvals import approvals_view, vote_view
 
     with reporting(as_json=as_json):
         office, successor = office_of(ledger, None), load(file)
@@ -123,8 +123,8 @@ def approvals(
         spoken = office.spoken(successor.policy.digest)
         counting = frozenset(office.counting_words(successor))
         if as_json:
-            said = [spoken_to_dict(one, current=one in counting) for one in spoken]
-            approvals = hearings_to_list(heard)
+            said = [vote_view(one, current=one in counting) for one in spoken]
+            approvals = approvals_view(heard)
             print_json({"approvals": approvals, "exact": True, "spoken": said})
         else:
             for line in hearing_lines(heard) if heard else ["no approval is needed"]:

@@ -117,8 +117,8 @@ def simulate(
 ) -> None:
     """Show what a policy would have decided, release by release. Writes nothing."""
     from modicum.cli.policy_simulation import print_simulation
-    from modicum.workspace.documents.what_ifs import simulation_to_dict
     from modicum.workspace.policies.what_if import what_if
+    from modicum.workspace.views.what_ifs import simulation_view
 
     with reporting(as_json=as_json):
         compiled = _load(policy)
@@ -126,7 +126,7 @@ def simulate(
         with progress("deciding release", as_json=as_json) as on_attempt:
             found = what_if(history, compiled, on_attempt)
         if as_json:
-            print_json(simulation_to_dict(compiled, history, found))
+            print_json(simulation_view(compiled, history, found))
         else:
             print_simulation(found, whole=show_all)
 

@@ -272,12 +272,14 @@ def diff_to_dict(
     met: Met | None,
 ) -> dict[str, object]:
     """Return the documented JSON form (docs/reference/json.md)."""
-    from modicum.workspace.documents.differences import differences_to_dict
-    from modicum.workspace.documents.what_ifs import what_if_to_dict
+    from msgspec.structs import asdict
+
+    from modicum.workspace.views.differences import differences_view
+    from modicum.workspace.views.what_ifs import what_if_view
 
     return {
-        **differences_to_dict(old, new, found),
-        "history": None if met is None else what_if_to_dict(met.what_if),
+        **asdict(differences_view(old, new, found)),
+        "history": None if met is None else what_if_view(met.what_if),
         "exceeded_before": sorted(met.before) if met else [],
         "problems": [one.to_dict() for one in met.problems] if met else [],
     }

@@ -12,11 +12,11 @@ from modicum.core.exact import DELTA_UNIT
 from modicum.policy.rule_profile import Neighbors, RuleProfile, coordinate_words
 from modicum.workspace.explaining.contributions import (
     contributors_text,
-    contributors_to_list,
+    spenders_view,
 )
 from modicum.workspace.explaining.explain import (
+    amount,
     amount_text,
-    json_number,
     ordered,
     room_text,
 )
@@ -167,10 +167,10 @@ def _filter_to_dict(profile: RuleProfile) -> dict[str, object] | None:
         "name": profile.filter_name,
         "every": own.every,
         "caps": [
-            {"coordinate": coordinate_name(index), "cap": json_number(cap)}
+            {"coordinate": coordinate_name(index), "cap": amount(cap)}
             for index, cap in own.caps
         ],
-        "deltas": json_number(own.delta_cap, DELTA_UNIT),
+        "deltas": amount(own.delta_cap, DELTA_UNIT),
     }
 
 
@@ -185,7 +185,7 @@ def _standing_to_dict(standing: RuleStanding) -> dict[str, object]:
         "measure": found.measure,
         "spent": spent,
         "limit": limit,
-        "left": json_number(left, found.scale),
-        "rho_left": None if rho is None else json_number(rho),
-        "spenders": contributors_to_list(standing.spenders, standing.coordinate),
+        "left": amount(left, found.scale),
+        "rho_left": None if rho is None else amount(rho),
+        "spenders": spenders_view(standing.spenders, standing.coordinate),
     }

@@ -36,16 +36,14 @@ def propose(
     as_json: Json = False,
 ) -> None:
     """Ask people to agree to a policy; its text stands in the ledger. Exits 0 or 5."""
-    from modicum.workspace.documents.approvals import hearings_to_list, proposal_to_dict
     from modicum.workspace.governing.governance import missing_approvals
+    from modicum.workspace.views.approvals import proposal_view
 
     with reporting(as_json=as_json):
         office = office_of(ledger, actor)
         found = office.propose_policy(load(file), reason=reason)
         if as_json:
-            heard = hearings_to_list(found.hearings)
-            told = proposal_to_dict(found.proposal)
-            print_json({**told, "repeated": found.repeated, "approvals": heard})
+            print_json(proposal_view(found))
         else:
             print(_line(found.proposal))
             for line in hearing_lines(found.hearings):
@@ -58,22 +56,12 @@ def proposals(
     ledger: Ledger = DEFAULT_LEDGER, text: Text = False, as_json: Json = False
 ) -> None:
     """List the policies that are proposed, and who is missing."""
-    from modicum.workspace.documents.approvals import hearings_to_list, proposal_to_dict
+    from modicum.workspace.views.approvals import pending_policy_view
 
     with reporting(as_json=as_json):
         found = office_of(ledger, None).proposals()
         if as_json:
-            listed = [
-                {
-                    **proposal_to_dict(one.proposal),
-                    "reason": one.reason,
-                    "complete": one.complete,
-                    "approvals": hearings_to_list(one.hearings),
-                    "text": one.text,
-                }
-                for one in found
-            ]
-            print_json({"proposals": listed})
+            print_json({"proposals": tuple(map(pending_policy_view, found))})
             return
         if not found:
             print("no policy is proposed")

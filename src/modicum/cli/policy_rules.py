@@ -9,11 +9,12 @@ from itertools import islice
 from textwrap import indent
 from typing import TYPE_CHECKING
 
+from modicum.api.schema.shape import plain
 from modicum.cli.output import fitting
 
 if TYPE_CHECKING:
     from modicum.policy import CompiledPolicy, Rule
-    from modicum.workspace.documents.compiled_rules import CompiledRule
+    from modicum.workspace.views.compiled_rules import CompiledRule
 
 #: How many rules `compile` shows, and `prune`, unless all are asked for.
 RULES_SHOWN = 200
@@ -22,7 +23,7 @@ IMPLIED_SHOWN = 20
 
 def print_counts(compiled: CompiledPolicy) -> None:
     """Print how the rules come about: base rules times extensions."""
-    from modicum.workspace.documents.compiled_rules import by_unit
+    from modicum.workspace.views.compiled_rules import by_unit
 
     policy = compiled.policy
     total = sum(compiled.base_rules.values())
@@ -43,7 +44,7 @@ def print_counts(compiled: CompiledPolicy) -> None:
 def _counted(witness: Sequence[int]) -> str:
     if not witness:
         return f"{0:>6}"
-    from modicum.workspace.documents.compiled_rules import kept
+    from modicum.workspace.views.compiled_rules import kept
 
     constraining, implied = kept(witness)
     return f"{len(witness):>6}   constraining {constraining}   implied {implied}"
@@ -59,7 +60,7 @@ def print_rules(compiled: CompiledPolicy, *, shown: int | None) -> None:
         compiled: The policy.
         shown: At most so many; None for all.
     """
-    from modicum.workspace.documents.compiled_rules import compiled_rules
+    from modicum.workspace.views.compiled_rules import compiled_rules
 
     rows: list[tuple[str, ...]] = []
     total = _rules(compiled)
@@ -86,14 +87,14 @@ def when_text(rule: Rule) -> str:
 
 def print_compiled(compiled: CompiledPolicy) -> None:
     """Print a compiled policy as one JSON document, rule by rule."""
-    from modicum.workspace.documents.compiled_rules import (
-        compiled_rule_to_dict,
+    from modicum.workspace.views.compiled_rules import (
+        compiled_rule_view,
         compiled_rules,
-        compiled_to_dict,
+        compiled_view,
     )
 
-    listed = map(compiled_rule_to_dict, compiled_rules(compiled))
-    _print_streamed(compiled_to_dict(compiled), "list", listed)
+    listed = map(compiled_rule_view, compiled_rules(compiled))
+    _print_streamed(plain(compiled_view(compiled)), "list", listed)
 
 
 def _several_files(compiled: CompiledPolicy) -> bool:
@@ -125,7 +126,7 @@ def print_implied(compiled: CompiledPolicy, *, shown: int | None) -> None:
         compiled: The policy.
         shown: At most so many; None for all.
     """
-    from modicum.workspace.documents.compiled_rules import kept
+    from modicum.workspace.views.compiled_rules import kept
 
     rows: list[tuple[str, ...]] = []
     every = compiled.pruned, compiled.pruned_alone
@@ -148,10 +149,10 @@ def print_implied(compiled: CompiledPolicy, *, shown: int | None) -> None:
 
 def print_implied_document(compiled: CompiledPolicy) -> None:
     """Print the implied rules as one JSON document."""
-    from modicum.workspace.documents.compiled_rules import counts_to_dict
+    from modicum.workspace.views.compiled_rules import counts_view
 
     listed = (_implied_to_dict(one, witness) for one, witness in _implied(compiled))
-    _print_streamed(counts_to_dict(compiled), "list", listed)
+    _print_streamed(plain(counts_view(compiled)), "list", listed)
 
 
 def _implied_to_dict(one: CompiledRule, witness: Rule) -> dict[str, object]:
@@ -169,7 +170,7 @@ def _implied_to_dict(one: CompiledRule, witness: Rule) -> dict[str, object]:
 
 
 def _implied(compiled: CompiledPolicy) -> Iterator[tuple[CompiledRule, Rule]]:
-    from modicum.workspace.documents.compiled_rules import compiled_rules
+    from modicum.workspace.views.compiled_rules import compiled_rules
 
     for one in compiled_rules(compiled):
         if one.witness >= 0:
@@ -197,7 +198,7 @@ def _print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _print_streamed(
-    head: Mapping[str, object], key: str, listed: Iterable[Mapping[str, object]]
+    head: Mapping[str, object], key: str, listed: Iterable[object]
 ) -> None:
     """Print one JSON document whose last entry is a list, an item on each line."""
     print("{")
@@ -207,7 +208,7 @@ def _print_streamed(
     print(f"  {json.dumps(key)}: [", end="")
     separator = "\n"
     for item in listed:
-        text = json.dumps(item, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(plain(item), ensure_ascii=False, allow_nan=False)
         sys.stdout.write(f"{separator}    {text}")
         separator = ",\n"
     print("]\n}" if separator == "\n" else "\n  ]\n}")

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from modicum.cli.output import fitting, print_table
 from modicum.ledger import RuleLoss
 from modicum.ledger.deciding.amounts import amounts
-from modicum.workspace.documents.what_ifs import totals
 from modicum.workspace.explaining.explain import amount_text
 from modicum.workspace.policies.what_if import Change, Replayed, WhatIf
+from modicum.workspace.views.what_ifs import totals
 
 #: How many rules are named beside a release.
 NAMED = 3
@@ -86,11 +86,11 @@ def _by(one: Replayed) -> str:
 
 def _totals(found: WhatIf) -> str:
     counts = totals(found)
-    attempts = counts["attempts"]
+    attempts = counts.attempts
     return (
-        f"{attempts} release{'' if attempts == 1 else 's'}: {counts['allowed']} let in,"
-        f" {counts['denied']} denied; {counts['denied_now']} denied now,"
-        f" {counts['allowed_now']} allowed now; {_recorded(counts['recorded_over'])}"
+        f"{attempts} release{'' if attempts == 1 else 's'}: {counts.allowed} let in,"
+        f" {counts.denied} denied; {counts.denied_now} denied now,"
+        f" {counts.allowed_now} allowed now; {_recorded(counts.recorded_over)}"
     )
 
 

@@ -38,8 +38,8 @@ def redescribe(
     Another person agrees with  release approve  , and whom the policy asks. Until then,
     the releases are charged as they were recorded.
     """
-    from modicum.workspace.documents.approvals import redescribed_to_dict
     from modicum.workspace.past_descriptions import id_of
+    from modicum.workspace.views.approvals import correction_view
 
     with reporting(as_json=as_json):
         office = office_of(ledger, actor)
@@ -50,7 +50,7 @@ def redescribe(
             id_of,
         )
         if as_json:
-            print_json({"corrections": [redescribed_to_dict(*one) for one in found]})
+            print_json({"corrections": [correction_view(*one) for one in found]})
             return
         for line in _lines(found):
             print(printable(line))

@@ -162,11 +162,11 @@ def _workspace(ledger: str, policy: Path | None, actor: str | None) -> Workspace
 
 def _print_standing(workspace: Workspace, standing: Standing, *, as_json: bool) -> None:
     if as_json:
-        from modicum.workspace.documents.releases import release_to_dict
+        from modicum.workspace.views.releases import release_view
 
         release = workspace.release_of(standing)
         vocabulary = workspace.policy().policy.vocabulary
-        print_json(release_to_dict(standing, release, vocabulary))
+        print_json(release_view(standing, release, vocabulary))
     else:
         print_standing(standing)
 

@@ -103,11 +103,13 @@ def options(
     Writes nothing; exits 0, or 3 if it is denied and no single change helps. Of a
     release of many mechanisms not everything is tried; it says so then.
     """
+    from modicum.workspace.views.decisions import options_view
+
     with reporting(as_json=as_json):
         decision = _checked(file, policy, ledger, as_of, quiet=as_json)
         found = decision.options()
         if as_json:
-            print_json(_to_dict(decision, found))
+            print_json(options_view(decision, found))
         elif take is not None and (found or decision.allowed):
             print(_taken(found, take).text, end="")
         else:
@@ -167,13 +169,3 @@ def _taken(found: Options, number: int) -> Option:
     if number > len(found):
         raise typer.BadParameter(f"there are {len(found)} options", param_hint="--take")
     return found[number - 1]
-
-
-def _to_dict(decision: Decision, found: Options) -> dict[str, object]:
-    return {
-        "decision": "allow" if decision.allowed else "deny",
-        "release": decision.release,
-        "options": [one.to_dict() for one in found],
-        "ended_early": found.ended_early,
-        "ledger": {"seq": decision.seq, "head": decision.head},
-    }

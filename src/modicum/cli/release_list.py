@@ -47,9 +47,9 @@ def list_releases(
             if not wanted or one.status.value in wanted
         ]
         if as_json:
-            from modicum.workspace.documents.releases import listed_to_dict
+            from modicum.workspace.views.releases import listed_view
 
-            print_json({"releases": [listed_to_dict(one) for one in found]})
+            print_json({"releases": [listed_view(one) for one in found]})
         elif found:
             _print_list(found)
         else:

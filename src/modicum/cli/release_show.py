@@ -32,8 +32,8 @@ def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) ->
     Of one that was denied, it is said when; exits 4 then.
     """
     from modicum.cli.opening import open_view
-    from modicum.workspace.documents.releases import happened_to_dict, release_to_dict
     from modicum.workspace.release_story import denied_release, story_of
+    from modicum.workspace.views.releases import details_view
 
     with reporting(as_json=as_json):
         view = open_view(ledger)
@@ -44,9 +44,9 @@ def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) ->
         story = story_of(release, read(0))
         vocabulary = view.policy().policy.vocabulary
         if as_json:
-            happened = [happened_to_dict(one) for one in story]
-            told = release_to_dict(standing, view.release_of(standing), vocabulary)
-            print_json({**told, "story": happened})
+            print_json(
+                details_view(standing, view.release_of(standing), vocabulary, story)
+            )
             return
         print_standing(standing)
         for line in _shown(standing, view.release_of(standing), story, vocabulary):

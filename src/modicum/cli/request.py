@@ -26,12 +26,12 @@ Id = Annotated[str, typer.Argument(help="The id of the release.", metavar="ID")]
 @app.command("list")
 def list_requests(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
     """List the releases that are asked for, and who is missing."""
-    from modicum.workspace.documents.approvals import pending_to_dict
+    from modicum.workspace.views.approvals import pending_view
 
     with reporting(as_json=as_json):
         found = office_of(ledger, None).requests()
         if as_json:
-            print_json({"requests": [pending_to_dict(one) for one in found]})
+            print_json({"requests": [pending_view(one) for one in found]})
             return
         for line in _lines(found) if found else ["nothing is asked for"]:
             print(line)
@@ -40,8 +40,10 @@ def list_requests(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> Non
 @app.command()
 def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
     """Show one release that is asked for: what it is, and who is missing."""
+    from msgspec.structs import asdict
+
     from modicum.ledger.state.waiting import no_request
-    from modicum.workspace.documents.approvals import pending_to_dict
+    from modicum.workspace.views.approvals import pending_view
 
     with reporting(as_json=as_json):
         found = office_of(ledger, None).requests()
@@ -49,7 +51,7 @@ def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) ->
         if not known:
             raise no_request(release)
         if as_json:
-            print_json({**pending_to_dict(known[0]), "body": _body(known[0])})
+            print_json({**asdict(pending_view(known[0])), "body": _body(known[0])})
             return
         for line in (*_lines(known), *_described(known[0])):
             print(line)
@@ -64,13 +66,13 @@ def withdraw(
     as_json: Json = False,
 ) -> None:
     """Take back a request of your own, or any to correct a past release."""
-    from modicum.workspace.documents.approvals import request_to_dict
+    from modicum.workspace.views.approvals import withdrawn_view
 
     with reporting(as_json=as_json):
         office = office_of(ledger, actor)
         known = office.withdraw_request(release, reason=reason)
         if as_json:
-            print_json({"withdrawn": request_to_dict(known)})
+            print_json({"withdrawn": withdrawn_view(known)})
         else:
             print(printable(f"release `{known.release}` is no longer requested"))
 
@@ -82,16 +84,10 @@ def print_requested(found: Requested, *, as_json: bool) -> None:
         found: The request.
         as_json: Whether to print JSON.
     """
-    from modicum.workspace.documents.approvals import hearings_to_list, request_to_dict
+    from modicum.workspace.views.approvals import request_view
 
     if as_json:
-        print_json(
-            {
-                **request_to_dict(found.request),
-                "repeated": found.repeated,
-                "approvals": hearings_to_list(found.hearings),
-            }
-        )
+        print_json(request_view(found))
         return
     for line in _asked_lines(found.request, "", found.hearings):
         print(line)

@@ -34,9 +34,9 @@ def status(
     with reporting(as_json=as_json):
         workspace = open_view(ledger, policy=policy, as_of=point(as_of))
         if as_json:
-            from modicum.workspace.documents.standings import status_to_dict
+            from modicum.workspace.views.standings import status_view
 
-            print_json(status_to_dict(workspace))
+            print_json(status_view(workspace))
             return
         print_status(workspace, shown=None if show_all else SHOWN)
 
@@ -47,8 +47,8 @@ def print_status(workspace: LedgerView, *, shown: int | None) -> None:
     from rich.table import Table
 
     from modicum.ledger.deciding.amounts import filled
-    from modicum.workspace.documents.standings import understated
     from modicum.workspace.explaining.explain import cause_text
+    from modicum.workspace.views.standings import understated
 
     standings = sorted(workspace.standings(), key=filled, reverse=True)
     kept = standings[: fitting(len(standings), shown)]
@@ -80,9 +80,9 @@ def print_status(workspace: LedgerView, *, shown: int | None) -> None:
 
 def _cells(loss: RuleLoss) -> tuple[str, ...]:
     from modicum.ledger.deciding.amounts import amounts, filled
-    from modicum.workspace.documents.standings import standing_word
     from modicum.workspace.explaining.explain import amount_text
     from modicum.workspace.policies.rule_standing import in_cells
+    from modicum.workspace.views.standings import standing_word
 
     found, over = amounts(loss), not loss.allowed
     return (

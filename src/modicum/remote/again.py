@@ -8,7 +8,6 @@ from typing import Any
 
 from modicum.api.schema import release as schema
 from modicum.api.schema.release import DenialDetails
-from modicum.api.schema.shape import plain
 from modicum.core.yaml_reader import read_document
 from modicum.remote.connection import Connection, Request
 from modicum.remote.told import decision_in, decoded, text_of
@@ -29,10 +28,11 @@ class ToldExplanation(Explanation):
         """All of it in words."""
         return self.added
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the documented JSON form (docs/reference/json.md)."""
-        found: dict[str, object] = plain(self.told)
-        return found
+    @property
+    def view(self) -> schema.Explanation:
+        """The same, as answers show it."""
+        assert self.told is not None  # It was made of it.
+        return self.told
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from modicum.api.schema import release as schema
 from modicum.api.schema.release import Loss, RuleLines
-from modicum.api.schema.shape import plain
 from modicum.ledger import Verdict
 from modicum.remote.again import AskedRemotely
 from modicum.remote.connection import Connection
@@ -56,11 +55,11 @@ class RemoteDecision(Decision, frozen=True):
     def _reasons(self) -> tuple[RuleLines, ...]:
         return self.said
 
-    def _losses_told(self, losses: LossesTold) -> list[dict[str, object]] | None:
+    def _losses_view(self, losses: LossesTold) -> tuple[Loss, ...] | None:
         if losses == "none":
             return None
         every: tuple[Any, ...] = self.verdict.losses
-        return [plain(one) for one in every if losses == "all" or not one.allowed]
+        return tuple(one for one in every if losses == "all" or not one.allowed)
 
     @property
     def _remarks(self) -> tuple[str, ...]:

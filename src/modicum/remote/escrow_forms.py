@@ -17,9 +17,9 @@ from modicum.ledger.state.data_sets import DataSet, DataVersion
 from modicum.ledger.state.flow import Flow
 from modicum.remote.mistakes import not_understood
 from modicum.remote.told import decoded
-from modicum.workspace.documents.contracts import recorded_flow
 from modicum.workspace.escrowing.letting_go import LetGo
 from modicum.workspace.escrowing.speaking import SaidToData
+from modicum.workspace.views.contracts import recorded_flow
 
 
 def version_of(told: object) -> Version:

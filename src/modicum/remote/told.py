@@ -40,8 +40,9 @@ def decision_in(told: Any) -> Decision:
     Raises:
         UnavailableError: If it is not of that form.
     """
-    bare = {**told, "words": None} if isinstance(told, dict) else told
-    return decoded(Decision, bare)
+    if isinstance(told, dict):
+        told = {key: value for key, value in told.items() if key != "words"}
+    return decoded(Decision, told)
 
 
 def text_of(told: Mapping[str, Any]) -> DecisionText:

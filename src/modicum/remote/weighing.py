@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,11 +47,7 @@ class ToldWeighed(Weighed):
         told: What the server told.
     """
 
-    told: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the documented JSON form (docs/reference/json.md)."""
-        return dict(self.told)
+    told: schema.Activation | None = field(default=None, repr=False)
 
 
 def weighed_of(
@@ -82,7 +77,7 @@ def weighed_of(
         accepted=one.accepted,
         hearings=hearings_of(one.approvals),
         problems=tuple(problem_of(each) for each in one.problems),
-        told=told,
+        told=one,
     )
 
 

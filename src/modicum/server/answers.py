@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import msgspec
 from starlette.responses import Response
 
-_encoder = msgspec.json.Encoder()
+from modicum.api.schema.shape import encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +40,12 @@ def answer_of(document: object, status: int = 200, *, etag: str = "") -> Answer:
     """Return a document as an answer.
 
     Args:
-        document: Plain data; it holds no infinite number.
+        document: A shape, or plain data; a number that may be infinite is an
+            `Amount`.
         status: The HTTP status.
         etag: As for `Answer`.
     """
-    return Answer(_encoder.encode(document), status, etag)
+    return Answer(encode(document), status, etag)
 
 
 def json_response(document: object, status: int = 200, *, etag: str = "") -> Response:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from modicum.api.schema.release import Status
 from modicum.core.document import Entries, Node
 from modicum.core.errors import (
     Code,
@@ -170,7 +171,7 @@ def answer_to(
     compiled: CompiledPolicy,
     recorded: RecordedRelease,
     verdict: Verdict,
-    status: str = "checked",
+    status: Status = "checked",
     expires_at: str = "",
 ) -> Decision:
     """Return the answer to a release that was decided on the ledger as it is now.

@@ -8,7 +8,11 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from modicum.api.schema import release as schema
+from modicum.api.schema.common import Approval as ApprovalShape
+from modicum.api.schema.common import Head, NamedPolicy
 from modicum.api.schema.release import DecisionText, RuleLines
+from modicum.api.schema.shape import plain
 from modicum.core.errors import Code, ModicumError, Problem, UsageError
 from modicum.ledger import RuleLoss, Verdict
 from modicum.policy.model import Approval
@@ -49,7 +53,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     release: str
     verdict: Verdict
-    status: str
+    status: schema.Status
     policy_name: str
     policy_digest: str
     policy_active: bool
@@ -120,14 +124,14 @@ class Decision(msgspec.Struct, frozen=True):
     def _reasons(self) -> tuple[RuleLines, ...]:
         return tuple(explain.reasons(self.verdict))
 
-    def _losses_told(self, losses: LossesTold) -> list[dict[str, object]] | None:
+    def _losses_view(self, losses: LossesTold) -> tuple[schema.Loss, ...] | None:
         if losses == "none":
             return None
-        return [
-            explain.loss_to_dict(one)
+        return tuple(
+            explain.loss_view(one)
             for one in self.verdict.losses
             if losses == "all" or not one.allowed
-        ]
+        )
 
     def largest_fit(self, vary: str = "noise", mechanism: str | None = None) -> Fit:
         """Return the closest variant that would pass now, or why there is none.
@@ -199,6 +203,46 @@ class Decision(msgspec.Struct, frozen=True):
             ),
         )
 
+    def view(
+        self, found: Explanation | None = None, *, losses: LossesTold = "all"
+    ) -> schema.Decision:
+        """Return the same, as answers show it.
+
+        Args:
+            found: Why it is denied; None if that was not looked up.
+            losses: Which rules to include: `all`, those that are `denying`, or `none`.
+                To convert a loss to epsilon takes some hundredths of a second for
+                each rule, and deciding takes none of it.
+        """
+        return schema.Decision(
+            decision="allow" if self.allowed else "deny",
+            release=self.release,
+            status=self.status,
+            retry=self.retry,
+            blocking=tuple(self.blocking),
+            over_limit=tuple(self.over_limit),
+            losses=self._losses_view(losses),
+            uncovered=tuple(self.verdict.uncovered),
+            rounded=tuple(self.verdict.rounded),
+            policy=NamedPolicy(
+                name=self.policy_name,
+                digest=self.policy_digest,
+                active=self.policy_active,
+            ),
+            ledger=Head(seq=self.seq, head=self.head),
+            expires_at=self.expires_at or None,
+            approvals=tuple(
+                ApprovalShape(
+                    need=one.need,
+                    roles=tuple(one.roles),
+                    requester_may_approve=one.requester_may_approve,
+                )
+                for one in self.approvals
+            ),
+            notices=tuple(self._remarks),
+            explanation=None if found is None else found.view,
+        )
+
     def to_dict(
         self, *, deep: bool = False, losses: LossesTold = "all"
     ) -> dict[str, object]:
@@ -206,39 +250,11 @@ class Decision(msgspec.Struct, frozen=True):
 
         Args:
             deep: As for `explain`; else `explanation` is None.
-            losses: Which rules are told of: `all`, those that are `denying`, or
-                `none`. To say a loss in epsilon takes some hundredths of a second for
-                each rule, and deciding takes none of it.
+            losses: As for `view`.
         """
         found = self.explanation() if deep else None
-        return {
-            "decision": "allow" if self.allowed else "deny",
-            "release": self.release,
-            "status": self.status,
-            "retry": self.retry,
-            "blocking": list(self.blocking),
-            "over_limit": list(self.over_limit),
-            "losses": self._losses_told(losses),
-            "uncovered": list(self.verdict.uncovered),
-            "rounded": list(self.verdict.rounded),
-            "policy": {
-                "name": self.policy_name,
-                "digest": self.policy_digest,
-                "active": self.policy_active,
-            },
-            "ledger": {"seq": self.seq, "head": self.head},
-            "expires_at": self.expires_at or None,
-            "approvals": [
-                {
-                    "need": approval.need,
-                    "from": list(approval.roles),
-                    "requester_may_approve": approval.requester_may_approve,
-                }
-                for approval in self.approvals
-            ],
-            "notices": list(self._remarks),
-            "explanation": None if found is None else found.to_dict(),
-        }
+        told: dict[str, object] = plain(self.view(found, losses=losses))
+        return told
 
     def __repr__(self) -> str:
         return f"<Decision {self.headline}>"

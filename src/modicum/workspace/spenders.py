@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from modicum.accounting import INFINITE
+from modicum.api.schema.common import Head
+from modicum.api.schema.policy import RuleBalance
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.fields import Fields
@@ -25,12 +27,12 @@ from modicum.workspace.explaining.charged_cells import (
 )
 from modicum.workspace.explaining.contributions import (
     Contributor,
-    contributors_to_list,
     decisive,
     shares,
+    spenders_view,
     undated_text,
 )
-from modicum.workspace.explaining.explain import json_number, ordered
+from modicum.workspace.explaining.explain import amount, ordered
 from modicum.workspace.explaining.fitting import largest_rho
 
 
@@ -70,8 +72,8 @@ class CellBalance:
         """Why it is over, if that is because `periods` are missing; else empty."""
         return "" if self.loss.allowed else undated_text(self.spenders, 0)
 
-    def to_dict(self, most: int) -> dict[str, object]:
-        """Return the documented JSON form (docs/reference/json.md).
+    def view(self, most: int) -> RuleBalance:
+        """Return the same, as answers show it.
 
         Args:
             most: How many spenders to name.
@@ -79,22 +81,22 @@ class CellBalance:
         found = self.spent
         spent, limit = ordered(found.together, found.limit, found.scale)
         rho = self.rho_left
-        return {
-            "rule": self.loss.rule.id,
-            "unit": self.loss.rule.unit,
-            "cell": self.loss.cell or None,
-            "cells": self.cells,
-            "allowed": self.loss.allowed,
-            "cause": self.cause or None,
-            "measure": found.measure,
-            "spent": spent,
-            "limit": limit,
-            "rho_left": None if rho is None else json_number(rho),
-            "releases": len(self.spenders),
-            "spenders": contributors_to_list(self.spenders[:most], self.coordinate),
-            "nearby": json_number(self.nearby),
-            "ledger": {"seq": self.seq, "head": self.head},
-        }
+        return RuleBalance(
+            rule=self.loss.rule.id,
+            unit=self.loss.rule.unit,
+            cell=self.loss.cell or None,
+            cells=self.cells,
+            allowed=self.loss.allowed,
+            cause=self.cause or None,
+            measure=found.measure,
+            spent=spent,
+            limit=limit,
+            rho_left=None if rho is None else amount(rho),
+            releases=len(self.spenders),
+            spenders=spenders_view(self.spenders[:most], self.coordinate),
+            nearby=amount(self.nearby),
+            ledger=Head(seq=self.seq, head=self.head),
+        )
 
 
 def cell_balance(look: Look, rule: Rule, part: Part = EVERYTHING) -> CellBalance:

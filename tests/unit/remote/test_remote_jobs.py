@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -13,22 +12,23 @@ from samples.remote import BEFORE, answering
 from samples.small import POLICY, compiled, counts
 
 import modicum as mo
+from modicum.api.schema.shape import plain
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError, Problem
 from modicum.policy.changes.differences import differences
 from modicum.remote import jobs
 from modicum.remote.connection import Request
 from modicum.remote.jobs import Job
-from modicum.workspace.documents.compiled_rules import (
-    compiled_rule_to_dict,
-    compiled_rules,
-    compiled_to_dict,
-)
-from modicum.workspace.documents.differences import differences_to_dict
-from modicum.workspace.documents.what_ifs import simulation_to_dict
 from modicum.workspace.planning.requests import Handed, read_request
 from modicum.workspace.policies.past import history_of
 from modicum.workspace.policies.what_if import what_if
+from modicum.workspace.views.compiled_rules import (
+    compiled_rule_view,
+    compiled_rules,
+    compiled_view,
+)
+from modicum.workspace.views.differences import differences_view
+from modicum.workspace.views.what_ifs import simulation_view
 
 #: Attributes enough for more rules than one page holds.
 MANY = POLICY.replace(
@@ -47,7 +47,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def told(found: object) -> Any:
-    return json.loads(json.dumps(found))
+    return plain(found)
 
 
 def test_policies_are_worked_on_as_here(
@@ -63,9 +63,9 @@ def test_policies_are_worked_on_as_here(
     with mo.connect(url, token=f"{BEFORE}olga") as ws:
         lint = ws.policies.lint(many)
         assert (lint["ok"], lint["digest"]) == (True, many.policy.digest)
-        rules = [compiled_rule_to_dict(one) for one in compiled_rules(many, 0, 10**6)]
+        rules = [compiled_rule_view(one) for one in compiled_rules(many, 0, 10**6)]
         assert len(rules) > 500
-        expected = told({**compiled_to_dict(many), "list": rules})
+        expected = told({**plain(compiled_view(many)), "list": rules})
         assert ws.policies.compile(many) == expected
         found = ws.policies.diff(tmp_path / "tight.yaml")
         conflicts = found.pop("conflicts")
@@ -75,10 +75,10 @@ def test_policies_are_worked_on_as_here(
         assert [one["rule"] for one in conflicts] == expected != []
         old = compiled()
         changed = differences(old, tight)
-        assert found == told(differences_to_dict(old, tight, changed))
+        assert found == told(differences_view(old, tight, changed))
         job = ws.policies.simulate(tight)
         history = history_of(mo.open(ledger).records(), mo.open(ledger).look()[2])
-        simulated = told(simulation_to_dict(tight, history, what_if(history, tight)))
+        simulated = told(simulation_view(tight, history, what_if(history, tight)))
         assert job.wait() == simulated
         known = [one.id for one in ws.jobs.list()]
         assert known == [job.id]

@@ -19,6 +19,7 @@ from samples.remote import BEFORE, answering
 from samples.small import NOON, POLICY
 
 import modicum as mo
+from modicum.api.schema.shape import plain
 from modicum.core.errors import ModicumError
 from modicum.ledger import event_of
 from modicum.ledger.deciding.approvals import Hearing
@@ -29,15 +30,14 @@ from modicum.remote.rounds import RemoteRounds
 from modicum.remote.weighing import ToldWeighed
 from modicum.remote.workspace import RemoteWorkspace
 from modicum.shell.clock import FixedClock
-from modicum.workspace.documents import approvals, rounds
-from modicum.workspace.documents.entries import entry_to_dict
 from modicum.workspace.governing import activation, proposing, requesting, saying
-from modicum.workspace.governing.governance import hearing_to_dict
 from modicum.workspace.governing.governing import Governance
 from modicum.workspace.governing.topics import Spoken
 from modicum.workspace.planning.committing import Committed
 from modicum.workspace.planning.rounds import Round
 from modicum.workspace.planning.verbs import Rounds
+from modicum.workspace.views import approvals, rounds
+from modicum.workspace.views.entries import entry_view
 
 OLGA = key(1)
 ASKING = (
@@ -91,9 +91,9 @@ def document(found: Any) -> Any:  # noqa: C901 - one line for each kind
     """Return what people and programs see of an answer."""
     match found:
         case ToldWeighed():
-            return found.to_dict()
+            return plain(found.told)
         case activation.Weighed():
-            return approvals.weighed_to_dict(found)
+            return plain(approvals.activation_view(found))
         case activation.Activation():
             told = document(found.weighed)
             # The server tells with it what became of it, which is compared beside.
@@ -101,26 +101,26 @@ def document(found: Any) -> Any:  # noqa: C901 - one line for each kind
             return [beside, found.changed, found.seq, found.head]
         case saying.Said():
             return [
-                approvals.said_to_dict(found),
+                approvals.receipt_view(found),
                 document(found.decision),
                 document(found.weighed),
             ]
         case requesting.Requested():
-            return [approvals.requested_to_dict(found), document(found.decision)]
+            return [approvals.request_view(found), document(found.decision)]
         case requesting.PendingRequest():
-            return [approvals.pending_to_dict(found), found.release, found.complete]
+            return [approvals.pending_view(found), found.release, found.complete]
         case proposing.Proposed():
-            return approvals.proposed_to_dict(found)
+            return approvals.proposal_view(found)
         case proposing.PendingPolicy():
-            return approvals.pending_policy_to_dict(found)
+            return approvals.pending_policy_view(found)
         case Hearing():
-            return hearing_to_dict(found)
+            return approvals.approvals_view([found])
         case Spoken():
-            return approvals.spoken_to_dict(found, current=True)
+            return approvals.vote_view(found, current=True)
         case Round():
-            return [rounds.round_to_dict(found), found]
+            return [rounds.round_view(found), found]
         case Committed():
-            return rounds.committed_to_dict(found)
+            return rounds.committed_view(found)
         case tuple() | list():
             return [document(one) for one in found]
         case mo.Decision():
@@ -373,15 +373,13 @@ def looking(side: Side) -> None:
     side.tell("state", (state.seq, state.head, state.digest()))
     records = list(audra.records())
     side.tell("records", [(one.seq, one.hash, one.payload) for one in records])
-    side.tell(
-        "entries", [entry_to_dict(one, event_of(one, one.seq)) for one in records]
-    )
+    side.tell("entries", [entry_view(one, event_of(one, one.seq)) for one in records])
     side.tell("record", [audra.record(seq) for seq in (0, 1, 5, state.seq + 1)])
     report = audra.verify(noted_hash=records[3].hash)
     side.tell("verified", (report.entries, report.head, report.decisions, report))
     then = audra.as_of(records[8].seq)
     side.tell("then", then.check(release("then", 7)))
-    side.tell("spent then", then.spenders("global @standard").to_dict(9))
+    side.tell("spent then", then.spenders("global @standard").view(9))
     book, read, _ = audra.look(deciding=True)
     side.tell("book", (book.state.digest(), len(list(read(3)))))
     side.tell("spenders", _spent(audra.spenders("global @standard")))

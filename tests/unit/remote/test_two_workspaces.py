@@ -121,9 +121,7 @@ def test_what_fits_is_the_same(both: Both) -> None:
         one, other = here.largest_fit(vary), there.largest_fit(vary)
         assert other.to_dict() == one.to_dict()
         assert other.release == one.release
-    assert [one.to_dict() for one in there.options()] == [
-        one.to_dict() for one in here.options()
-    ]
+    assert [one.view for one in there.options()] == [one.view for one in here.options()]
     assert mistake(lambda: there.largest_fit("color")) == mistake(
         lambda: here.largest_fit("color")
     )
@@ -266,7 +264,7 @@ def test_what_holds_is_told(both: Both) -> None:
     rule = here[0].rule.id
     told, known = both.there.spenders(rule), both.here.spenders(rule)
     assert [one.release for one in told.spenders] == ["spent"]
-    assert told.spent == known.to_dict(5)["spent"]
+    assert told.spent == known.view(5).spent
     assert both.there.head().head == both.here.state().head
     one, other = both.here.policy(), both.there.policy()
     assert one.policy.digest == other.policy.digest

@@ -17,11 +17,12 @@ from samples.small import POLICY, compiled
 
 import modicum as mo
 from modicum.api.schema.policy import CompiledPolicy, Differences, Rule
+from modicum.api.schema.shape import plain
 from modicum.policy.changes.differences import differences
-from modicum.workspace.documents.differences import differences_to_dict
-from modicum.workspace.documents.what_ifs import simulation_to_dict
 from modicum.workspace.policies.past import history_of
 from modicum.workspace.policies.what_if import what_if
+from modicum.workspace.views.differences import differences_view
+from modicum.workspace.views.what_ifs import simulation_view
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -148,7 +149,7 @@ def test_what_a_policy_changes_and_what_history_exceeds(server: Served) -> None:
     exceeded = {one["rule"]: one["made"] for one in told.pop("conflicts")}
     assert told.pop("problems") == []
     old, new = compiled(), compiled(TIGHTER)
-    assert told == differences_to_dict(old, new, differences(old, new))
+    assert told == plain(differences_view(old, new, differences(old, new)))
     assert told["counts"]["tighter"]
     assert told["counts"]["looser"]
     assert exceeded["global @standard"] is True
@@ -251,9 +252,9 @@ def test_a_simulation_says_what_the_same_history_says_to_a_policy(
     view = mo.open(ledger)
     history = history_of(view.records(), view.look()[2])
     policy = compiled(TIGHTER)
-    expected = simulation_to_dict(policy, history, what_if(history, policy))
+    expected = simulation_view(policy, history, what_if(history, policy))
     assert (job["state"], job["progress"]) == ("done", 1.0)
-    assert job["result"] == json.loads(json.dumps(expected))
+    assert job["result"] == plain(expected)
     assert job["result"]["totals"]["denied_now"]
 
 

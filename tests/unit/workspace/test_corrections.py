@@ -86,7 +86,7 @@ def person(folder: Path, name: str, policy: str | None = None) -> Workspace:
 
 
 def spent(ws: Workspace, day: str, rule: str = "day") -> float:
-    return float(ws.spenders(rule, periods=day).to_dict(1)["spent"])  # type: ignore[arg-type]
+    return ws.spenders(rule, periods=day).view(1).spent
 
 
 def corrected(folder: Path, *, by: tuple[str, str] = ("ann", "bob")) -> Workspace:

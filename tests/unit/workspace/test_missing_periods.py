@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from samples.small import workspace
 
-from modicum.workspace.documents.standings import status_to_dict
+from modicum.workspace.views.standings import status_view
 
 POLICY = """
 modicum: policy/v1
@@ -109,10 +109,10 @@ def test_where_rules_stand_names_those_over_in_every_period(tmp_path: Path) -> N
     ws.record_past(views("old-2"))
     (day, born) = ws.standings()
     assert (day.every_period, born.every_period) == (True, False)
-    told: Any = status_to_dict(ws)["rules"]
-    assert "over in every period" in told[0]["cause"]
-    assert "modicum ledger balance day" in told[0]["cause"]
-    assert told[1]["cause"] is None
+    told: Any = status_view(ws).rules
+    assert "over in every period" in told[0].cause
+    assert "modicum ledger balance day" in told[0].cause
+    assert told[1].cause is None
 
 
 def test_a_past_release_that_is_over_is_told_why(tmp_path: Path) -> None:

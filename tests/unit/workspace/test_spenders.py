@@ -139,7 +139,7 @@ def test_cells_that_cannot_be_told_apart_are_charged_for_others() -> None:
     found = cell_balance(look, rule_named(compiled, "pay @standard"), part)
     assert [one.release for one in found.spenders] != []
     assert found.nearby == found.loss.before.units(1) - 5 * 10**10 > 0
-    assert found.to_dict(1)["nearby"] == pytest.approx(found.nearby / 10**12)
+    assert found.view(1).nearby == pytest.approx(found.nearby / 10**12)
 
 
 def test_only_known_rules_and_cells_are_looked_at() -> None:

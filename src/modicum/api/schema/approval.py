@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from modicum.api.schema.common import Approval, Head, Problem
-from modicum.api.schema.policy import Conflict
+from modicum.api.schema.policy import DiffConflict, PolicyName
 from modicum.api.schema.release import Decision
 from modicum.api.schema.shape import Digest, Plain, Shape
 
@@ -66,7 +68,7 @@ class PendingRequest(WithdrawnRequest, frozen=True, kw_only=True):
 class ListedRequest(PendingRequest, frozen=True, kw_only=True):
     """A request; `body`, what is asked for as it is kept, is there if asked for."""
 
-    body: Plain | None = None
+    body: Plain | UnsetType = UNSET
 
 
 class RequestList(Shape, frozen=True, kw_only=True):
@@ -81,6 +83,20 @@ class RequestDetails(PendingRequest, frozen=True, kw_only=True):
     body: Plain
     decision: Decision
     spoken: tuple[Vote, ...]
+
+
+class Correction(Shape, frozen=True, kw_only=True):
+    """A correction of a past release that was requested just now.
+
+    Attributes:
+        release: The id of the release.
+        request: The request; None if the release is described so already.
+        over_limit: The rules that are over their limit with the correction.
+    """
+
+    release: str
+    request: Request | None
+    over_limit: tuple[str, ...]
 
 
 class Approvals(Shape, frozen=True, kw_only=True):
@@ -145,22 +161,13 @@ class ProposalList(Shape, frozen=True, kw_only=True):
     proposals: tuple[PendingProposal, ...]
 
 
-class CountedPolicy(Shape, frozen=True, kw_only=True):
-    """A policy and how many rules it has."""
+class CountedPolicy(PolicyName, frozen=True, kw_only=True):
+    """A policy and its number of rules."""
 
-    name: str
-    digest: Digest
     rules: int
 
 
-class ReplacedPolicy(Shape, frozen=True, kw_only=True):
-    """The policy that was active."""
-
-    name: str
-    digest: Digest
-
-
-class ActivationConflict(Conflict, frozen=True, kw_only=True):
+class ActivationConflict(DiffConflict, frozen=True, kw_only=True):
     """A conflict; `accepted` if people agreed to activate the policy all the same."""
 
     accepted: bool
@@ -170,7 +177,7 @@ class Activation(Shape, frozen=True, kw_only=True):
     """What it means to activate a policy, or that it was."""
 
     policy: CountedPolicy
-    replaced: ReplacedPolicy
+    replaced: PolicyName
     changed: bool
     ledger: Head | None
     conflicts: tuple[ActivationConflict, ...]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from modicum.api.schema.common import Head
 from modicum.api.schema.release import Decision
 from modicum.api.schema.shape import Digest, Plain, Shape
@@ -105,7 +107,7 @@ class ListedContract(Contract, frozen=True, kw_only=True):
 
     stage: str
     consent: Consents
-    recorded: Plain | None = None
+    recorded: Plain | UnsetType = UNSET
 
 
 class ContractList(Shape, frozen=True, kw_only=True):

@@ -36,14 +36,39 @@ class ActivePolicy(Shape, frozen=True, kw_only=True):
     entry: int
 
 
-class RulePage(Shape, frozen=True, kw_only=True):
-    """Where rules stand."""
+class PolicyStatus(Shape, frozen=True, kw_only=True):
+    """The policy that an answer goes by, and the ledger that it is about.
+
+    Attributes:
+        policy: The policy that the rules are from.
+        active: The active policy; None if there is none.
+        ledger: The last entry.
+        releases: How many releases count.
+        denials: How many were denied.
+    """
 
     policy: NamedPolicy
     active: ActivePolicy | None
     ledger: Head
     releases: int
     denials: int
+
+
+class Status(PolicyStatus, frozen=True, kw_only=True):
+    """Where every rule over history stands.
+
+    Attributes:
+        rules: The rules, in the policy's order.
+        problems: Why rules show less than was released, if they do.
+    """
+
+    rules: tuple[RuleStanding, ...]
+    problems: tuple[Problem, ...]
+
+
+class RulePage(PolicyStatus, frozen=True, kw_only=True):
+    """Some of the rules over history, in the policy's order."""
+
     rules: tuple[RuleStanding, ...]
     next: str | None
 
@@ -143,22 +168,41 @@ class CompiledRule(Shape, frozen=True, kw_only=True):
     line: int | None
 
 
-class CompiledPolicy(Shape, frozen=True, kw_only=True):
-    """What a policy compiles to."""
+class RuleCounts(Shape, frozen=True, kw_only=True):
+    """How many rules a policy has.
 
-    name: str
-    digest: Digest
-    filter: str
-    base_rules: int
-    extensions: dict[str, tuple[str, ...]]
+    Attributes:
+        rules: Rules over history.
+        release_rules: Rules that judge each release alone.
+        constraining: Rules over history that can be the only one to deny.
+        implied: Rules over history that cannot.
+        release_constraining: The same of the rules that judge each release alone.
+        release_implied: The same of those.
+    """
+
     rules: int
     release_rules: int
     constraining: int
     implied: int
     release_constraining: int
     release_implied: int
+
+
+class PolicySummary(RuleCounts, frozen=True, kw_only=True):
+    """What a policy compiles to, without its rules."""
+
+    name: str
+    digest: Digest
+    filter: str
+    base_rules: int
+    extensions: dict[str, tuple[str, ...]]
     units: dict[str, UnitCounts]
     warnings: tuple[Problem, ...]
+
+
+class CompiledPolicy(PolicySummary, frozen=True, kw_only=True):
+    """What a policy compiles to; `list` holds some of its rules."""
+
     list: tuple[CompiledRule, ...]
     next: str | None
 
@@ -203,25 +247,47 @@ class DeclaredChange(Shape, frozen=True, kw_only=True):
     text: str
 
 
-class Conflict(Shape, frozen=True, kw_only=True):
-    """A rule of the new policy that history exceeds."""
+class RuleSpent(Shape, frozen=True, kw_only=True):
+    """What a rule was charged in its fullest cell, and what it admits."""
 
     rule: str
     unit: str
     measure: str
     spent: Amount
     limit: Amount
+
+
+class Conflict(RuleSpent, frozen=True, kw_only=True):
+    """A rule of another policy that history exceeds.
+
+    Attributes:
+        budget: Its budget.
+        fits: The smallest budget that would fit; None if there is none.
+        contributors: The releases that were charged there, the largest first.
+    """
+
     budget: str
     fits: str | None
     contributors: tuple[Spender, ...]
+
+
+class DiffConflict(Conflict, frozen=True, kw_only=True):
+    """A conflict; `made` if the change of the policy makes it."""
+
     made: bool
 
 
-class Differences(Shape, frozen=True, kw_only=True):
+class PolicyDiff(Shape, frozen=True, kw_only=True):
     """What a new policy tightens and loosens.
 
-    `conflicts` and `problems` are told where the old policy is the active one, to
-    whoever may read all releases; else null.
+    Attributes:
+        old: The policy that holds.
+        new: The one that would.
+        same_document: Whether the two are the same but for remarks and order.
+        loosens: Whether something that is denied now would be allowed.
+        counts: By verdict, how many rules change so.
+        rules: How each rule changes.
+        declared: How what is declared beside the rules changes.
     """
 
     old: PolicyName
@@ -231,5 +297,89 @@ class Differences(Shape, frozen=True, kw_only=True):
     counts: dict[str, int]
     rules: tuple[RuleChange, ...]
     declared: tuple[DeclaredChange, ...]
-    conflicts: tuple[Conflict, ...] | None
+
+
+class Differences(PolicyDiff, frozen=True, kw_only=True):
+    """What a new policy tightens and loosens, and what history exceeds under it.
+
+    Attributes:
+        conflicts: The rules that history exceeds, if the old policy is the active one
+            and the reader may read all releases; else None.
+        problems: Why rules show less than was released; None as for `conflicts`.
+    """
+
+    conflicts: tuple[DiffConflict, ...] | None
     problems: tuple[Problem, ...] | None
+
+
+class Replayed(Shape, frozen=True, kw_only=True):
+    """What another policy would have decided about one attempt.
+
+    Attributes:
+        entry: The entry of the attempt.
+        release: The id of the release.
+        then: What became of it.
+        blocking_then: The rules that denied it then.
+        decision: What the other policy decides.
+        blocking: The rules of the other policy that deny it.
+        guards: The guards that refuse it.
+        change: How the two decisions differ.
+    """
+
+    entry: int
+    release: str
+    then: str
+    blocking_then: tuple[str, ...]
+    decision: Literal["allow", "deny"]
+    blocking: tuple[str, ...]
+    guards: tuple[str, ...]
+    change: str
+
+
+class Assumption(Shape, frozen=True, kw_only=True):
+    """What a simulation assumed, because history does not say it."""
+
+    kind: str
+    subject: str
+    taken: str
+    releases: tuple[str, ...]
+
+
+class Totals(Shape, frozen=True, kw_only=True):
+    """How many attempts another policy would have allowed, denied, and so on."""
+
+    attempts: int
+    allowed: int
+    denied: int
+    denied_now: int
+    allowed_now: int
+    recorded_over: int
+
+
+class WhatIf(Shape, frozen=True, kw_only=True):
+    """History under another policy.
+
+    Attributes:
+        totals: How many releases it would have allowed and denied.
+        releases: Each attempt, the oldest first.
+        closest: The rules that are nearest to their limit in the end.
+        conflicts: The rules that history exceeds.
+        assumptions: What was assumed.
+        remarks: What else to know.
+        problems: Mistakes.
+    """
+
+    totals: Totals
+    releases: tuple[Replayed, ...]
+    closest: tuple[RuleSpent, ...]
+    conflicts: tuple[Conflict, ...]
+    assumptions: tuple[Assumption, ...]
+    remarks: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+class Simulation(WhatIf, frozen=True, kw_only=True):
+    """History of a ledger under another policy."""
+
+    policy: PolicyName
+    ledger: Head

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from msgspec import UNSET, UnsetType
+
 from modicum.api.schema.common import Approval, ApproxDp, Head, NamedPolicy, Spender
 from modicum.api.schema.shape import Amount, Digest, Plain, Shape
 
@@ -171,7 +173,7 @@ class Decision(Shape, frozen=True, kw_only=True):
     approvals: tuple[Approval, ...]
     notices: tuple[str, ...]
     explanation: Explanation | None
-    words: DecisionText | None = None
+    words: DecisionText | UnsetType = UNSET
 
 
 class ListedRelease(Shape, frozen=True, kw_only=True):
@@ -204,8 +206,8 @@ class ReleaseEvent(Shape, frozen=True, kw_only=True):
     reason: str | None
 
 
-class ReleaseDetails(Shape, frozen=True, kw_only=True):
-    """A release: what it is, what it costs, and its story."""
+class PricedRelease(Shape, frozen=True, kw_only=True):
+    """A release: what it is, what it costs, and its status."""
 
     release: str
     status: Status
@@ -215,20 +217,26 @@ class ReleaseDetails(Shape, frozen=True, kw_only=True):
     metadata: dict[str, str]
     content: Digest
     mechanisms: tuple[Plain, ...]
-    story: tuple[ReleaseEvent, ...]
+
+
+class ReleaseDetails(PricedRelease, frozen=True, kw_only=True):
+    """A release with its history.
+
+    Attributes:
+        day: The day on which it counts.
+        story: Its entries, the oldest first.
+        recorded: The release exactly as the ledger keeps it, if asked for.
+    """
+
     day: str
-    recorded: Plain | None = None
+    story: tuple[ReleaseEvent, ...]
+    recorded: Plain | UnsetType = UNSET
 
 
-class ReleaseState(Shape, frozen=True, kw_only=True):
+class ReleaseState(ListedRelease, frozen=True, kw_only=True):
     """Where a release stands after a step."""
 
-    release: str
     content: Digest
-    status: Status
-    entry: int
-    day: str
-    expires_at: str | None
 
 
 class Option(Shape, frozen=True, kw_only=True):

@@ -48,13 +48,18 @@ class OpenedRound(Shape, frozen=True, kw_only=True):
     plans: tuple[str, ...]
 
 
-class PlanItem(Shape, frozen=True, kw_only=True):
-    """A plan that was committed; `hidden` releases are of other data sets."""
+class Plan(Shape, frozen=True, kw_only=True):
+    """A plan that was committed."""
 
     plan: str
     round: str
     content: Digest
     releases: tuple[str, ...]
+
+
+class PlanItem(Plan, frozen=True, kw_only=True):
+    """A plan that was committed; `hidden` releases are of other data sets."""
+
     hidden: int
 
 

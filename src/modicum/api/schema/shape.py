@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
@@ -39,8 +40,13 @@ def encode(value: object) -> bytes:
 
 
 def plain(value: object) -> Any:
-    """Return a shape, or plain data that holds shapes, as `json.loads` would."""
-    return msgspec.json.decode(encode(value))
+    """Return a shape, or plain data that holds shapes, as `json.loads` would.
+
+    Raises:
+        ValueError: If a number is infinite or none, and not an `Amount`.
+    """
+    found = msgspec.to_builtins(value, enc_hook=_encoded)
+    return json.loads(json.dumps(found, allow_nan=False))
 
 
 def convert(node: object, kind: type[S]) -> S:

@@ -33,7 +33,9 @@ from modicum.server.routes.jobs import accepted, begun
 from modicum.server.routes.words import REASON, WORD, reason_of, word_of
 from modicum.server.service.escrow_contracts import Shown
 from modicum.server.service.words import TAKEN_BACK, Word
-from modicum.workspace.documents.contracts import (
+from modicum.workspace.escrowing.speaking import SaidToContract
+from modicum.workspace.permissions.actions import Action
+from modicum.workspace.views.contracts import (
     consents_to_dict,
     examined_to_dict,
     flow_to_dict,
@@ -44,8 +46,6 @@ from modicum.workspace.documents.contracts import (
     said_to_contract_to_dict,
     words_to_list,
 )
-from modicum.workspace.escrowing.speaking import SaidToContract
-from modicum.workspace.permissions.actions import Action
 
 router = APIRouter(prefix="/escrow/contracts", tags=["escrow"], route_class=LiteralEnd)
 

@@ -19,14 +19,14 @@ from modicum.server.parts import Verbs
 from modicum.server.routes.describing import IfMatch, answers, tag_given
 from modicum.server.routes.words import REASON, WORD, reason_of, word_of
 from modicum.server.service.escrow_data import DataSent
-from modicum.workspace.documents.contracts import (
+from modicum.workspace.escrowing.data_kept import Declared, Owned
+from modicum.workspace.escrowing.speaking import SaidToData
+from modicum.workspace.permissions.actions import Action
+from modicum.workspace.views.contracts import (
     data_set_to_dict,
     said_to_data_to_dict,
     version_to_dict,
 )
-from modicum.workspace.escrowing.data_kept import Declared, Owned
-from modicum.workspace.escrowing.speaking import SaidToData
-from modicum.workspace.permissions.actions import Action
 
 router = APIRouter(prefix="/escrow/data", tags=["escrow"])
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 from fastapi import APIRouter, Depends, Path, Query
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -25,9 +26,9 @@ from modicum.server.parts import Parts, Service, Verbs, parts_of
 from modicum.server.routes import describing
 from modicum.server.routes.describing import answers
 from modicum.server.service.ledgers import Entries
-from modicum.workspace.documents.entries import entry_to_dict
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
+from modicum.workspace.views.entries import entry_view
 
 router = APIRouter(prefix="/ledger", tags=["ledger"])
 
@@ -59,7 +60,7 @@ _encoder = msgspec.json.Encoder()
 async def head(who: Who, verbs: Verbs) -> Response:
     """Return how far the log goes."""
     state = await verbs.ledgers.state(who)
-    return json_response({"seq": state.seq, "head": state.head}, etag=state.head)
+    return json_response(Head(seq=state.seq, head=state.head), etag=state.head)
 
 
 @router.get("/entries", responses=_ENTRIES)
@@ -88,11 +89,11 @@ async def entries(
         return answer
     found = await verbs.ledgers.entries(who, after, limit)
     return json_response(
-        {
-            "entries": [entry_to_dict(*one) for one in found.entries],
-            "next": cursor_of("entries", found.after),
-            "ledger": {"seq": found.seq, "head": found.head},
-        },
+        EntryPage(
+            entries=tuple(entry_view(*one) for one in found.entries),
+            next=cursor_of("entries", found.after),
+            ledger=Head(seq=found.seq, head=found.head),
+        ),
         etag=found.head,
     )
 
@@ -122,7 +123,7 @@ async def annotate(
     fields.finish()
 
     def told(entry: int) -> Answer:
-        return answer_of({"entry": entry, "about": about or None})
+        return answer_of(Remark(entry=entry, about=about or None))
 
     once = await keyed.once(told)
     return told(await verbs.remarks.annotate(who, remark, about, once)).response()
@@ -170,17 +171,13 @@ async def _lines(
         page = await verbs.ledgers.entries(who, page.after, most)
 
 
-def _whole(record: Record, event: Event) -> dict[str, object]:
+def _whole(record: Record, event: Event) -> StoredEntry:
     payload = record.payload.decode("utf-8")
-    return {**entry_to_dict(record, event), "payload": payload}
+    return StoredEntry(**asdict(entry_view(record, event)), payload=payload)
 
 
 def _disclosed(found: tuple[DisclosureRecorded, int]) -> Answer:
     body, entry = found
     return answer_of(
-        {
-            "disclosure": body.id,
-            "entry": entry,
-            "attributes": list(body.attributes),
-        }
+        Disclosure(disclosure=body.id, entry=entry, attributes=tuple(body.attributes))
     )

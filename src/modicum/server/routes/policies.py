@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
+from msgspec.structs import asdict
 from starlette.convertors import (  # codespell:ignore convertors
     StringConvertor,
     register_url_convertor,
@@ -14,6 +15,7 @@ from starlette.responses import Response
 
 from modicum.api.schema.policy import (
     Lint,
+    PolicyItem,
     PolicyList,
     PolicyText,
     RuleBalance,
@@ -27,8 +29,9 @@ from modicum.server.paging import Cursor, Limit, after_of, cursor_of
 from modicum.server.parts import Verbs
 from modicum.server.routes import describing
 from modicum.server.routes.describing import answers
-from modicum.workspace.documents.standings import head_to_dict, standing_to_dict
 from modicum.workspace.permissions.actions import Action
+from modicum.workspace.views.problems import problems_view
+from modicum.workspace.views.standings import policy_view, standing_view
 
 
 class _Digest(StringConvertor):
@@ -55,8 +58,8 @@ async def policies(who: Who, verbs: Verbs) -> Response:
     """Return the policies that were active, oldest first; the last one is."""
     found = await verbs.policies.history(who)
     last = found[-1].digest if found else ""
-    told = [_item(one, is_active=one is found[-1]) for one in found]
-    return json_response({"policies": told}, etag=last)
+    items = tuple(_item(one, is_active=one is found[-1]) for one in found)
+    return json_response(PolicyList(policies=items), etag=last)
 
 
 @router.get("/policies/{digest:digest}", responses=answers(PolicyText))
@@ -68,8 +71,8 @@ async def policy(
     """Return a policy that is or was active, with its text."""
     one = await verbs.policies.one(who, digest)
     active = await verbs.policies.one(who, "active")
-    told = _item(one, is_active=one.seq == active.seq)
-    return json_response({**told, "text": one.text}, etag=one.digest)
+    item = asdict(_item(one, is_active=one.seq == active.seq))
+    return json_response(PolicyText(**item, text=one.text), etag=one.digest)
 
 
 @router.post(
@@ -82,14 +85,14 @@ async def lint(request: Request, who: Who, verbs: Verbs) -> Response:
     body = await body_of(request, who, Action.COMPILE_POLICY)
     compiled = await verbs.policies.compile(who, body)
     return json_response(
-        {
-            "ok": True,
-            "name": compiled.policy.name,
-            "digest": compiled.policy.digest,
-            "rules": len(compiled.rules),
-            "release_rules": len(compiled.release_rules),
-            "warnings": [one.to_dict() for one in compiled.warnings],
-        }
+        Lint(
+            ok=True,
+            name=compiled.policy.name,
+            digest=compiled.policy.digest,
+            rules=len(compiled.rules),
+            release_rules=len(compiled.release_rules),
+            warnings=problems_view(compiled.warnings),
+        )
     )
 
 
@@ -124,11 +127,11 @@ async def rules(
     shown = kept[after : after + limit]
     more = after + limit if after + limit < len(kept) else None
     return json_response(
-        {
-            **head_to_dict(found.compiled, found.state),
-            "rules": [standing_to_dict(one) for one in shown],
-            "next": cursor_of("rules", more),
-        },
+        RulePage(
+            **asdict(policy_view(found.compiled, found.state)),
+            rules=tuple(map(standing_view, shown)),
+            next=cursor_of("rules", more),
+        ),
         etag=found.state.head,
     )
 
@@ -142,16 +145,16 @@ async def history(
 ) -> Response:
     """Return what the fullest cell of a rule was charged, and by whom."""
     found = await verbs.policies.spenders(who, rule)
-    told = await verbs.sight.masked(who, found.to_dict(most))
+    told = await verbs.sight.masked(who, found.view(most))
     return json_response(told, etag=found.head)
 
 
-def _item(one: ActivePolicy, *, is_active: bool) -> dict[str, object]:
-    return {
-        "name": one.name,
-        "digest": one.digest,
-        "entry": one.seq,
-        "active": is_active,
-        "reason": one.reason,
-        "accepted": list(one.accepted),
-    }
+def _item(one: ActivePolicy, *, is_active: bool) -> PolicyItem:
+    return PolicyItem(
+        name=one.name,
+        digest=one.digest,
+        entry=one.seq,
+        active=is_active,
+        reason=one.reason,
+        accepted=tuple(one.accepted),
+    )

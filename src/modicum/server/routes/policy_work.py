@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
-from modicum.api.schema.policy import CompiledPolicy, Differences, Rule
+from modicum.api.schema.common import Head
+from modicum.api.schema.policy import CompiledPolicy, DiffConflict, Differences, Rule
 from modicum.core.errors import Code, InputError, Problem
 from modicum.server.answers import json_response
 from modicum.server.asking import Who
@@ -18,14 +20,15 @@ from modicum.server.parts import Verbs
 from modicum.server.routes import describing
 from modicum.server.routes.describing import answers
 from modicum.server.routes.jobs import accepted, begun
-from modicum.workspace.documents.compiled_rules import (
-    compiled_rule_to_dict,
-    compiled_to_dict,
-)
-from modicum.workspace.documents.conflicts import conflict_to_dict
-from modicum.workspace.documents.differences import differences_to_dict
-from modicum.workspace.documents.standings import standing_to_dict
 from modicum.workspace.permissions.actions import Action
+from modicum.workspace.views.compiled_rules import (
+    compiled_rule_view,
+    compiled_view,
+)
+from modicum.workspace.views.conflicts import conflict_view
+from modicum.workspace.views.differences import differences_view
+from modicum.workspace.views.problems import problems_view
+from modicum.workspace.views.standings import standing_view
 
 router = APIRouter(tags=["policies"])
 
@@ -49,13 +52,13 @@ async def compile_policy(
     after = after_of("compiled", cursor)
     body = await body_of(request, who, Action.COMPILE_POLICY)
     found = await verbs.policy_work.compile(who, body, after, limit)
-    told = await verbs.threads.compute(lambda: compiled_to_dict(found.compiled))
+    shown = await verbs.threads.compute(lambda: compiled_view(found.compiled))
     return json_response(
-        {
-            **told,
-            "list": [compiled_rule_to_dict(one) for one in found.rules],
-            "next": cursor_of("compiled", found.after),
-        }
+        CompiledPolicy(
+            **asdict(shown),
+            list=tuple(map(compiled_rule_view, found.rules)),
+            next=cursor_of("compiled", found.after),
+        )
     )
 
 
@@ -81,17 +84,17 @@ async def diff(
     weighed = found.weighed
     conflicts = problems = None
     if weighed is not None:
-        conflicts = [
-            {**conflict_to_dict(one), "made": one.rule.id in weighed.made}
+        conflicts = tuple(
+            DiffConflict(**asdict(conflict_view(one)), made=one.rule.id in weighed.made)
             for one in weighed.conflicts
-        ]
-        problems = [one.to_dict() for one in weighed.problems]
-    told = {
-        **differences_to_dict(found.old, found.new, found.found),
-        "conflicts": conflicts,
-        "problems": problems,
-    }
-    return json_response(await verbs.sight.masked(who, told))
+        )
+        problems = problems_view(weighed.problems)
+    shown = Differences(
+        **asdict(differences_view(found.old, found.new, found.found)),
+        conflicts=conflicts,
+        problems=problems,
+    )
+    return json_response(await verbs.sight.masked(who, shown))
 
 
 @router.post(
@@ -127,10 +130,10 @@ async def rule(
         )
     state, loss = found.state, found.loss
     return json_response(
-        {
-            **compiled_rule_to_dict(found.one),
-            "standing": None if loss is None else standing_to_dict(loss),
-            "ledger": {"seq": state.seq, "head": state.head},
-        },
+        Rule(
+            **asdict(compiled_rule_view(found.one)),
+            standing=None if loss is None else standing_view(loss),
+            ledger=Head(seq=state.seq, head=state.head),
+        ),
         etag=state.head,
     )

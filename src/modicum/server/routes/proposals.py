@@ -21,18 +21,18 @@ from modicum.server.routes.describing import IfMatch, answers, tag_given
 from modicum.server.routes.words import WORD, word_of
 from modicum.server.service.proposals import Change
 from modicum.server.service.words import TAKEN_BACK, Word
-from modicum.workspace.documents.approvals import (
-    hearings_to_list,
-    pending_policy_to_dict,
-    proposed_to_dict,
-    said_to_dict,
-    spoken_to_dict,
-    weighed_to_dict,
-)
 from modicum.workspace.governing.activation import Activation
 from modicum.workspace.governing.proposing import Proposed
 from modicum.workspace.governing.saying import Said
 from modicum.workspace.permissions.actions import Action
+from modicum.workspace.views.approvals import (
+    activation_view,
+    approvals_view,
+    pending_policy_view,
+    proposal_view,
+    receipt_view,
+    vote_view,
+)
 
 router = APIRouter(prefix="/policies", tags=["policies"])
 
@@ -81,14 +81,16 @@ async def propose(
 async def proposals(who: Who, verbs: Verbs) -> Response:
     """Return the policies that are proposed and wait."""
     found = await verbs.proposals.pending(who)
-    return json_response({"proposals": [pending_policy_to_dict(one) for one in found]})
+    return json_response(
+        schema.ProposalList(proposals=tuple(map(pending_policy_view, found)))
+    )
 
 
 @router.get("/proposals/{digest}", responses=answers(schema.PendingProposal))
 async def proposal(digest: Digest, who: Who, verbs: Verbs) -> Response:
     """Return a policy that is proposed, with its text."""
     found, _ = await verbs.proposals.one(who, digest)
-    return json_response(pending_policy_to_dict(found), etag=digest)
+    return json_response(pending_policy_view(found), etag=digest)
 
 
 @router.get("/{digest}/approvals", responses=answers(schema.Approvals))
@@ -97,10 +99,10 @@ async def approvals(digest: Digest, who: Who, verbs: Verbs) -> Response:
     found, spoken = await verbs.proposals.one(who, digest)
     since = found.proposal.seq
     return json_response(
-        {
-            "approvals": hearings_to_list(found.hearings),
-            "spoken": [spoken_to_dict(one, current=one.seq > since) for one in spoken],
-        },
+        schema.Approvals(
+            approvals=approvals_view(found.hearings),
+            spoken=tuple(vote_view(one, current=one.seq > since) for one in spoken),
+        ),
         etag=digest,
     )
 
@@ -147,7 +149,7 @@ async def weigh(
     Only whoever may read all releases may ask that.
     """
     policy = await body_of(request, who, Action.COMPILE_POLICY)
-    told = weighed_to_dict(await verbs.proposals.weigh(who, policy, accept))
+    told = activation_view(await verbs.proposals.weigh(who, policy, accept))
     return json_response(await verbs.sight.masked(who, told))
 
 
@@ -203,14 +205,14 @@ async def activate(
 
 
 def _proposed(found: Proposed) -> Answer:
-    return answer_of(proposed_to_dict(found))
+    return answer_of(proposal_view(found))
 
 
 def _said(said: Said) -> Answer:
-    return answer_of(said_to_dict(said))
+    return answer_of(receipt_view(said))
 
 
 def _activated(done: Activation) -> Answer:
     return answer_of(
-        weighed_to_dict(done.weighed, done), etag=done.weighed.successor.policy.digest
+        activation_view(done.weighed, done), etag=done.weighed.successor.policy.digest
     )

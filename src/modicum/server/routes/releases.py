@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from msgspec import UNSET
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api.schema import approval
 from modicum.api.schema import release as schema
+from modicum.api.schema.common import Head
 from modicum.core.errors import ApprovalError
 from modicum.ledger import ReleaseStatus, Standing
 from modicum.ledger.log.release_format import release_to_plain
@@ -28,15 +30,11 @@ from modicum.server.service.releases import How
 from modicum.workspace import Decision
 from modicum.workspace.bringing_in import RESERVATION_SECONDS, RESERVATION_SECONDS_MAX
 from modicum.workspace.decision import LossesTold
-from modicum.workspace.documents.approvals import requested_to_dict
-from modicum.workspace.documents.decisions import decision_to_dict
-from modicum.workspace.documents.releases import (
-    happened_to_dict,
-    listed_to_dict,
-    release_to_dict,
-)
 from modicum.workspace.governing.requesting import Requested
 from modicum.workspace.permissions.actions import Action
+from modicum.workspace.views.approvals import request_view
+from modicum.workspace.views.decisions import decision_view, options_view
+from modicum.workspace.views.releases import details_view, listed_view
 
 router = APIRouter(tags=["releases"])
 
@@ -79,14 +77,14 @@ async def check(
     if explain:
         decision, found = await verbs.releases.explained(who, body)
         told = await verbs.threads.compute(
-            lambda: decision_to_dict(decision, found, words=words, losses=losses)
+            lambda: decision_view(decision, found, words=words, losses=losses)
         )
         return json_response(told, etag=decision.head)
     decision = await verbs.releases.check(who, body)
     if losses == "none" and not words:
         return _brief(decision).response()
     told = await verbs.threads.compute(
-        lambda: decision_to_dict(decision, words=words, losses=losses)
+        lambda: decision_view(decision, words=words, losses=losses)
     )
     return json_response(told, etag=decision.head)
 
@@ -109,7 +107,7 @@ async def fit(
     body = await body_of(request, who, Action.CHECK_RELEASE)
     return json_response(
         await verbs.releases.consider(
-            who, body, lambda one: one.largest_fit(vary, mechanism).to_dict()
+            who, body, lambda one: one.largest_fit(vary, mechanism).view
         )
     )
 
@@ -122,18 +120,11 @@ async def fit(
 async def options(request: Request, who: Who, verbs: Verbs) -> Response:
     """Return single changes after which a release would pass. Writes nothing."""
     body = await body_of(request, who, Action.CHECK_RELEASE)
-    return json_response(await verbs.releases.consider(who, body, _options))
-
-
-def _options(decision: Decision) -> dict[str, object]:
-    found = decision.options()
-    return {
-        "decision": "allow" if decision.allowed else "deny",
-        "release": decision.release,
-        "options": [one.to_dict() for one in found],
-        "ended_early": found.ended_early,
-        "ledger": {"seq": decision.seq, "head": decision.head},
-    }
+    return json_response(
+        await verbs.releases.consider(
+            who, body, lambda one: options_view(one, one.options())
+        )
+    )
 
 
 @router.post(
@@ -179,7 +170,7 @@ async def submit(
 
 
 def _requested(found: Requested) -> Answer:
-    return answer_of(requested_to_dict(found), 202)
+    return answer_of(request_view(found), 202)
 
 
 @router.post(
@@ -266,11 +257,11 @@ async def page(
     after = after_of("releases", cursor)
     found = await verbs.release_reading.page(who, status, after, limit)
     return json_response(
-        {
-            "releases": [listed_to_dict(one) for one in found.releases],
-            "next": cursor_of("releases", found.after),
-            "ledger": {"seq": found.seq, "head": found.head},
-        },
+        schema.ReleasePage(
+            releases=tuple(map(listed_view, found.releases)),
+            next=cursor_of("releases", found.after),
+            ledger=Head(seq=found.seq, head=found.head),
+        ),
         etag=found.head,
     )
 
@@ -286,14 +277,14 @@ async def one(
 ) -> Response:
     """Return a release: what it is, what it costs, and who did what when."""
     told = await verbs.release_reading.one(who, release)
-    kept = {"recorded": release_to_plain(told.release)} if recorded else {}
     return json_response(
-        {
-            **release_to_dict(told.standing, told.release, told.vocabulary),
-            "day": date.fromordinal(told.standing.day).isoformat(),
-            "story": [happened_to_dict(each) for each in told.story],
-            **kept,
-        }
+        details_view(
+            told.standing,
+            told.release,
+            told.vocabulary,
+            told.story,
+            release_to_plain(told.release) if recorded else UNSET,
+        )
     )
 
 
@@ -302,18 +293,19 @@ async def one(
 
 def _brief(decision: Decision) -> Answer:
     # Losses are told to who asks: the writer, who keeps this, would be held up.
-    return answer_of(decision.to_dict(losses="none"), etag=decision.head)
+    return answer_of(decision.view(losses="none"), etag=decision.head)
 
 
 async def _decided(decision: Decision, verbs: Service, *, words: bool) -> Response:
     if not words:
         return _brief(decision).response()
-    told = await verbs.threads.compute(lambda: decision_to_dict(decision, words=True))
+    told = await verbs.threads.compute(lambda: decision_view(decision, words=True))
     return json_response(told, etag=decision.head)
 
 
 def _standing(standing: Standing) -> Answer:
-    return answer_of({**listed_to_dict(standing), "content": standing.content})
+    listed = asdict(listed_view(standing))
+    return answer_of(schema.ReleaseState(**listed, content=standing.content))
 
 
 def _stands(standing: Standing) -> Response:

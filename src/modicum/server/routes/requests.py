@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from msgspec import UNSET
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -21,18 +23,18 @@ from modicum.server.routes.releases import RELEASE, Words
 from modicum.server.routes.words import REASON, WORD, reason_of, word_of
 from modicum.server.service.requests import Asked
 from modicum.server.service.words import TAKEN_BACK, Word
-from modicum.workspace.documents.approvals import (
-    hearings_to_list,
-    pending_to_dict,
-    request_to_dict,
-    requested_to_dict,
-    said_to_dict,
-    spoken_to_dict,
-)
-from modicum.workspace.documents.decisions import decision_to_dict
 from modicum.workspace.governing.requesting import PendingRequest, Requested
 from modicum.workspace.governing.saying import Said
 from modicum.workspace.permissions.actions import Action
+from modicum.workspace.views.approvals import (
+    approvals_view,
+    pending_view,
+    receipt_view,
+    request_view,
+    vote_view,
+    withdrawn_view,
+)
+from modicum.workspace.views.decisions import decision_view
 
 router = APIRouter(prefix="/requests", tags=["requests"], route_class=LiteralEnd)
 
@@ -49,7 +51,8 @@ async def requests(
 ) -> Response:
     """Return the requests that may be seen, oldest first."""
     found = await verbs.requests.pending(who)
-    return json_response({"requests": [_listed(one, recorded) for one in found]})
+    listed = tuple(_listed(one, recorded=recorded) for one in found)
+    return json_response(schema.RequestList(requests=listed))
 
 
 @router.post(
@@ -77,10 +80,9 @@ async def approvals(release: ReleaseId, who: Who, verbs: Verbs) -> Response:
     """Return where each approval stands, and what people said."""
     asked = await verbs.requests.one(who, release)
     return json_response(
-        {
-            "approvals": hearings_to_list(asked.pending.hearings),
-            "spoken": _spoken(asked),
-        },
+        schema.Approvals(
+            approvals=approvals_view(asked.pending.hearings), spoken=_spoken(asked)
+        ),
         etag=asked.pending.request.content,
     )
 
@@ -99,7 +101,7 @@ async def statement(
     """Return what is to be signed by who speaks with a key of their own."""
     word = Word(approves, reason, "")
     said, head = await verbs.requests.statement(who, release, word, key)
-    return json_response({"statement": said, "head": head})
+    return json_response(schema.Statement(statement=said, head=head))
 
 
 @router.post(
@@ -154,9 +156,9 @@ async def withdraw(
 ) -> Response:
     """Take back a request of one's own; or any to correct a past release."""
     reason = await reason_of(request, who, Action.SUBMIT_RELEASE, Action.RECORD_PAST)
-    once = await keyed.once(lambda found: answer_of(request_to_dict(found)))
+    once = await keyed.once(lambda found: answer_of(withdrawn_view(found)))
     found = await verbs.requests.withdraw(who, release, reason, once)
-    return json_response(request_to_dict(found))
+    return json_response(withdrawn_view(found))
 
 
 @router.get("/{release:path}", responses=answers(schema.RequestDetails))
@@ -166,31 +168,32 @@ async def one(
     """Return a request: what is asked for, what it would do, and what people said."""
     asked = await verbs.requests.one(who, release)
     decision = await verbs.threads.compute(
-        lambda: decision_to_dict(asked.decision, words=words, losses="none")
+        lambda: decision_view(asked.decision, words=words, losses="none")
     )
     return json_response(
-        {
-            **_listed(asked.pending, recorded=True),
-            "decision": decision,
-            "spoken": _spoken(asked),
-        },
+        schema.RequestDetails(
+            **asdict(pending_view(asked.pending)),
+            body=release_to_plain(asked.pending.release),
+            decision=decision,
+            spoken=_spoken(asked),
+        ),
         etag=asked.pending.request.content,
     )
 
 
-def _listed(one: PendingRequest, recorded: bool) -> dict[str, object]:
-    body = {"body": release_to_plain(one.release)} if recorded else {}
-    return {**pending_to_dict(one), **body}
+def _listed(one: PendingRequest, *, recorded: bool) -> schema.ListedRequest:
+    body = release_to_plain(one.release) if recorded else UNSET
+    return schema.ListedRequest(**asdict(pending_view(one)), body=body)
 
 
 def _requested(found: Requested) -> Answer:
-    return answer_of(requested_to_dict(found))
+    return answer_of(request_view(found))
 
 
 def _said(said: Said) -> Answer:
-    return answer_of(said_to_dict(said))
+    return answer_of(receipt_view(said))
 
 
-def _spoken(asked: Asked) -> list[dict[str, object]]:
+def _spoken(asked: Asked) -> tuple[schema.Vote, ...]:
     content = asked.pending.request.content
-    return [spoken_to_dict(one, current=one.content == content) for one in asked.spoken]
+    return tuple(vote_view(one, current=one.content == content) for one in asked.spoken)

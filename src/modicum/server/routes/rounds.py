@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,6 +16,7 @@ from modicum.api.schema.round import (
     PlanItem,
     PlanList,
     RoundDetails,
+    RoundItem,
     RoundList,
 )
 from modicum.core.document import Node
@@ -32,14 +34,14 @@ from modicum.server.routes.encoded_slashes import LiteralEnd
 from modicum.server.routes.jobs import accepted, begun
 from modicum.server.service.rounds import PlanTold, RequestsSent, RoundTold
 from modicum.workspace.bringing_in import RESERVATION_SECONDS, RESERVATION_SECONDS_MAX
-from modicum.workspace.documents.rounds import (
-    committed_to_dict,
-    plan_to_dict,
-    round_to_dict,
-)
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.planning.committing import Committed
 from modicum.workspace.planning.rounds import Round
+from modicum.workspace.views.rounds import (
+    committed_view,
+    plan_view,
+    round_view,
+)
 
 router = APIRouter(tags=["rounds"], route_class=LiteralEnd)
 
@@ -86,7 +88,7 @@ _PLAN: dict[str, Any] = describing.body_of(
 async def rounds(who: Who, verbs: Verbs) -> Response:
     """Return the rounds that were opened, oldest first; the last one is open."""
     found = await verbs.rounds.rounds(who)
-    return json_response({"rounds": [_item(one) for one in found]})
+    return json_response(RoundList(rounds=tuple(map(_item, found))))
 
 
 @router.post(
@@ -143,13 +145,13 @@ async def plan_round(
 async def one(round_id: Identifier, who: Who, verbs: Verbs) -> Response:
     """Return a round, and whose turn it is while it is open."""
     found = await verbs.rounds.one(who, round_id)
-    present = {} if found.present is None else round_to_dict(found.present)
+    present = None if found.present is None else round_view(found.present)
     return json_response(
-        {
-            **_item(found),
-            "active": present.get("active"),
-            "retired": present.get("retired"),
-        }
+        RoundDetails(
+            **asdict(_item(found)),
+            active=None if present is None else present.active,
+            retired=None if present is None else present.retired,
+        )
     )
 
 
@@ -157,7 +159,7 @@ async def one(round_id: Identifier, who: Who, verbs: Verbs) -> Response:
 async def plans(who: Who, verbs: Verbs) -> Response:
     """Return the plans that were committed, oldest first."""
     found = await verbs.rounds.plans(who)
-    return json_response({"plans": [_plan(one) for one in found]})
+    return json_response(PlanList(plans=tuple(map(_plan, found))))
 
 
 @router.get("/plans/{plan}", responses=answers(PlanItem))
@@ -208,23 +210,23 @@ def _shares(node: Node | None) -> dict[str, Fraction]:
 
 
 def _opened(found: Round) -> Answer:
-    return answer_of(round_to_dict(found))
+    return answer_of(round_view(found))
 
 
 def _committed(done: Committed) -> Answer:
-    return answer_of(committed_to_dict(done), etag=done.head)
+    return answer_of(committed_view(done), etag=done.head)
 
 
-def _item(one: RoundTold) -> dict[str, object]:
+def _item(one: RoundTold) -> RoundItem:
     shares = one.opened.unlocked
-    return {
-        "round": one.opened.id,
-        "number": one.number,
-        "open": one.present is not None,
-        "unlocked": {unit: share / MILLION for unit, share in sorted(shares.items())},
-        "plans": list(one.plans),
-    }
+    return RoundItem(
+        round=one.opened.id,
+        number=one.number,
+        open=one.present is not None,
+        unlocked={unit: share / MILLION for unit, share in sorted(shares.items())},
+        plans=tuple(one.plans),
+    )
 
 
-def _plan(one: PlanTold) -> dict[str, object]:
-    return {**plan_to_dict(one.plan), "hidden": one.hidden}
+def _plan(one: PlanTold) -> PlanItem:
+    return PlanItem(**asdict(plan_view(one.plan)), hidden=one.hidden)

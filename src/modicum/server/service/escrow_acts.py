@@ -21,8 +21,6 @@ from modicum.server.service.threads import Threads
 from modicum.server.service.words import Word, refuse_repeated
 from modicum.shell.serving.decider import Decider
 from modicum.shell.serving.once import Once
-from modicum.workspace.documents.contracts import looked_to_dict
-from modicum.workspace.documents.decisions import decision_to_dict
 from modicum.workspace.escrowing.letting_go import LetGo
 from modicum.workspace.escrowing.looking import (
     Looked,
@@ -34,6 +32,8 @@ from modicum.workspace.escrowing.speaking import SaidToContract
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
+from modicum.workspace.views.contracts import looked_to_dict
+from modicum.workspace.views.decisions import decision_view
 
 
 class EscrowActs:
@@ -153,7 +153,7 @@ class EscrowActs:
                 raise
             denied = None
             if ran.denied is not None:
-                denied = decision_to_dict(ran.denied, words=True)
+                denied = decision_view(ran.denied, words=True)
             return {"denied": denied, "contract": looked_to_dict(self._looked(name))}
 
         # A program waits for others on this machine: nobody else waits for it here.

@@ -16,8 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
-
+from modicum.api.schema.shape import encode
 from modicum.core.errors import ModicumError
 from modicum.server.service.job import (
     GivenUp,
@@ -36,7 +35,6 @@ from modicum.workspace.permissions.identity import Identity
 from modicum.workspace.ports import Clock
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{24}")
-_encoder = msgspec.json.Encoder()
 
 
 @dataclass
@@ -203,7 +201,7 @@ class Jobs:
                     self._change(kept, progress=min(progress, 1.0))
 
         try:
-            result = _encoder.encode(work(report))
+            result = encode(work(report))
         except GivenUp:
             self._end(kept, JobState.CANCELLED)
         except ModicumError as error:

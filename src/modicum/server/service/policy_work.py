@@ -15,18 +15,18 @@ from modicum.server.service.jobs import Jobs
 from modicum.server.service.policies import ACTIVE, Policies, compiled_body
 from modicum.server.service.threads import Threads
 from modicum.shell.serving.decider import Decider
-from modicum.workspace.documents.compiled_rules import (
-    CompiledRule,
-    compiled_rule,
-    compiled_rules,
-)
-from modicum.workspace.documents.what_ifs import simulation_to_dict
 from modicum.workspace.governing.activation import Weighed
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
 from modicum.workspace.policies.past import history_of
 from modicum.workspace.policies.what_if import what_if
+from modicum.workspace.views.compiled_rules import (
+    CompiledRule,
+    compiled_rule,
+    compiled_rules,
+)
+from modicum.workspace.views.what_ifs import simulation_view
 
 #: Reading the log is about so large a part of a simulation.
 _READING = 0.2
@@ -182,7 +182,7 @@ class PolicyWork:
             report(_READING + (1 - _READING) * done / of)
 
         found = what_if(history, compiled, on_attempt)
-        return simulation_to_dict(compiled, history, found)
+        return simulation_view(compiled, history, found)
 
     async def rule(self, who: Identity, identifier: str) -> RuleTold | None:
         """Return a rule of the active policy; None if it has no such rule.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
+from modicum.api.schema.shape import Shape, plain
 from modicum.core.errors import Code, ConflictError, InputError, Mark, Problem
 from modicum.ledger import RecordedRelease, Standing
 from modicum.ledger.state.life import unknown_release
@@ -185,7 +186,7 @@ class Sight:
 
         return await self._threads.look(look)
 
-    async def masked(self, who: Identity, told: dict[str, object]) -> dict[str, object]:
+    async def masked(self, who: Identity, shown: Shape) -> Any:
         """Return a balance without the names of what somebody may not know of.
 
         What was spent is theirs to know; which release of other data sets spent it is
@@ -193,9 +194,12 @@ class Sight:
 
         Args:
             who: Who asks.
-            told: Plain data; wherever it names `spenders` or `contributors`, each has
-                a `release`.
+            shown: What names `spenders` or `contributors`.
+
+        Returns:
+            Plain data.
         """
+        told = plain(shown)
         named = frozenset(str(one["release"]) for one in _spenders(told))
         hidden = await self.hidden(who, named)
         for one in _spenders(told):

@@ -18,8 +18,8 @@ from typing import Final, TypeAlias
 from modicum.accounting import Budget, Total
 from modicum.ledger import RuleLoss, event_of
 from modicum.ledger.deciding.amounts import filled
-from modicum.workspace.documents.standings import standing_word
 from modicum.workspace.ledger_view import LedgerView
+from modicum.workspace.views.standings import standing_word
 
 #: The names of so many rules are told: those that are fullest.
 FULLEST: Final = 20

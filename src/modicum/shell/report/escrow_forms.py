@@ -18,7 +18,7 @@ from modicum.shell.report.flows import (
     VersionTold,
 )
 from modicum.shell.report.told import Told
-from modicum.workspace.documents.contracts import consents_to_dict, version_to_dict
+from modicum.workspace.views.contracts import consents_to_dict, version_to_dict
 
 
 def escrow_to_dict(escrow: EscrowStory) -> dict[str, object]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from modicum.api.schema.shape import plain
 from modicum.shell.report.matter import Matter, Word
-from modicum.workspace.governing.governance import hearing_to_dict
+from modicum.workspace.views.approvals import approvals_view
 
 
 def word_to_dict(word: Word) -> dict[str, object]:
@@ -53,5 +54,5 @@ def matter_to_dict(matter: Matter) -> dict[str, object]:
             }
             for one in matter.counted
         ],
-        "needs": [hearing_to_dict(one) for one in matter.hearings],
+        "needs": [plain(one) for one in approvals_view(matter.hearings)],
     }

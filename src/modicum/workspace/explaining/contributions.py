@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from modicum.accounting import INFINITE, Total
 from modicum.accounting.grid import DELTA, coordinate_name
+from modicum.api.schema.common import Spender
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
 from modicum.core.text import shortened
 from modicum.ledger import RuleLoss
-from modicum.workspace.explaining.explain import amount_text, json_number
+from modicum.workspace.explaining.explain import amount, amount_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,26 +126,24 @@ def undated_text(spent: Iterable[Contributor], most: int = 5) -> str:
     )
 
 
-def contributors_to_list(
-    found: Iterable[Contributor], coordinate: int
-) -> list[dict[str, object]]:
-    """Return what releases take of a sum, as plain JSON.
+def spenders_view(found: Iterable[Contributor], coordinate: int) -> tuple[Spender, ...]:
+    """Return what releases take of a sum, for people to read.
 
     Args:
         found: The releases.
         coordinate: What they are measured by.
     """
     scale = DELTA_UNIT if coordinate == DELTA else LOSS_UNIT
-    return [
-        {
-            "release": one.release,
-            "coordinate": coordinate_name(coordinate),
-            "amount": json_number(one.units, scale),
-            "share": None if one.share is None else float(one.share),
-            "undated": one.undated,
-        }
+    return tuple(
+        Spender(
+            release=one.release,
+            coordinate=coordinate_name(coordinate),
+            amount=amount(one.units, scale),
+            share=None if one.share is None else float(one.share),
+            undated=one.undated,
+        )
         for one in found
-    ]
+    )
 
 
 def _percent(share: Fraction | None) -> str:

@@ -1,4 +1,4 @@
-"""Explanations of rules: policy and ledger facts in words and in JSON, no more."""
+"""Explanations of rules: policy and ledger facts as text and as answers, no more."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from fractions import Fraction
 from modicum.accounting import INFINITE, ApproxBudget, Epsilon
 from modicum.accounting.budgets import budget_text
 from modicum.accounting.grid import coordinate_name
-from modicum.api.schema.release import RuleLines
+from modicum.api.schema.common import ApproxDp
+from modicum.api.schema.release import Loss, RuleLines, Sums
+from modicum.api.schema.shape import Amount
 from modicum.core.exact import LOSS_UNIT, brief, unpadded
 from modicum.core.text import shortened
 from modicum.ledger import RuleLoss, Verdict
@@ -190,71 +192,66 @@ def epsilon_text(epsilon: Epsilon) -> str:
     return f"{epsilon.units / LOSS_UNIT:.4f}"
 
 
-def loss_to_dict(loss: RuleLoss) -> dict[str, object]:
-    """Return what one rule says, as plain JSON (docs/reference/json.md)."""
+def loss_view(loss: RuleLoss) -> Loss:
+    """Return what one rule says about a release, for people to read."""
     found, summed, near = amounts(loss), sums(loss), approximation(loss)
     together, limit = ordered(found.together, found.limit, found.scale)
-    return {
-        "rule": loss.rule.id,
-        "unit": loss.rule.unit,
-        "stage": loss.rule.stage.value,
-        "cell": loss.cell or None,
-        "cells_denying": loss.denying,
-        "allowed": loss.allowed,
-        "undated": list(loss.undated),
-        "cause": cause_text(loss) or None,
-        "unlocked": float(loss.share),
-        "measure": found.measure,
-        "before": json_number(found.before, found.scale),
-        "alone": json_number(found.alone, found.scale),
-        "together": together,
-        "limit": limit,
-        "budget": budget_text(loss.rule.budget),
-        "filter": None if summed is None else _sums_to_dict(summed),
-        "approx_dp": None if near is None else _approximation_to_dict(near),
-        "when": loss.rule.when,
-        "source": [str(mark) for mark in loss.rule.marks if mark is not None],
-    }
+    return Loss(
+        rule=loss.rule.id,
+        unit=loss.rule.unit,
+        stage=loss.rule.stage.value,
+        cell=loss.cell or None,
+        cells_denying=loss.denying,
+        allowed=loss.allowed,
+        undated=tuple(loss.undated),
+        cause=cause_text(loss) or None,
+        unlocked=float(loss.share),
+        measure=found.measure,
+        before=amount(found.before, found.scale),
+        alone=amount(found.alone, found.scale),
+        together=together,
+        limit=limit,
+        budget=budget_text(loss.rule.budget),
+        filter=None if summed is None else _sums_view(summed),
+        approx_dp=None if near is None else _approximation_view(near),
+        when=loss.rule.when,
+        source=tuple(str(mark) for mark in loss.rule.marks if mark is not None),
+    )
 
 
-def _sums_to_dict(summed: Amounts) -> dict[str, object]:
+def _sums_view(summed: Amounts) -> Sums:
     together, cap = ordered(summed.together, summed.limit, summed.scale)
-    return {
-        "coordinate": summed.measure,
-        "before": json_number(summed.before),
-        "alone": json_number(summed.alone),
-        "together": together,
-        "cap": cap,
-    }
+    return Sums(
+        coordinate=summed.measure,
+        before=amount(summed.before),
+        alone=amount(summed.alone),
+        together=together,
+        cap=cap,
+    )
 
 
-def _approximation_to_dict(near: Approximation) -> dict[str, object]:
-    return {
-        "delta": float(near.delta),
-        "before": json_number(near.before.units),
-        "alone": json_number(near.alone.units),
-        "together": json_number(near.together.units),
-        "method": near.together.method,
-    }
+def _approximation_view(near: Approximation) -> ApproxDp:
+    return ApproxDp(
+        delta=float(near.delta),
+        before=amount(near.before.units),
+        alone=amount(near.alone.units),
+        together=amount(near.together.units),
+        method=near.together.method,
+    )
 
 
-def json_number(units: int, scale: int = LOSS_UNIT) -> float | str:
-    """Return an amount as the nearest JSON number, `"inf"` if it is infinite."""
-    return "inf" if units >= INFINITE else units / scale
+def amount(units: int, scale: int = LOSS_UNIT) -> Amount:
+    """Return an amount in ledger units as the nearest float."""
+    return Amount(math.inf if units >= INFINITE else units / scale)
 
 
-def ordered(together: int, limit: int, scale: int) -> tuple[float | str, float | str]:
-    """Return two amounts as JSON numbers in the same order as the exact ones.
+def ordered(together: int, limit: int, scale: int) -> tuple[Amount, Amount]:
+    """Return two amounts as floats in the same order as the exact ones.
 
     Beyond 9007 two different amounts can share their nearest float; then the
     larger one is shown one step higher.
     """
-    shown, shown_limit = json_number(together, scale), json_number(limit, scale)
-    if (
-        together > limit
-        and isinstance(shown, float)
-        and isinstance(shown_limit, float)
-        and shown <= shown_limit
-    ):
-        shown = math.nextafter(shown_limit, math.inf)
+    shown, shown_limit = amount(together, scale), amount(limit, scale)
+    if together > limit and shown <= shown_limit < math.inf:
+        shown = Amount(math.nextafter(shown_limit, math.inf))
     return shown, shown_limit

@@ -6,14 +6,17 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
+from modicum.api.schema import release as schema
+from modicum.api.schema.common import Head
 from modicum.api.schema.release import DenialDetails, RuleLines
+from modicum.api.schema.shape import plain
 from modicum.workspace.explaining.contributions import (
     Contributor,
     contributors_text,
-    contributors_to_list,
+    spenders_view,
     undated_text,
 )
-from modicum.workspace.explaining.explain import json_number, room_text
+from modicum.workspace.explaining.explain import amount, room_text
 from modicum.workspace.explaining.written import release_text
 
 #: So many of the releases that filled a cell are told.
@@ -68,17 +71,23 @@ class Fit:
         lines = (*self.changes, *self.why)
         return "\n".join((head, *(f"  {line}" for line in lines)))
 
+    @property
+    def view(self) -> schema.Fit:
+        """The same, as answers show it."""
+        return schema.Fit(
+            vary=self.vary,
+            found=self.found,
+            release=self.text or None,
+            changes=tuple(self.changes),
+            why=tuple(self.why),
+            ended_early=self.ended_early,
+            ledger=Head(seq=self.seq, head=self.head),
+        )
+
     def to_dict(self) -> dict[str, object]:
         """Return the documented JSON form (docs/reference/json.md)."""
-        return {
-            "vary": self.vary,
-            "found": self.found,
-            "release": self.text or None,
-            "changes": list(self.changes),
-            "why": list(self.why),
-            "ended_early": self.ended_early,
-            "ledger": {"seq": self.seq, "head": self.head},
-        }
+        found: dict[str, object] = plain(self.view)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +116,17 @@ class Option:
         """The text of a file that describes the changed release."""
         return release_text(self.release)
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the documented JSON form (docs/reference/json.md)."""
-        return {
-            "kind": self.kind,
-            "title": self.title,
-            "release": self.text,
-            "why": list(self.why),
-            "only_if": self.only_if or None,
-            "not_before": self.not_before or None,
-        }
+    @property
+    def view(self) -> schema.Option:
+        """The same, as answers show it."""
+        return schema.Option(
+            kind=self.kind,
+            title=self.title,
+            release=self.text,
+            why=tuple(self.why),
+            only_if=self.only_if or None,
+            not_before=self.not_before or None,
+        )
 
 
 class Options(tuple[Option, ...]):
@@ -171,19 +181,16 @@ class FullCell:
             f"Gaussian noise may still cost rho {rho} there",
         )
 
-    def to_dict(self, most: int) -> dict[str, object]:
-        """Return the documented JSON form.
-
-        Args:
-            most: How many spenders to name.
-        """
+    @property
+    def view(self) -> schema.FullCell:
+        """The same, as answers show it, with the largest spenders."""
         rho = self.rho_left
-        return {
-            "rule": self.rule,
-            "cell": self.cell or None,
-            "rho_left": None if rho is None else json_number(rho),
-            "spenders": contributors_to_list(self.spenders[:most], self.coordinate),
-        }
+        return schema.FullCell(
+            rule=self.rule,
+            cell=self.cell or None,
+            rho_left=None if rho is None else amount(rho),
+            spenders=spenders_view(self.spenders[:TOLD_MAX], self.coordinate),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,12 +245,11 @@ class Explanation:
         )
         return replace(self, cells=cells)
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the documented JSON form (docs/reference/json.md)."""
-        return {
-            "cells": [one.to_dict(TOLD_MAX) for one in self.cells],
-            "fit": self.fit.to_dict(),
-        }
+    @property
+    def view(self) -> schema.Explanation:
+        """The same, as answers show it."""
+        cells = tuple(one.view for one in self.cells)
+        return schema.Explanation(cells=cells, fit=self.fit.view)
 
 
 class Again(Protocol):

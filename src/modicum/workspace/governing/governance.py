@@ -17,7 +17,6 @@ from modicum.core.text import shortened
 from modicum.ledger.deciding.approvals import Hearing
 from modicum.policy import CompiledPolicy, Policy
 from modicum.policy.declarations.people import meant_by
-from modicum.policy.model import Approval
 from modicum.workspace.book import Book
 from modicum.workspace.decision import approval_text
 
@@ -145,25 +144,3 @@ def hearing_text(one: Hearing) -> str:
             verb = "asks" if len(one.asking) == 1 else "ask"
             said.append(f"not counted: {shortened(one.asking, 10)}, who {verb} for it")
     return "; ".join(said)
-
-
-def hearing_to_dict(one: Hearing) -> dict[str, object]:
-    """Return where an approval stands, as plain JSON (docs/reference/json.md)."""
-    return {
-        **approval_to_dict(one.approval),
-        "given": one.given,
-        "missing": one.missing,
-        "approved_by": list(one.agreed),
-        "rejected_by": list(one.refused),
-        "left": list(one.left),
-        "asking": list(one.asking),
-    }
-
-
-def approval_to_dict(approval: Approval) -> dict[str, object]:
-    """Return what an approval asks for, as plain JSON."""
-    return {
-        "need": approval.need,
-        "from": list(approval.roles),
-        "requester_may_approve": approval.requester_may_approve,
-    }

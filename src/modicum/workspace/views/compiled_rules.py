@@ -1,4 +1,4 @@
-"""The rules that a policy compiles to, as plain JSON."""
+"""The rules that a policy compiles to, as answers show them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import asdict
+
 from modicum.accounting.budgets import budget_text
+from modicum.api.schema import policy as schema
 from modicum.policy import CompiledPolicy, Rule, RuleSet
 from modicum.policy.about_nothing import AboutNothing
 from modicum.policy.pruning.logic import Logic
+from modicum.workspace.views.problems import problems_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,68 +118,56 @@ def by_unit(compiled: CompiledPolicy) -> dict[str, tuple[int, int]]:
     }
 
 
-def counts_to_dict(compiled: CompiledPolicy) -> dict[str, object]:
-    """Return how many rules there are.
-
-    Args:
-        compiled: The policy.
-    """
+def counts_view(compiled: CompiledPolicy) -> schema.RuleCounts:
+    """Return how many rules there are."""
     constraining, implied = kept(compiled.pruned.witness)
     alone, alone_implied = kept(compiled.pruned_alone.witness)
-    return {
-        "rules": len(compiled.rules),
-        "release_rules": len(compiled.release_rules),
-        "constraining": constraining,
-        "implied": implied,
-        "release_constraining": alone,
-        "release_implied": alone_implied,
-    }
+    return schema.RuleCounts(
+        rules=len(compiled.rules),
+        release_rules=len(compiled.release_rules),
+        constraining=constraining,
+        implied=implied,
+        release_constraining=alone,
+        release_implied=alone_implied,
+    )
 
 
-def compiled_to_dict(compiled: CompiledPolicy) -> dict[str, object]:
-    """Return a compiled policy without the list of its rules.
-
-    Args:
-        compiled: The policy.
-    """
+def compiled_view(compiled: CompiledPolicy) -> schema.PolicySummary:
+    """Return a compiled policy without the list of its rules."""
     policy = compiled.policy
-    return {
-        "name": policy.name,
-        "digest": policy.digest,
-        "filter": policy.filter_name,
-        "base_rules": sum(compiled.base_rules.values()),
-        "extensions": {
-            extension.name: [setting.name for setting in extension.settings]
+    return schema.PolicySummary(
+        name=policy.name,
+        digest=policy.digest,
+        filter=policy.filter_name,
+        base_rules=sum(compiled.base_rules.values()),
+        extensions={
+            extension.name: tuple(setting.name for setting in extension.settings)
             for extension in policy.extensions
         },
-        **counts_to_dict(compiled),
-        "units": {
-            unit: {"constraining": constraining, "implied": implied}
+        **asdict(counts_view(compiled)),
+        units={
+            unit: schema.UnitCounts(constraining=constraining, implied=implied)
             for unit, (constraining, implied) in by_unit(compiled).items()
         },
-        "warnings": [problem.to_dict() for problem in compiled.warnings],
-    }
+        warnings=problems_view(compiled.warnings),
+    )
 
 
-def compiled_rule_to_dict(one: CompiledRule) -> dict[str, object]:
-    """Return a rule, and whether it can ever matter.
-
-    Args:
-        one: The rule.
-    """
+def compiled_rule_view(one: CompiledRule) -> schema.CompiledRule:
+    """Return a rule, and whether it can ever matter."""
     rule, witness = one.rule, one.witness
     base = rule.marks[0]
-    return {
-        "id": rule.id,
-        "stage": rule.stage.value,
-        "scope": rule.scope,
-        "context": list(rule.context),
-        "predicate": rule.when,
-        "unit": rule.unit,
-        "budget": budget_text(rule.budget),
-        "status": "constraining" if witness < 0 else "implied",
-        "witness": None if witness < 0 else one.rules.rule_id(witness),
-        "about_nothing": one.about_nothing,
-        "source": [str(mark) for mark in rule.marks if mark is not None],
-        "line": base.line if base is not None else None,
-    }
+    return schema.CompiledRule(
+        id=rule.id,
+        stage=rule.stage.value,
+        scope=rule.scope,
+        context=tuple(rule.context),
+        predicate=rule.when,
+        unit=rule.unit,
+        budget=budget_text(rule.budget),
+        status="constraining" if witness < 0 else "implied",
+        witness=None if witness < 0 else one.rules.rule_id(witness),
+        about_nothing=one.about_nothing,
+        source=tuple(str(mark) for mark in rule.marks if mark is not None),
+        line=base.line if base is not None else None,
+    )

@@ -1,7 +1,8 @@
-"""Entries of the log as plain JSON."""
+"""Entries of the log, as lists show them."""
 
 from __future__ import annotations
 
+from modicum.api.schema.ledger import Entry
 from modicum.ledger import Event, Record
 from modicum.ledger.log import escrow_events, events
 from modicum.ledger.log.events import Body, event_name
@@ -12,22 +13,22 @@ from modicum.ledger.state.escrow import EscrowBody
 _SHOWN = 60
 
 
-def entry_to_dict(record: Record, event: Event) -> dict[str, object]:
+def entry_view(record: Record, event: Event) -> Entry:
     """Return an entry as an item of a list.
 
     Args:
         record: The entry as it is stored.
         event: What it says.
     """
-    return {
-        "seq": record.seq,
-        "at": event.at,
-        "actor": event.actor,
-        "kind": event_name(event.body),
-        "what": what_of(event.body),
-        "blocking": list(getattr(event.body, "blocking", ())),
-        "hash": record.hash,
-    }
+    return Entry(
+        seq=record.seq,
+        at=event.at,
+        actor=event.actor,
+        kind=event_name(event.body),
+        what=what_of(event.body),
+        blocking=getattr(event.body, "blocking", ()),
+        hash=record.hash,
+    )
 
 
 def what_of(body: Body) -> str:
