@@ -95,11 +95,11 @@ def list_contracts(
 
 def _list_contracts(ledger: str, as_json: bool) -> None:
     from modicum.workspace.escrowing.looking import looked_at_all
-    from modicum.workspace.views.contracts import looked_to_dict
+    from modicum.workspace.views.contracts import listed_view
 
     found = looked_at_all(open_escrow(ledger))
     if as_json:
-        print_json({"contracts": [looked_to_dict(one) for one in found]})
+        print_json({"contracts": [listed_view(one) for one in found]})
     elif found:
         print_contracts(found)
     else:
@@ -107,11 +107,11 @@ def _list_contracts(ledger: str, as_json: bool) -> None:
 
 
 def _list_data(ledger: str, as_json: bool) -> None:
-    from modicum.workspace.views.contracts import data_set_to_dict
+    from modicum.workspace.views.contracts import data_set_view
 
     found = open_escrow(ledger).escrow.data()
     if as_json:
-        listed = [data_set_to_dict(name, one) for name, one in found.items()]
+        listed = [data_set_view(name, one) for name, one in found.items()]
         print_json({"data_sets": listed})
         return
     for name, one in found.items():
@@ -193,20 +193,20 @@ def reject(
 
 
 def _print_said_to_data(said: SaidToData, *, as_json: bool) -> None:
-    from modicum.workspace.views.contracts import said_to_data_to_dict
+    from modicum.workspace.views.contracts import version_receipt_view
 
     if as_json:
-        print_json(said_to_data_to_dict(said))
+        print_json(version_receipt_view(said))
         return
     for line in said_to_data_lines(said):
         print(printable(line))
 
 
 def _print_said(said: SaidToContract, *, as_json: bool) -> None:
-    from modicum.workspace.views.contracts import said_to_contract_to_dict
+    from modicum.workspace.views.contracts import receipt_view
 
     if as_json:
-        print_json(said_to_contract_to_dict(said))
+        print_json(receipt_view(said))
         return
     for line in said_lines(said):
         print(printable(line))
@@ -224,12 +224,12 @@ def withdraw(
 
     Nothing flows under it any more, to nobody.
     """
-    from modicum.workspace.views.contracts import flow_to_dict
+    from modicum.workspace.views.contracts import contract_view
 
     with reporting(as_json=as_json):
         flow = open_escrow(ledger, actor).escrow.withdraw(name, reason=reason)
         if as_json:
-            print_json({"withdrawn": flow_to_dict(flow)})
+            print_json({"withdrawn": contract_view(flow)})
         else:
             print(printable(f"contract `{flow.contract.id}` is withdrawn"))
 
@@ -283,7 +283,7 @@ def receive(
         office = open_escrow(ledger, actor, vault, vault_keys).escrow
         found = office.receive(name)
         if as_json:
-            print_json(found.to_dict())
+            print_json(found.view)
         else:
             print_let_go(found)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -47,6 +47,7 @@ def show(
     """
     from modicum.escrow.inspection import inspected
     from modicum.workspace.escrowing.looking import examined
+    from modicum.workspace.views.contracts import details_view
 
     with reporting(as_json=as_json):
         workspace = open_escrow(ledger, None, vault, vault_keys)
@@ -55,30 +56,9 @@ def show(
         shown = workspace.escrow.show(name)
         inspection = None if shown.program is None else inspected(shown.program)
         if as_json:
-            print_json(_to_dict(found, shown.program, inspection))
+            print_json(details_view(found, shown.program, inspection))
         else:
             _print(found, shown.program, inspection, code=code)
-
-
-def _to_dict(
-    found: Examined, program: Program | None, inspection: Inspection | None
-) -> dict[str, Any]:
-    from modicum.ledger.log.contracts import TaskTerms
-    from modicum.workspace.views.contracts import (
-        examined_to_dict,
-        priced_to_dict,
-        program_to_dict,
-    )
-
-    terms = found.looked.flow.contract.terms
-    told = None
-    if isinstance(terms, TaskTerms) and program is not None and inspection is not None:
-        told = program_to_dict(program, terms, inspection)
-    return {
-        **examined_to_dict(found),
-        "queries": [priced_to_dict(one) for one in found.queries],
-        "program": told,
-    }
 
 
 def _print(

@@ -286,11 +286,11 @@ def _width(width: str | None, *, exact: bool) -> Fraction | None:
 
 def _print(workspace: Workspace, flow: Flow, *, as_json: bool) -> None:
     from modicum.workspace.escrowing.looking import looked_at
-    from modicum.workspace.views.contracts import looked_to_dict
+    from modicum.workspace.views.contracts import listed_view
 
     looked = looked_at(workspace, flow.contract.id)
     if as_json:
-        print_json(looked_to_dict(looked))
+        print_json(listed_view(looked))
         return
     for line in asked_lines(looked):
         print(printable(line))

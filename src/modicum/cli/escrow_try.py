@@ -113,7 +113,7 @@ def _to_dict(
     program: Program, answers: MadeUp, tier: str | None, runs: Mapping[str, Tried]
 ) -> dict[str, object]:
     from modicum.escrow.inspection import inspected
-    from modicum.workspace.views.contracts import remarks_to_list
+    from modicum.workspace.views.contracts import remarks_view
 
     inspection = inspected(program)
     return {
@@ -124,7 +124,7 @@ def _to_dict(
             for name, one in runs.items()
         },
         "catalogue": inspection.vetted or None,
-        "remarks": remarks_to_list(inspection),
+        "remarks": remarks_view(inspection),
     }
 
 

@@ -57,6 +57,8 @@ def create(
     as_json: Json = False,
 ) -> None:
     """Make a token and print it. It is shown this once; keep it like a password."""
+    from msgspec.structs import asdict
+
     from modicum.server.identity.names import owner_name, program_actor
     from modicum.shell.wiring import current_actor
     from modicum.workspace.permissions.tokens import TokenTerms
@@ -72,7 +74,7 @@ def create(
         issued = _registry(ledger).add_token(terms, created_by=current_actor())
         token = issued.token
         if as_json:
-            shown = token.to_dict(token.created_at)
+            shown = asdict(token.view(token.created_at))
             print_json({"token": issued.text, **shown})
             return
         note(
@@ -90,7 +92,7 @@ def list_tokens(ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
     with reporting(as_json=as_json):
         tokens, now = _registry(ledger).tokens(), SystemClock().now()
         if as_json:
-            print_json({"tokens": [one.to_dict(now) for one in tokens]})
+            print_json({"tokens": [one.view(now) for one in tokens]})
         elif tokens:
             _print_tokens(tokens, now)
         else:
@@ -111,7 +113,7 @@ def revoke(
     with reporting(as_json=as_json):
         token = _registry(ledger).revoke_token(identifier)
         if as_json:
-            print_json(token.to_dict(SystemClock().now()))
+            print_json(token.view(SystemClock().now()))
             return
         print(f"token {token.id} is revoked since {seconds(token.revoked_at)}")
 

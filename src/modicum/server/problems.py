@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
 from starlette.responses import Response
 
+from modicum.api.schema.common import Kind, ProblemDetails
+from modicum.api.schema.shape import encode
 from modicum.core import errors
 from modicum.core.errors import Code, ModicumError, Problem
+from modicum.workspace.views.problems import problems_view
 
 #: The page of a server that lists the codes.
 PAGE: Final = "/docs/errors"
@@ -53,7 +55,7 @@ _BY_KIND: Final[tuple[tuple[type[ModicumError], int], ...]] = (
     (errors.VerificationError, 503),
 )
 #: What kind of mistake it is, in a word; clients raise the same one again.
-_KINDS: Final[tuple[tuple[type[ModicumError], str], ...]] = (
+_KINDS: Final[tuple[tuple[type[ModicumError], Kind], ...]] = (
     (errors.InputError, "input"),
     (errors.ConflictError, "conflict"),
     (errors.AccessError, "access"),
@@ -87,8 +89,6 @@ TITLES: Final[Mapping[int, str]] = {
     503: "not available now",
 }
 
-_encoder = msgspec.json.Encoder()
-
 
 def status_of(error: ModicumError) -> int:
     """Return the HTTP status of a mistake.
@@ -102,7 +102,7 @@ def status_of(error: ModicumError) -> int:
     return next((status for kind, status in _BY_KIND if isinstance(error, kind)), 500)
 
 
-def kind_of(error: ModicumError) -> str:
+def kind_of(error: ModicumError) -> Kind:
     """Return what kind of mistake it is, in a word.
 
     Args:
@@ -131,7 +131,7 @@ def problems_response(
     status: int,
     problems: tuple[Problem, ...],
     *,
-    kind: str = "",
+    kind: Kind | None = None,
     trace: str = "",
     headers: Mapping[str, str] | None = None,
 ) -> Response:
@@ -150,38 +150,38 @@ def problems_response(
     if status == 401:
         own.setdefault("WWW-Authenticate", "Bearer")
     kind = kind or _kind_by(status)
-    body = problem_to_dict(status, problems, kind=kind, trace=trace)
-    return Response(_encoder.encode(body), status, own, MEDIA_TYPE)
+    body = problem_view(status, problems, kind=kind, trace=trace)
+    return Response(encode(body), status, own, MEDIA_TYPE)
 
 
-def problem_to_dict(
-    status: int, problems: tuple[Problem, ...], *, kind: str, trace: str = ""
-) -> dict[str, object]:
+def problem_view(
+    status: int, problems: tuple[Problem, ...], *, kind: Kind, trace: str = ""
+) -> ProblemDetails:
     """Return problems in the form of RFC 9457, with what modicum adds to it.
 
     Args:
         status: The HTTP status.
         problems: The problems.
-        kind: What kind of mistake it is, as `kind_of` tells it.
+        kind: What kind of mistake it is, as `kind_of` returns it.
         trace: The id of the request.
     """
     first = problems[0]
-    return {
-        "type": TYPE.format(code=first.code.value),
-        "title": TITLES.get(status, "a mistake"),
-        "status": status,
-        "detail": first.message,
-        "code": first.code.value,
-        "kind": kind,
-        "line": first.mark.line if first.mark else None,
-        "column": first.mark.column if first.mark else None,
-        "help": first.help,
-        "problems": [one.to_dict() for one in problems],
-        "trace_id": trace,
-    }
+    return ProblemDetails(
+        type=TYPE.format(code=first.code.value),
+        title=TITLES.get(status, "a mistake"),
+        status=status,
+        detail=first.message,
+        code=first.code.value,
+        kind=kind,
+        line=first.mark.line if first.mark else None,
+        column=first.mark.column if first.mark else None,
+        help=first.help,
+        problems=problems_view(problems),
+        trace_id=trace,
+    )
 
 
-def _kind_by(status: int) -> str:
+def _kind_by(status: int) -> Kind:
     """Return what kind of mistake a status tells of, where no exception does."""
     if status in (429, 503):
         return "unavailable"

@@ -176,7 +176,7 @@ def test_no_secret_is_stored_or_shown_again(
     for text in (issued.text, secret, opened.secret, opened.csrf):
         for shown in (issued, opened, issued.token, opened.session, registry.tokens()):
             assert text not in repr(shown)
-        assert text not in str(issued.token.to_dict(NOON))
+        assert text not in str(issued.token.view(NOON))
         for path in tmp_path.rglob("*"):  # The SQLite file and what lies beside it.
             assert text.encode() not in path.read_bytes()
     for shown in (issued, opened, registry.tokens()):

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from modicum.api.schema.shape import Amount, Digest, Shape
+
+#: What kind of mistake it is; a client raises the same exception.
+Kind: TypeAlias = Literal[
+    "input",
+    "conflict",
+    "access",
+    "approval",
+    "stale",
+    "usage",
+    "unavailable",
+    "verification",
+    "internal",
+]
 
 
 class Head(Shape, frozen=True, kw_only=True):
@@ -64,17 +77,7 @@ class ProblemDetails(Shape, frozen=True, kw_only=True):
     status: int
     detail: str
     code: str
-    kind: Literal[
-        "input",
-        "conflict",
-        "access",
-        "approval",
-        "stale",
-        "usage",
-        "unavailable",
-        "verification",
-        "internal",
-    ]
+    kind: Kind
     line: int | None
     column: int | None
     help: str

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
 from modicum.api.schema.common import Head
 from modicum.api.schema.release import Decision
 from modicum.api.schema.shape import Digest, Plain, Shape
+
+#: What flows under a contract.
+FlowKind: TypeAlias = Literal["query", "task", "output", "signal", "raw-signal"]
+#: The form of the rows of a data set.
+Media: TypeAlias = Literal["csv", "parquet"]
 
 
 class Version(Shape, frozen=True, kw_only=True):
@@ -22,7 +27,7 @@ class StoredVersion(Shape, frozen=True, kw_only=True):
     """A version of a data set, in the vault."""
 
     version: int
-    media: Literal["csv", "parquet"]
+    media: Media
     table: str
     entry: int
     by: str
@@ -86,7 +91,7 @@ class Contract(Shape, frozen=True, kw_only=True):
 
     contract: str
     digest: Digest
-    flow: Literal["query", "task", "output", "signal", "raw-signal"]
+    flow: FlowKind
     analyst: str
     recipients: tuple[str, ...]
     by: str
@@ -223,7 +228,7 @@ class Disclosed(Shape, frozen=True, kw_only=True):
     """What went out under a contract."""
 
     contract: str
-    flow: Literal["output", "signal", "raw-signal"]
+    flow: FlowKind
     differentially_private: bool
     answers: dict[str, Plain] | None
     score: str | None

@@ -9,7 +9,8 @@ import msgspec
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response, StreamingResponse
 
-from modicum.api.schema.ledger import Proof
+from modicum.api.schema.common import Head
+from modicum.api.schema.ledger import Link, Proof
 from modicum.ledger import Record
 from modicum.ledger.proof.claims import signed_bytes
 from modicum.server.answers import json_response
@@ -81,16 +82,16 @@ async def proof(
     after = after_of("proof", cursor)
     found = await verbs.audits.proof(who, seq, head, limit, after)
     return json_response(
-        {
-            "first": found.first,
-            "stands": found.stands,
-            "links": [_link(one) for one in found.links],
-            "next": cursor_of("proof", found.after),
-            "checkpoints": [
-                msgspec.Raw(signed_bytes(one).rstrip()) for one in found.checkpoints
-            ],
-            "ledger": {"seq": found.seq, "head": found.head},
-        },
+        Proof(
+            first=found.first,
+            stands=found.stands,
+            links=tuple(map(_link, found.links)),
+            next=cursor_of("proof", found.after),
+            checkpoints=tuple(
+                msgspec.json.decode(signed_bytes(one)) for one in found.checkpoints
+            ),
+            ledger=Head(seq=found.seq, head=found.head),
+        ),
         etag=found.head,
     )
 
@@ -105,9 +106,9 @@ async def verify(who: Who, verbs: Verbs, head: Hash = "") -> Response:
     return begun(await verbs.audits.verify(who, head))
 
 
-def _link(record: Record) -> dict[str, object]:
+def _link(record: Record) -> Link:
     payload = record.payload.decode("utf-8")
-    return {"seq": record.seq, "payload": payload, "hash": record.hash}
+    return Link(seq=record.seq, payload=payload, hash=record.hash)
 
 
 def _names(given: str, tag: str) -> bool:

@@ -17,7 +17,6 @@ from modicum.api.schema.escrow import (
     ContractVotes,
     Disclosed,
 )
-from modicum.ledger.log.contracts import TaskTerms
 from modicum.ledger.state.flow import Flow
 from modicum.server.answers import Answer, answer_of, json_response
 from modicum.server.asking import Who
@@ -31,20 +30,16 @@ from modicum.server.routes.describing import IfMatch, answers, tag_given
 from modicum.server.routes.encoded_slashes import LiteralEnd
 from modicum.server.routes.jobs import accepted, begun
 from modicum.server.routes.words import REASON, WORD, reason_of, word_of
-from modicum.server.service.escrow_contracts import Shown
 from modicum.server.service.words import TAKEN_BACK, Word
 from modicum.workspace.escrowing.speaking import SaidToContract
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.views.contracts import (
-    consents_to_dict,
-    examined_to_dict,
-    flow_to_dict,
-    looked_to_dict,
-    priced_to_dict,
-    program_to_dict,
-    recorded_flow_to_dict,
-    said_to_contract_to_dict,
-    words_to_list,
+    consents_view,
+    contract_view,
+    details_view,
+    listed_view,
+    receipt_view,
+    votes_view,
 )
 
 router = APIRouter(prefix="/escrow/contracts", tags=["escrow"], route_class=LiteralEnd)
@@ -64,10 +59,8 @@ _ASKED: dict[str, Any] = describing.body_of(
 async def contracts(who: Who, verbs: Verbs, recorded: Recorded = False) -> Response:
     """Return the contracts that you take part in, or may read, oldest first."""
     found = await verbs.escrow_contracts.all(who)
-    listed = [
-        {**looked_to_dict(one), **_kept(one.flow, recorded=recorded)} for one in found
-    ]
-    return json_response({"contracts": listed})
+    listed = tuple(listed_view(one, recorded=recorded) for one in found)
+    return json_response(ContractList(contracts=listed))
 
 
 @router.post(
@@ -97,7 +90,7 @@ async def statement(
     """Return what is to be signed by an owner who speaks with a key of their own."""
     word = Word(approves, reason, "")
     said, head = await verbs.escrow_contracts.statement(who, name, word, key)
-    return json_response({"statement": said, "head": head})
+    return json_response(Statement(statement=said, head=head))
 
 
 @router.get(
@@ -108,7 +101,7 @@ async def words(name: ContractId, who: Who, verbs: Verbs) -> Response:
     """Return where the owners stand, and what they said."""
     looked, said = await verbs.escrow_contracts.words(who, name)
     return json_response(
-        {"consent": consents_to_dict(looked.consents), "words": words_to_list(said)},
+        ContractVotes(consent=consents_view(looked.consents), words=votes_view(said)),
         etag=looked.flow.contract.digest,
     )
 
@@ -195,7 +188,7 @@ async def run(name: ContractId, who: Who, verbs: Verbs) -> Response:
 async def receive(name: ContractId, who: Who, verbs: Verbs) -> Response:
     """Return what a contract lets go, to one of its recipients. Each is a use of it."""
     found = await verbs.escrow_acts.receive(who, name)
-    answer = json_response(found.to_dict())
+    answer = json_response(found.view)
     answer.headers["Cache-Control"] = "no-store"
     return answer
 
@@ -206,35 +199,24 @@ async def one(
 ) -> Response:
     """Return a contract as its owners read it before they agree."""
     shown = await verbs.escrow_contracts.one(who, name)
-    told = await verbs.threads.compute(lambda: _shown(shown, recorded=recorded))
+    told = await verbs.threads.compute(
+        lambda: details_view(
+            shown.found,
+            shown.program,
+            shown.inspection,
+            deep=False,
+            recorded=recorded,
+        )
+    )
     return json_response(told, etag=shown.found.looked.flow.contract.digest)
 
 
 # --- inside ---------------------------------------------------------------------------
 
 
-def _shown(shown: Shown, *, recorded: bool) -> dict[str, object]:
-    found, program = shown.found, None
-    flow = found.looked.flow
-    terms = flow.contract.terms
-    if shown.program is not None and shown.inspection is not None:
-        assert isinstance(terms, TaskTerms)
-        program = program_to_dict(shown.program, terms, shown.inspection)
-    return {
-        **examined_to_dict(found),
-        "queries": [priced_to_dict(one, deep=False) for one in found.queries],
-        "program": program,
-        **_kept(flow, recorded=recorded),
-    }
-
-
-def _kept(flow: Flow, *, recorded: bool) -> dict[str, object]:
-    return {"recorded": recorded_flow_to_dict(flow)} if recorded else {}
-
-
 def _flow(flow: Flow) -> Answer:
-    return answer_of(flow_to_dict(flow), etag=flow.contract.digest)
+    return answer_of(contract_view(flow), etag=flow.contract.digest)
 
 
 def _said(said: SaidToContract) -> Answer:
-    return answer_of(said_to_contract_to_dict(said))
+    return answer_of(receipt_view(said))

@@ -23,9 +23,9 @@ from modicum.workspace.escrowing.data_kept import Declared, Owned
 from modicum.workspace.escrowing.speaking import SaidToData
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.views.contracts import (
-    data_set_to_dict,
-    said_to_data_to_dict,
-    version_to_dict,
+    data_set_view,
+    version_receipt_view,
+    version_view,
 )
 
 router = APIRouter(prefix="/escrow/data", tags=["escrow"])
@@ -89,8 +89,8 @@ class _Sent(msgspec.Struct, forbid_unknown_fields=True):
 async def data_sets(who: Who, verbs: Verbs) -> Response:
     """Return the data sets that you may ask about, or own."""
     found = await verbs.escrow_data.all(who)
-    listed = [data_set_to_dict(name, one) for name, one in found.items()]
-    return json_response({"data_sets": listed})
+    listed = tuple(data_set_view(name, one) for name, one in found.items())
+    return json_response(schema.DataSetList(data_sets=listed))
 
 
 @router.post(
@@ -158,15 +158,15 @@ async def shred(
 @router.get("/{name}", responses=answers(schema.DataSet))
 async def one(name: DataName, who: Who, verbs: Verbs) -> Response:
     """Return a data set: whose it is, how its table is declared, and its versions."""
-    return json_response(data_set_to_dict(name, await verbs.escrow_data.one(who, name)))
+    return json_response(data_set_view(name, await verbs.escrow_data.one(who, name)))
 
 
 def _said(said: SaidToData) -> Answer:
-    return answer_of(said_to_data_to_dict(said))
+    return answer_of(version_receipt_view(said))
 
 
 def _version(version: Version) -> Answer:
-    return answer_of(version_to_dict(version))
+    return answer_of(version_view(version))
 
 
 async def _sent(request: Request) -> DataSent:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import msgspec
 from fastapi import APIRouter, Depends, Header, Path
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,7 +18,7 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.server.answers import json_response
 from modicum.server.asking import Standing, Who
 from modicum.server.parts import Parts, Verbs, parts_of
-from modicum.server.problems import kind_of, problem_to_dict, status_of
+from modicum.server.problems import kind_of, problem_view, status_of
 from modicum.server.routes.describing import Responses, answers, mistakes, response_of
 from modicum.server.service.job import Job
 from modicum.server.streams import (
@@ -88,7 +89,7 @@ def begun(job: Job) -> Response:
 @router.get("/jobs", responses=answers(schema.JobList))
 async def jobs(who: Who, verbs: Verbs) -> Response:
     """Return your jobs of this process, oldest first."""
-    return json_response({"jobs": [_item(one) for one in verbs.jobs.of(who)]})
+    return json_response(schema.JobList(jobs=tuple(map(_item, verbs.jobs.of(who)))))
 
 
 @router.get("/jobs/{job}", responses=answers(schema.Job, 421))
@@ -248,23 +249,23 @@ def _seen(last_seen: str | None) -> int | None:
 # --- documents ------------------------------------------------------------------------
 
 
-def _item(job: Job) -> dict[str, object]:
-    return {
-        "job": job.id,
-        "kind": job.kind,
-        "state": job.state.value,
-        "progress": job.progress,
-        "begun_at": job.begun_at,
-        "ended_at": job.ended_at or None,
-    }
+def _item(job: Job) -> schema.JobItem:
+    return schema.JobItem(
+        job=job.id,
+        kind=job.kind,
+        state=job.state.value,
+        progress=job.progress,
+        begun_at=job.begun_at,
+        ended_at=job.ended_at or None,
+    )
 
 
-def _whole(job: Job) -> dict[str, object]:
-    error = job.error
-    return {
-        **_item(job),
-        "result": msgspec.Raw(job.result) if job.result else None,
-        "problem": None
+def _whole(job: Job) -> schema.Job:
+    error, result = job.error, cast(Any, msgspec.Raw(job.result))
+    return schema.Job(
+        **asdict(_item(job)),
+        result=result if job.result else None,
+        problem=None
         if error is None
-        else problem_to_dict(status_of(error), error.problems, kind=kind_of(error)),
-    }
+        else problem_view(status_of(error), error.problems, kind=kind_of(error)),
+    )

@@ -33,13 +33,13 @@ async def me(who: Who) -> Response:
         and not (who.by_token and one in _MAKES_TOKENS)
     ]
     return json_response(
-        {
-            "name": who.name,
-            "is_service": who.is_service,
-            "via": who.via,
-            "roles": {role.value: sorted(sets) for role, sets in who.grants.items()},
-            "actions": may,
-        }
+        Me(
+            name=who.name,
+            is_service=who.is_service,
+            via=who.via,
+            roles={role.value: tuple(sorted(own)) for role, own in who.grants.items()},
+            actions=tuple(may),
+        )
     )
 
 

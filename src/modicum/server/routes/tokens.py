@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -66,7 +67,7 @@ async def tokens(who: Who, verbs: Verbs) -> Response:
     """Return your tokens; and those of others that you manage."""
     now = SystemClock().now()
     found = await verbs.tokens.listed(who)
-    return json_response({"tokens": [one.to_dict(now) for one in found]})
+    return json_response(TokenList(tokens=tuple(one.view(now) for one in found)))
 
 
 @router.post(
@@ -79,8 +80,8 @@ async def make(request: Request, who: Who, verbs: Verbs) -> Response:
     """Make a token. It is shown once: keep it where nobody else reads it."""
     terms = _terms(await form_of(request, who, Action.MANAGE_OWN_TOKENS), who)
     issued = await verbs.tokens.make(who, terms)
-    told = issued.token.to_dict(SystemClock().now())
-    return json_response({**told, "token": issued.text}, 201)
+    shown = asdict(issued.token.view(SystemClock().now()))
+    return json_response(IssuedToken(**shown, token=issued.text), 201)
 
 
 @router.delete("/{token}", responses=answers(Token))
@@ -89,7 +90,7 @@ async def revoke(
 ) -> Response:
     """Revoke a token; again, it changes nothing."""
     found = await verbs.tokens.revoke(who, token)
-    return json_response(found.to_dict(SystemClock().now()))
+    return json_response(found.view(SystemClock().now()))
 
 
 def _terms(node: Node, who: Identity) -> TokenTerms:

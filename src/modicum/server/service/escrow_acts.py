@@ -32,7 +32,7 @@ from modicum.workspace.escrowing.speaking import SaidToContract
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
-from modicum.workspace.views.contracts import looked_to_dict
+from modicum.workspace.views.contracts import listed_view
 from modicum.workspace.views.decisions import decision_view
 
 
@@ -154,7 +154,7 @@ class EscrowActs:
             denied = None
             if ran.denied is not None:
                 denied = decision_view(ran.denied, words=True)
-            return {"denied": denied, "contract": looked_to_dict(self._looked(name))}
+            return {"denied": denied, "contract": listed_view(self._looked(name))}
 
         # A program waits for others on this machine: nobody else waits for it here.
         is_single = isinstance(terms, TaskTerms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from modicum.api.schema.shape import plain
 from modicum.ledger.log.contracts import (
     Contract,
     QueryTerms,
@@ -18,7 +19,7 @@ from modicum.shell.report.flows import (
     VersionTold,
 )
 from modicum.shell.report.told import Told
-from modicum.workspace.views.contracts import consents_to_dict, version_to_dict
+from modicum.workspace.views.contracts import consents_view, version_view
 
 
 def escrow_to_dict(escrow: EscrowStory) -> dict[str, object]:
@@ -76,14 +77,14 @@ def _flow(flow: FlowTold) -> dict[str, object]:
         "analyst": one.analyst,
         "recipients": list(one.recipients),
         "reason": flow.reason,
-        "data": {table: version_to_dict(of) for table, of in one.data.items()},
+        "data": {table: plain(version_view(of)) for table, of in one.data.items()},
         "parent": one.parent or None,
         "expires_at": one.expires_at,
         "uses": one.uses,
         **_terms(one),
         "bits": flow.bits or None,
         "words": [_word(word) for word in flow.words],
-        "consent": consents_to_dict(flow.consents),
+        "consent": plain(consents_view(flow.consents)),
         "runs": [_run(run) for run in flow.runs],
         "let_go": [
             {**out.told.to_dict(), "to": out.to, "agreed": list(out.agreed)}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from modicum.api.schema import escrow as schema
 from modicum.escrow.signals import bin_of, score_text
 from modicum.ledger import event_of
 from modicum.ledger.log.contracts import (
@@ -54,16 +55,19 @@ class LetGo:
     score: str | None = None
     bin: Mapping[str, str] | None = None
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the documented JSON form (docs/reference/json.md)."""
-        return {
-            "contract": self.contract,
-            "flow": self.flow,
-            "differentially_private": self.private,
-            "answers": self.answers,
-            "score": self.score,
-            "bin": None if self.bin is None else dict(self.bin),
-        }
+    @property
+    def view(self) -> schema.Disclosed:
+        """The same, as answers show it."""
+        return schema.Disclosed(
+            contract=self.contract,
+            flow=cast(schema.FlowKind, self.flow),
+            differentially_private=self.private,
+            answers=None
+            if self.answers is None
+            else {name: dict(one) for name, one in self.answers.items()},
+            score=self.score,
+            bin=None if self.bin is None else schema.Bin(**self.bin),
+        )
 
 
 def look_for(entry: Entry, flow: Flow) -> tuple[Flow, Sealed]:

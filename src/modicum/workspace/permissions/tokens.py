@@ -13,6 +13,7 @@ from hashlib import sha256
 from itertools import chain
 from typing import Final
 
+from modicum.api.schema import account as schema
 from modicum.core.errors import Code, InputError, Problem
 from modicum.workspace.permissions.identity import Grants, Identity
 
@@ -177,24 +178,26 @@ class Token:
             by_token=True,
         )
 
-    def to_dict(self, now: str) -> dict[str, object]:
-        """Return its documented JSON form, which holds no secret.
+    def view(self, now: str) -> schema.Token:
+        """Return it as answers show it, without a secret.
 
         Args:
             now: The time.
         """
-        return {
-            "id": self.id,
-            "status": self.status(now).value,
-            "name": self.name,
-            "actor": self.actor,
-            "kind": "service" if self.is_service else "person",
-            "grants": {role.value: sorted(own) for role, own in self.grants.items()},
-            "created_by": self.created_by,
-            "created_at": self.created_at,
-            "expires_at": self.expires_at,
-            "revoked_at": self.revoked_at or None,
-        }
+        return schema.Token(
+            id=self.id,
+            status=self.status(now).value,
+            name=self.name,
+            actor=self.actor,
+            kind="service" if self.is_service else "person",
+            grants={
+                role.value: tuple(sorted(own)) for role, own in self.grants.items()
+            },
+            created_by=self.created_by,
+            created_at=self.created_at,
+            expires_at=self.expires_at,
+            revoked_at=self.revoked_at or None,
+        )
 
 
 def _refuse_unprintable(what: str, text: str, *, at_least: int) -> None:

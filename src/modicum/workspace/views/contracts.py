@@ -1,11 +1,16 @@
-"""Contracts and data sets of the escrow, as plain JSON."""
+"""Contracts and data sets of the escrow, as answers show them."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
+from msgspec import UNSET
+from msgspec.structs import asdict
+
+from modicum.api.schema import escrow as schema
+from modicum.api.schema.common import Head
 from modicum.escrow.inspection import WHY, Inspection
 from modicum.escrow.programs import Program
 from modicum.ledger.log.contracts import (
@@ -22,31 +27,27 @@ from modicum.workspace.escrowing.looking import Examined, Looked, Priced, Word
 from modicum.workspace.escrowing.speaking import SaidToContract, SaidToData
 
 
-def flow_to_dict(flow: Flow) -> dict[str, Any]:
-    """Return a contract, and what became of it.
-
-    Args:
-        flow: The contract.
-    """
+def contract_view(flow: Flow) -> schema.Contract:
+    """Return a contract, and what became of it."""
     one = flow.contract
-    return {
-        "contract": one.id,
-        "digest": one.digest,
-        "flow": one.flow,
-        "analyst": one.analyst,
-        "recipients": list(one.recipients),
-        "by": flow.by,
-        "at": flow.at,
-        "entry": flow.seq,
-        "data": {table: version_to_dict(of) for table, of in one.data.items()},
-        "parent": one.parent or None,
-        "expires_at": one.expires_at,
-        "uses": one.uses,
-        "uses_left": flow.uses_left,
-        "withdrawn": flow.withdrawn,
-        "results": sorted(flow.results),
-        "released": flow.released,
-    }
+    return schema.Contract(
+        contract=one.id,
+        digest=one.digest,
+        flow=cast(schema.FlowKind, one.flow),
+        analyst=one.analyst,
+        recipients=tuple(one.recipients),
+        by=flow.by,
+        at=flow.at,
+        entry=flow.seq,
+        data={table: version_view(of) for table, of in one.data.items()},
+        parent=one.parent or None,
+        expires_at=one.expires_at,
+        uses=one.uses,
+        uses_left=flow.uses_left,
+        withdrawn=flow.withdrawn,
+        results=tuple(sorted(flow.results)),
+        released=flow.released,
+    )
 
 
 def recorded_flow_to_dict(flow: Flow) -> dict[str, Any]:
@@ -89,213 +90,198 @@ def recorded_flow(told: Mapping[str, Any]) -> Flow:
         raise ValueError(message) from error
 
 
-def version_to_dict(version: Version) -> dict[str, Any]:
-    """Return a version of a data set.
-
-    Args:
-        version: The version.
-    """
-    return {"id": version.id, "version": version.number}
+def version_view(version: Version) -> schema.Version:
+    """Return a version of a data set."""
+    return schema.Version(id=version.id, version=version.number)
 
 
-def consents_to_dict(consents: Consents) -> dict[str, Any]:
-    """Return where the owners stand.
-
-    Args:
-        consents: Where they stand.
-    """
-    return {
-        "given": consents.given,
-        "lacking": consents.lacking,
-        "people": consents.people,
-        "by_data": [_consent_to_dict(one) for one in consents.by_data],
-    }
+def consents_view(consents: Consents) -> schema.Consents:
+    """Return where the owners stand."""
+    return schema.Consents(
+        given=consents.given,
+        lacking=consents.lacking,
+        people=consents.people,
+        by_data=tuple(map(_consent_view, consents.by_data)),
+    )
 
 
-def _consent_to_dict(one: Consent) -> dict[str, Any]:
-    return {
-        "data": one.data,
-        "need": one.quorum,
-        "missing": one.missing,
-        "approved_by": list(one.agreed),
-        "rejected_by": list(one.refused),
-        "left": list(one.left),
-    }
+def _consent_view(one: Consent) -> schema.Consent:
+    return schema.Consent(
+        data=one.data,
+        need=one.quorum,
+        missing=one.missing,
+        approved_by=tuple(one.agreed),
+        rejected_by=tuple(one.refused),
+        left=tuple(one.left),
+    )
 
 
-def looked_to_dict(looked: Looked) -> dict[str, Any]:
-    """Return a contract as it is listed.
+def listed_view(looked: Looked, *, recorded: bool = False) -> schema.ListedContract:
+    """Return a contract as an item of a list.
 
     Args:
         looked: The contract.
+        recorded: Whether to add it exactly as the ledger keeps it.
     """
-    return {
-        **flow_to_dict(looked.flow),
-        "stage": looked.stage,
-        "consent": consents_to_dict(looked.consents),
-    }
+    flow = looked.flow
+    return schema.ListedContract(
+        **asdict(contract_view(flow)),
+        stage=looked.stage,
+        consent=consents_view(looked.consents),
+        recorded=recorded_flow_to_dict(flow) if recorded else UNSET,
+    )
 
 
-def examined_to_dict(found: Examined) -> dict[str, Any]:
-    """Return all that the ledger knows of a contract, without queries and program.
+def details_view(
+    found: Examined,
+    program: Program | None,
+    inspection: Inspection | None,
+    *,
+    deep: bool = True,
+    recorded: bool = False,
+) -> schema.ContractDetails:
+    """Return a contract as its owners read it before they agree.
 
     Args:
         found: The contract.
+        program: Its program; None if it has none, or it cannot be read.
+        inspection: What there is to say about the program.
+        deep: Whether to add the losses of all rules, and who filled what is full.
+        recorded: As for `listed_view`.
     """
-    terms = found.looked.flow.contract.terms
-    return {
-        **looked_to_dict(found.looked),
-        "reason": found.reason,
-        "terms": to_plain(found.looked.flow.contract)["terms"],
-        "bits": terms.bits if isinstance(terms, RawSignalTerms) else None,
-        "words": words_to_list(found.words),
-        "follows": [one.flow.contract.id for one in found.above],
-        "shredded": list(found.shredded),
-        "ledger": {"seq": found.seq, "head": found.head},
-    }
+    contract = found.looked.flow.contract
+    terms, shown = contract.terms, None
+    if isinstance(terms, TaskTerms) and program is not None and inspection is not None:
+        shown = _program_view(program, terms, inspection)
+    return schema.ContractDetails(
+        **asdict(listed_view(found.looked, recorded=recorded)),
+        reason=found.reason,
+        terms=cast(Any, to_plain(contract)["terms"]),
+        bits=terms.bits if isinstance(terms, RawSignalTerms) else None,
+        words=votes_view(found.words),
+        follows=tuple(one.flow.contract.id for one in found.above),
+        shredded=tuple(found.shredded),
+        ledger=Head(seq=found.seq, head=found.head),
+        queries=tuple(_priced_view(one, deep=deep) for one in found.queries),
+        program=shown,
+    )
 
 
-def words_to_list(words: Iterable[Word]) -> list[dict[str, Any]]:
-    """Return what owners said to a contract.
-
-    Args:
-        words: What they said, oldest first.
-    """
-    return [
-        {
-            "by": one.by,
-            "at": one.at,
-            "approves": one.approves,
-            "reason": one.reason,
-            "key": one.key or None,
-            "entry": one.seq,
-        }
-        for one in words
-    ]
+def votes_view(votes: Iterable[Word]) -> tuple[schema.ContractVote, ...]:
+    """Return the votes of owners on a contract, the oldest first."""
+    return tuple(
+        schema.ContractVote(
+            by=one.by,
+            at=one.at,
+            approves=one.approves,
+            reason=one.reason,
+            key=one.key or None,
+            entry=one.seq,
+        )
+        for one in votes
+    )
 
 
-def priced_to_dict(one: Priced, *, deep: bool = True) -> dict[str, Any]:
-    """Return a query of a contract, or its score of blocks.
-
-    Args:
-        one: The query, or the score.
-        deep: Whether to tell the losses of all rules, too, and who filled what is full.
-    """
-    told, decision = None, one.decision
+def _priced_view(one: Priced, *, deep: bool) -> schema.PricedQuery:
+    shown, decision = None, one.decision
     if decision is not None:
-        told = decision.to_dict(deep=deep, losses="all" if deep else "none")
-    return {
-        "release": one.charge.release,
-        "content": one.charge.content,
-        "text": one.charge.text,
-        "problem": one.problem or None,
-        "decision": told,
-    }
+        found = decision.explanation() if deep else None
+        shown = decision.view(found, losses="all" if deep else "none")
+    return schema.PricedQuery(
+        release=one.charge.release,
+        content=one.charge.content,
+        text=one.charge.text,
+        problem=one.problem or None,
+        decision=shown,
+    )
 
 
-def program_to_dict(
+def _program_view(
     program: Program, terms: TaskTerms, found: Inspection
-) -> dict[str, Any]:
-    """Return a program as its owners read it.
-
-    Args:
-        program: The program.
-        terms: What else stands in its contract.
-        found: What there is to say about it.
-    """
-    plain = program.to_plain()
+) -> schema.Program:
+    plain: dict[str, Any] = dict(program.to_plain())
     python = program.language == "python"
-    return {
-        "language": program.language,
-        "catalogue": found.vetted or None,
-        "digest": program.digest,
-        "code": plain["code"],
-        "code_base64": base64.b64encode(program.code).decode("ascii"),
-        "text": program.code.decode("utf-8", "replace") if python else None,
-        "arguments": plain["arguments"],
-        "range": plain["range"],
-        "compares": program.compares,
-        "tier": terms.tier,
-        "seconds": terms.seconds,
-        "memory_mib": terms.memory_mib,
-        "remarks": remarks_to_list(found),
-    }
+    return schema.Program(
+        language=program.language,
+        catalogue=found.vetted or None,
+        digest=program.digest,
+        code=plain["code"],
+        code_base64=base64.b64encode(program.code).decode("ascii"),
+        text=program.code.decode("utf-8", "replace") if python else None,
+        arguments=plain["arguments"],
+        range=tuple(plain["range"]),
+        compares=program.compares,
+        tier=terms.tier,
+        seconds=terms.seconds,
+        memory_mib=terms.memory_mib,
+        remarks=remarks_view(found),
+    )
 
 
-def remarks_to_list(found: Inspection) -> list[dict[str, Any]]:
-    """Return what is worth a look in a program.
-
-    Args:
-        found: What there is to say about it.
-    """
-    return [
-        {"line": one.line, "kind": one.kind, "text": one.text, "why": WHY[one.kind]}
+def remarks_view(found: Inspection) -> tuple[schema.ProgramRemark, ...]:
+    """Return what is worth a look in a program."""
+    return tuple(
+        schema.ProgramRemark(
+            line=one.line, kind=one.kind, text=one.text, why=WHY[one.kind]
+        )
         for one in found.remarks
-    ]
+    )
 
 
-def said_to_contract_to_dict(said: SaidToContract) -> dict[str, Any]:
-    """Return what an owner said just now, and where the contract stands after it.
-
-    Args:
-        said: What they said.
-    """
+def receipt_view(said: SaidToContract) -> schema.ContractVoteReceipt:
+    """Return the vote of an owner, and where the contract stands after it."""
     contract = said.flow.contract
-    return {
-        "contract": contract.id,
-        "digest": contract.digest,
-        "by": said.by,
-        "approves": said.approves,
-        "key": said.key or None,
-        "entry": said.seq,
-        "repeated": said.repeated,
-        "consent": consents_to_dict(said.consents),
-    }
+    return schema.ContractVoteReceipt(
+        contract=contract.id,
+        digest=contract.digest,
+        by=said.by,
+        approves=said.approves,
+        key=said.key or None,
+        entry=said.seq,
+        repeated=said.repeated,
+        consent=consents_view(said.consents),
+    )
 
 
-def said_to_data_to_dict(said: SaidToData) -> dict[str, Any]:
-    """Return what an owner said just now, and where the version stands after it.
-
-    Args:
-        said: What they said.
-    """
-    return {
-        **version_to_dict(said.version),
-        "digest": said.content,
-        "by": said.by,
-        "approves": said.approves,
-        "key": said.key or None,
-        "entry": said.seq,
-        "repeated": said.repeated,
-        "consent": _consent_to_dict(said.consent),
-    }
+def version_receipt_view(said: SaidToData) -> schema.VersionVoteReceipt:
+    """Return the vote of an owner, and where the version stands after it."""
+    return schema.VersionVoteReceipt(
+        **asdict(version_view(said.version)),
+        digest=said.content,
+        by=said.by,
+        approves=said.approves,
+        key=said.key or None,
+        entry=said.seq,
+        repeated=said.repeated,
+        consent=_consent_view(said.consent),
+    )
 
 
-def data_set_to_dict(name: str, one: DataSet) -> dict[str, Any]:
-    """Return a data set.
+def data_set_view(name: str, one: DataSet) -> schema.DataSet:
+    """Return a data set and its versions.
 
     Args:
-        name: What it is called.
+        name: Its name.
         one: The data set.
     """
-    return {
-        "data": name,
-        "owners": {who: list(keys) for who, keys in one.ownership.owners.items()},
-        "quorum": one.ownership.quorum,
-        "contracts": one.contracts_max,
-        "bits": one.bits_max,
-        "versions": [
-            {
-                "version": number,
-                "media": version.media,
-                "table": version.table,
-                "entry": version.seq,
-                "by": version.by,
-                "agreed": version.agreed,
-                "digest": version.content(Version(name, number)),
-                "shredded": version.shredded,
-                "sealed": version.sealed,
-            }
+    return schema.DataSet(
+        data=name,
+        owners={who: tuple(keys) for who, keys in one.ownership.owners.items()},
+        quorum=one.ownership.quorum,
+        contracts=one.contracts_max,
+        bits=one.bits_max,
+        versions=tuple(
+            schema.StoredVersion(
+                version=number,
+                media=cast(schema.Media, version.media),
+                table=version.table,
+                entry=version.seq,
+                by=version.by,
+                agreed=version.agreed,
+                digest=version.content(Version(name, number)),
+                shredded=version.shredded,
+                sealed=version.sealed,
+            )
             for number, version in one.versions.items()
-        ],
-    }
+        ),
+    )
