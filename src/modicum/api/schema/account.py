@@ -8,7 +8,20 @@ from modicum.api.schema.shape import Shape
 
 
 class Token(Shape, frozen=True, kw_only=True):
-    """A token, without its secret."""
+    """A token, without its secret.
+
+    Attributes:
+        id: What it is called.
+        status: Whether it lets anybody in.
+        name: What it is for; may be empty.
+        actor: Who it acts as.
+        kind: Whether it is for a program that acts by itself.
+        grants: The data sets that a role is for; `*` stands for all.
+        created_by: Who made it.
+        created_at: When, in UTC.
+        expires_at: When it ends.
+        revoked_at: When it was revoked.
+    """
 
     id: str
     status: Literal["active", "expired", "revoked"]

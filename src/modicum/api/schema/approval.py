@@ -13,7 +13,16 @@ from modicum.api.schema.shape import Digest, Plain, Shape
 
 
 class ApprovalStatus(Approval, frozen=True, kw_only=True):
-    """Where an approval stands."""
+    """Where an approval stands.
+
+    Attributes:
+        given: Whether enough people agree and nobody refuses.
+        missing: How many more must agree.
+        approved_by: Who agrees and counts.
+        rejected_by: Who refuses.
+        left: Who could still agree.
+        asking: Who could agree if they did not ask for it themselves.
+    """
 
     given: bool
     missing: int
@@ -24,7 +33,22 @@ class ApprovalStatus(Approval, frozen=True, kw_only=True):
 
 
 class Vote(Shape, frozen=True, kw_only=True):
-    """What somebody said once."""
+    """What somebody said once.
+
+    Attributes:
+        entry: The number of the entry.
+        at: When, in UTC.
+        by: Who.
+        approves: Whether they agreed.
+        roles: The roles in which they spoke.
+        reason: Why.
+        key: The raw public key that it is signed with, in hexadecimal; None if it is
+            not signed.
+        content: SHA-256 of what they spoke about.
+        current: Of a release: whether that is what is weighed here, and not another
+            content of this id; of a policy: whether it was said since the active policy
+            came.
+    """
 
     entry: int
     at: str
@@ -38,7 +62,16 @@ class Vote(Shape, frozen=True, kw_only=True):
 
 
 class WithdrawnRequest(Shape, frozen=True, kw_only=True):
-    """A request that was taken back."""
+    """A request that was taken back.
+
+    Attributes:
+        release: The id of the release.
+        content: SHA-256 of what is asked for.
+        policy: The digest of the policy that was active.
+        by: Who asks.
+        at: Since when, in UTC.
+        entry: The number of the entry.
+    """
 
     release: str
     content: Digest
@@ -56,7 +89,19 @@ class Request(WithdrawnRequest, frozen=True, kw_only=True):
 
 
 class PendingRequest(WithdrawnRequest, frozen=True, kw_only=True):
-    """A release that is asked for and waits."""
+    """A release that is asked for and waits.
+
+    Attributes:
+        reason: Of `request list` and `show`: why.
+        current: Of `request list` and `show`: whether it was asked for under the active
+            policy; if not, it must be asked for again.
+        corrects: Of `request list` and `show`: whether it corrects a past release; then
+            one more person must agree while it waits.
+        complete: Of `request list` and `show`: whether nobody is missing, and nobody
+            refuses.
+        approvals: The approvals that are needed, each as for approvals; not of `request
+            withdraw`.
+    """
 
     reason: str
     current: bool
@@ -66,7 +111,11 @@ class PendingRequest(WithdrawnRequest, frozen=True, kw_only=True):
 
 
 class ListedRequest(PendingRequest, frozen=True, kw_only=True):
-    """A request; `body`, what is asked for as it is kept, is there if asked for."""
+    """A request; `body`, what is asked for as it is kept, is there if asked for.
+
+    Attributes:
+        body: Of `request show`: the release with what it costs, as the ledger keeps it.
+    """
 
     body: Plain | UnsetType = UNSET
 
@@ -100,14 +149,38 @@ class Correction(Shape, frozen=True, kw_only=True):
 
 
 class Approvals(Shape, frozen=True, kw_only=True):
-    """Where approvals stand, and what people said."""
+    """Where approvals stand, and what people said.
+
+    Attributes:
+        approvals: The approvals that are needed; empty for a release that stands
+            already, and for the active policy.
+        spoken: What people said, oldest first.
+    """
 
     approvals: tuple[ApprovalStatus, ...]
     spoken: tuple[Vote, ...]
 
 
 class VoteReceipt(Shape, frozen=True, kw_only=True):
-    """What somebody said just now, and where approvals stand after it."""
+    """What somebody said just now, and where approvals stand after it.
+
+    Attributes:
+        subject: What it is about.
+        id: The release's id, or the policy's digest.
+        content: SHA-256 of its contents; nothing else is agreed to.
+        by: Who said it.
+        approves: Whether they agree.
+        roles: The roles in which they spoke.
+        key: The raw public key that it is signed with, in hexadecimal; None if it is
+            not signed.
+        entry: The number of the entry.
+        repeated: Whether they had said the same before, in that entry, so that nothing
+            was added.
+        corrected_in: The number of the entry that corrects a past release, as nobody is
+            missing any more; None if none does.
+        approvals: The approvals that are needed; empty if somebody refuses what is
+            known by its id only.
+    """
 
     subject: Literal["release", "policy"]
     id: str
@@ -130,7 +203,15 @@ class Statement(Shape, frozen=True, kw_only=True):
 
 
 class ProposedPolicy(Shape, frozen=True, kw_only=True):
-    """A policy that waits to be activated."""
+    """A policy that waits to be activated.
+
+    Attributes:
+        digest: The digest of the policy.
+        name: Its name.
+        by: Who proposes it.
+        at: Since when, in UTC.
+        entry: The number of the entry.
+    """
 
     digest: Digest
     name: str
@@ -147,7 +228,14 @@ class Proposal(ProposedPolicy, frozen=True, kw_only=True):
 
 
 class PendingProposal(ProposedPolicy, frozen=True, kw_only=True):
-    """A policy that is proposed and waits."""
+    """A policy that is proposed and waits.
+
+    Attributes:
+        reason: Of `policy proposals`: why.
+        complete: Of `policy proposals`: whether nobody is missing, and nobody refuses.
+        approvals: The approval that is needed, as for approvals.
+        text: Of `policy proposals`: the policy's text.
+    """
 
     reason: str
     complete: bool
@@ -162,19 +250,41 @@ class ProposalList(Shape, frozen=True, kw_only=True):
 
 
 class CountedPolicy(PolicyName, frozen=True, kw_only=True):
-    """A policy and its number of rules."""
+    """A policy and its number of rules.
+
+    Attributes:
+        rules: How many rules over history it has.
+    """
 
     rules: int
 
 
 class ActivationConflict(DiffConflict, frozen=True, kw_only=True):
-    """A conflict; `accepted` if people agreed to activate the policy all the same."""
+    """A conflict; `accepted` if people agreed to activate the policy all the same.
+
+    Attributes:
+        accepted: Whether it is accepted.
+    """
 
     accepted: bool
 
 
 class Activation(Shape, frozen=True, kw_only=True):
-    """What it means to activate a policy, or that it was."""
+    """What it means to activate a policy, or that it was.
+
+    Attributes:
+        policy: The policy that is to hold.
+        replaced: The policy that held.
+        changed: Whether it was activated just now.
+        ledger: The ledger after it; None if nothing changed.
+        conflicts: The rules of the policy that history exceeds.
+        accepted: What is accepted: rules, and `attribute:NAME` of attributes that are
+            gone.
+        problems: What else is in the way: units that are redefined under names that
+            losses were recorded for, and dropped attributes that are not accepted as
+            gone.
+        approvals: The approvals that are needed.
+    """
 
     policy: CountedPolicy
     replaced: PolicyName

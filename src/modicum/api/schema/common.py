@@ -23,14 +23,25 @@ Kind: TypeAlias = Literal[
 
 
 class Head(Shape, frozen=True, kw_only=True):
-    """How far the log goes."""
+    """How far the log goes.
+
+    Attributes:
+        seq: The number of its last entry; 0 if it is empty.
+        head: The hash of that entry; 64 zeros if it is empty.
+    """
 
     seq: int
     head: Digest
 
 
 class NamedPolicy(Shape, frozen=True, kw_only=True):
-    """The policy that an answer goes by."""
+    """The policy that an answer goes by.
+
+    Attributes:
+        name: Its name.
+        digest: Its digest.
+        active: Whether it is the ledger's active policy.
+    """
 
     name: str
     digest: Digest
@@ -86,7 +97,15 @@ class ProblemDetails(Shape, frozen=True, kw_only=True):
 
 
 class ApproxDp(Shape, frozen=True, kw_only=True):
-    """The tightest known epsilon, for information."""
+    """The tightest known epsilon, for information.
+
+    Attributes:
+        delta: At this δ.
+        before: Before.
+        alone: This release by itself.
+        together: Both.
+        method: How `together` was found: `pure`, `zcdp`, `rdp(16)`.
+    """
 
     delta: float
     before: Amount
@@ -96,7 +115,13 @@ class ApproxDp(Shape, frozen=True, kw_only=True):
 
 
 class Approval(Shape, frozen=True, kw_only=True):
-    """Who must agree."""
+    """Who must agree.
+
+    Attributes:
+        need: How many people.
+        roles: The roles that they may have.
+        requester_may_approve: Whether who asks may be one of them.
+    """
 
     need: int
     roles: tuple[str, ...] = msgspec.field(name="from")

@@ -17,14 +17,31 @@ Media: TypeAlias = Literal["csv", "parquet"]
 
 
 class Version(Shape, frozen=True, kw_only=True):
-    """A version of a data set."""
+    """A version of a data set.
+
+    Attributes:
+        id: That data set, and the number of the version.
+        version: That data set, and the number of the version.
+    """
 
     id: str
     version: int
 
 
 class StoredVersion(Shape, frozen=True, kw_only=True):
-    """A version of a data set, in the vault."""
+    """A version of a data set, in the vault.
+
+    Attributes:
+        version: Its number.
+        media: How its rows are written.
+        table: The tables file that declares it.
+        entry: The entry that registered it.
+        by: Who registered it.
+        agreed: Whether enough owners agreed to it; nothing flows from it before.
+        digest: The digest of what owners agree to.
+        shredded: Whether it was destroyed.
+        sealed: SHA-256 of its encrypted bytes.
+    """
 
     version: int
     media: Media
@@ -38,7 +55,16 @@ class StoredVersion(Shape, frozen=True, kw_only=True):
 
 
 class DataSet(Shape, frozen=True, kw_only=True):
-    """A data set: whose it is, its limits, and its versions."""
+    """A data set: whose it is, its limits, and its versions.
+
+    Attributes:
+        data: What it is called.
+        owners: Whose it is.
+        quorum: So many owners must agree.
+        contracts: So many contracts may be open for one analyst.
+        bits: So many bits may one person be told outside differential privacy.
+        versions: Its versions, oldest first.
+    """
 
     data: str
     owners: dict[str, tuple[str, ...]]
@@ -55,7 +81,16 @@ class DataSetList(Shape, frozen=True, kw_only=True):
 
 
 class Consent(Shape, frozen=True, kw_only=True):
-    """Where the owners of one data set stand."""
+    """Where the owners of one data set stand.
+
+    Attributes:
+        data: Which.
+        need: So many of its owners must agree.
+        missing: So many are missing.
+        approved_by: Who agrees.
+        rejected_by: Who refuses: it blocks.
+        left: Whose word counts, and who said nothing.
+    """
 
     data: str
     need: int
@@ -78,7 +113,14 @@ class VersionVoteReceipt(Version, frozen=True, kw_only=True):
 
 
 class Consents(Shape, frozen=True, kw_only=True):
-    """Where all stand whose agreement a contract takes."""
+    """Where all stand whose agreement a contract takes.
+
+    Attributes:
+        given: Whether all have agreed that must.
+        lacking: What is missing, in words; empty if nothing is.
+        people: So many people must agree in all.
+        by_data: For each data set:.
+    """
 
     given: bool
     lacking: str
@@ -87,7 +129,27 @@ class Consents(Shape, frozen=True, kw_only=True):
 
 
 class Contract(Shape, frozen=True, kw_only=True):
-    """A contract, and what became of it."""
+    """A contract, and what became of it.
+
+    Attributes:
+        contract: What it is called.
+        digest: Its digest: what owners agree to.
+        flow: `query`, `task`, `output`, `signal` or `raw-signal`.
+        analyst: For whom it is.
+        recipients: Who may have what goes out; empty of what only runs.
+        by: Who asked for it.
+        at: When.
+        entry: The entry that tells of it.
+        data: What it reads.
+        parent: The digest of the contract that it follows from.
+        expires_at: When it ends.
+        uses: How often it may be used.
+        uses_left: How often it may still be.
+        withdrawn: Whether whoever asked for it took it back.
+        results: What it computed and what is withheld: `exact`, `private`, both, or
+            nothing yet.
+        released: How often something went out.
+    """
 
     contract: str
     digest: Digest
@@ -108,7 +170,13 @@ class Contract(Shape, frozen=True, kw_only=True):
 
 
 class ListedContract(Contract, frozen=True, kw_only=True):
-    """A contract as it is listed; `recorded` is there if asked for."""
+    """A contract as it is listed; `recorded` is there if asked for.
+
+    Attributes:
+        stage: Where it stands, in words for people.
+        consent: Where its owners stand.
+        recorded: The contract exactly as the ledger keeps it, if asked for.
+    """
 
     stage: str
     consent: Consents
@@ -122,7 +190,16 @@ class ContractList(Shape, frozen=True, kw_only=True):
 
 
 class ContractVote(Shape, frozen=True, kw_only=True):
-    """What an owner said once."""
+    """What an owner said once.
+
+    Attributes:
+        by: Who.
+        at: When.
+        approves: Whether they agreed.
+        reason: Why.
+        key: The public key that signed it.
+        entry: The entry.
+    """
 
     by: str
     at: str
@@ -140,7 +217,15 @@ class ContractVotes(Shape, frozen=True, kw_only=True):
 
 
 class PricedQuery(Shape, frozen=True, kw_only=True):
-    """A query of a contract, and what the ledger says to it now."""
+    """A query of a contract, and what the ledger says to it now.
+
+    Attributes:
+        release: The release that it will be.
+        content: The digest of what it is charged as.
+        text: The query file.
+        problem: Why it cannot be decided now.
+        decision: What the ledger says to it now; over HTTP without `losses`.
+    """
 
     release: str
     content: Digest
@@ -150,7 +235,14 @@ class PricedQuery(Shape, frozen=True, kw_only=True):
 
 
 class ProgramRemark(Shape, frozen=True, kw_only=True):
-    """Something in a program that is worth a look."""
+    """Something in a program that is worth a look.
+
+    Attributes:
+        line: The line; 0 if it is about all of it.
+        kind: What it is.
+        text: What stands there.
+        why: Why it is worth a look.
+    """
 
     line: int
     kind: str
@@ -159,7 +251,23 @@ class ProgramRemark(Shape, frozen=True, kw_only=True):
 
 
 class Program(Shape, frozen=True, kw_only=True):
-    """A program as its owners read it."""
+    """A program as its owners read it.
+
+    Attributes:
+        language: What it is written in.
+        catalogue: What the catalogue calls it, if its text is that of the catalogue.
+        digest: Its digest, with all that it is given.
+        code: The digest of its code.
+        code_base64: Its code.
+        text: Its code, if it is Python.
+        arguments: What it is given beside the tables.
+        range: Between which scores it tells, exactly.
+        compares: Whether it is given exact and private answers together.
+        tier: The sandbox that it runs in.
+        seconds: How long each run takes.
+        memory_mib: How much memory it may use.
+        remarks: What is worth a look.
+    """
 
     language: Literal["python", "wasm"]
     catalogue: str | None
@@ -177,7 +285,19 @@ class Program(Shape, frozen=True, kw_only=True):
 
 
 class ContractDetails(ListedContract, frozen=True, kw_only=True):
-    """A contract as its owners read it before they agree."""
+    """A contract as its owners read it before they agree.
+
+    Attributes:
+        reason: Why it is asked for.
+        terms: What flows, as the ledger keeps it.
+        bits: Of a raw signal, how many bits each use tells; None of others.
+        words: What owners said, oldest first.
+        follows: The contracts that it follows from, by name.
+        shredded: Data of it that was destroyed.
+        ledger: The history that was looked at.
+        queries: Its queries; of what follows, those that it follows from.
+        program: The program of a task; None without the vault.
+    """
 
     reason: str
     terms: Plain
@@ -191,7 +311,18 @@ class ContractDetails(ListedContract, frozen=True, kw_only=True):
 
 
 class ContractVoteReceipt(Shape, frozen=True, kw_only=True):
-    """What an owner said just now, and where the contract stands after it."""
+    """What an owner said just now, and where the contract stands after it.
+
+    Attributes:
+        contract: The contract.
+        digest: Its digest.
+        by: Who spoke.
+        approves: Whether they agree.
+        key: The public key that signed it.
+        entry: The entry.
+        repeated: Whether they had said it before, so that nothing was written.
+        consent: Where its owners stand now.
+    """
 
     contract: str
     digest: Digest
@@ -204,7 +335,12 @@ class ContractVoteReceipt(Shape, frozen=True, kw_only=True):
 
 
 class Bin(Shape, frozen=True, kw_only=True):
-    """The ends of the bin that a score lies in."""
+    """The ends of the bin that a score lies in.
+
+    Attributes:
+        low: Its ends, exactly.
+        high: Its ends, exactly.
+    """
 
     low: str
     high: str
@@ -225,7 +361,18 @@ class QueryRisk(Shape, frozen=True, kw_only=True):
 
 
 class Disclosed(Shape, frozen=True, kw_only=True):
-    """What went out under a contract."""
+    """What went out under a contract.
+
+    Attributes:
+        contract: The contract.
+        flow: What kind of flow it is.
+        differentially_private: False of a raw signal: no epsilon describes what it
+            tells.
+        answers: The private answers of an output.
+        score: The score, as a decimal with the digits that tell it from the next of the
+            10⁹ steps of its range.
+        bin: The bin that the score lies in.
+    """
 
     contract: str
     flow: FlowKind

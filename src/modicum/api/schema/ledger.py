@@ -7,7 +7,21 @@ from modicum.api.schema.shape import Digest, Plain, Shape
 
 
 class Entry(Shape, frozen=True, kw_only=True):
-    """An entry of the log."""
+    """An entry of the log.
+
+    Attributes:
+        seq: The number, from 1.
+        at: When, in UTC.
+        actor: Who asked.
+        kind: `policy-activated`, `release-reserved`, `release-started`,
+            `release-posted`, `release-voided`, `release-expired`, `release-denied` or
+            `past-recorded`, among others; of an escrow `data-registered`,
+            `data-shredded`, `contract-proposed`, `contract-withdrawn`, `flow-begun`,
+            `flow-withheld`, `flow-failed` or `flow-released`.
+        what: The release's id, or the policy's name and digest.
+        blocking: For a denial: the rules that denied.
+        hash: The hash of the entry.
+    """
 
     seq: int
     at: str
@@ -25,14 +39,25 @@ class StoredEntry(Entry, frozen=True, kw_only=True):
 
 
 class Remark(Shape, frozen=True, kw_only=True):
-    """A remark that was added; `about` what, or null for the ledger as a whole."""
+    """A remark that was added; `about` what, or null for the ledger as a whole.
+
+    Attributes:
+        entry: The number of the entry.
+        about: The id of a release or a disclosure; None for the ledger as a whole.
+    """
 
     entry: int
     about: str | None
 
 
 class Disclosure(Shape, frozen=True, kw_only=True):
-    """What was disclosed outside differential privacy, as it was recorded."""
+    """What was disclosed outside differential privacy, as it was recorded.
+
+    Attributes:
+        disclosure: Its id.
+        entry: The number of the entry.
+        attributes: The attributes that it tells about.
+    """
 
     disclosure: str
     entry: int

@@ -9,7 +9,27 @@ from modicum.api.schema.shape import Amount, Digest, Shape
 
 
 class RuleStanding(Shape, frozen=True, kw_only=True):
-    """Where a rule stands."""
+    """Where a rule stands.
+
+    Attributes:
+        rule: The id.
+        unit: The privacy unit.
+        stage: Always.
+        cell: Its fullest cell, which the amounts are about; None if it has one cell
+            only.
+        cells_denying: How many of its cells are over their limit.
+        allowed: Whether it is within its limit.
+        cause: That it is over in every period, as releases without `periods` are
+            charged to all, for people; None if it is not.
+        measure: The scale of `spent` and `limit`.
+        spent: What it was charged.
+        limit: The most that this may be.
+        budget: The budget as a policy writes it.
+        approx_dp: The tightest known ε, for information.
+        when: The predicate.
+        source: The places it comes from.
+        state: `ok`, `near` (from four fifths of the limit), `OVER` or `not limited`.
+    """
 
     rule: str
     unit: str
@@ -29,7 +49,13 @@ class RuleStanding(Shape, frozen=True, kw_only=True):
 
 
 class ActivePolicy(Shape, frozen=True, kw_only=True):
-    """The policy that holds."""
+    """The policy that holds.
+
+    Attributes:
+        name: Its name.
+        digest: Its digest.
+        entry: The number of the entry that activated it.
+    """
 
     name: str
     digest: Digest
@@ -145,14 +171,36 @@ class Lint(Shape, frozen=True, kw_only=True):
 
 
 class UnitCounts(Shape, frozen=True, kw_only=True):
-    """How many rules of a unit can be the only one to deny."""
+    """How many rules of a unit can be the only one to deny.
+
+    Attributes:
+        constraining: How many of them are constraining.
+        implied: How many of them are implied.
+    """
 
     constraining: int
     implied: int
 
 
 class CompiledRule(Shape, frozen=True, kw_only=True):
-    """A rule, and whether it can ever matter."""
+    """A rule, and whether it can ever matter.
+
+    Attributes:
+        id: The id.
+        stage: What it looks at.
+        scope: The id without the settings.
+        context: Its settings.
+        predicate: Which mechanisms it is about.
+        unit: The privacy unit.
+        budget: The limit.
+        status: Whether another rule implies it.
+        witness: The id of a constraining rule that does; None if none does.
+        about_nothing: Whether no mechanism can fall under it, so that it never denies,
+            whatever its status.
+        source: The places it comes from, as `file:line:column`: the base policy, then
+            its settings.
+        line: The line of the base policy.
+    """
 
     id: str
     stage: Literal["release", "history"]
@@ -189,7 +237,17 @@ class RuleCounts(Shape, frozen=True, kw_only=True):
 
 
 class PolicySummary(RuleCounts, frozen=True, kw_only=True):
-    """What a policy compiles to, without its rules."""
+    """What a policy compiles to, without its rules.
+
+    Attributes:
+        name: The policy's name.
+        digest: Its digest.
+        filter: Its filter.
+        base_rules: Rules before the extensions.
+        extensions: By name.
+        units: The rules over history, by privacy unit.
+        warnings: As for a policy that was checked.
+    """
 
     name: str
     digest: Digest
@@ -201,7 +259,12 @@ class PolicySummary(RuleCounts, frozen=True, kw_only=True):
 
 
 class CompiledPolicy(PolicySummary, frozen=True, kw_only=True):
-    """What a policy compiles to; `list` holds some of its rules."""
+    """What a policy compiles to; `list` holds some of its rules.
+
+    Attributes:
+        list: All rules, those about each release alone last.
+        next: Where the next page begins; None at the end.
+    """
 
     list: tuple[CompiledRule, ...]
     next: str | None
@@ -215,14 +278,36 @@ class Rule(CompiledRule, frozen=True, kw_only=True):
 
 
 class PolicyName(Shape, frozen=True, kw_only=True):
-    """A policy."""
+    """A policy.
+
+    Attributes:
+        name: Its name.
+        digest: Its digest.
+    """
 
     name: str
     digest: Digest
 
 
 class RuleChange(Shape, frozen=True, kw_only=True):
-    """How a rule changes."""
+    """How a rule changes.
+
+    Attributes:
+        verdict: `tighter`, `looser`, `changed` (neither, or both), `new` or `removed`.
+        stage: What it looks at.
+        scope: What it is about, without its settings.
+        context: Its settings.
+        unit: The privacy unit.
+        old: Its id in the old policy; None if it is new.
+        new: Its id in the new policy; None if it is removed.
+        old_budget: The old limit.
+        new_budget: The new limit.
+        predicate: What became of its predicate; a wider one is `tighter`.
+        budget: What became of its limit, under each policy's filter.
+        covered_by: A rule of the new policy that denies all that the old rule denied.
+        across: Extensions that only one of the policies has, if rules are compared in
+            spite of that.
+    """
 
     verdict: str
     stage: Literal["release", "history"]
@@ -240,7 +325,16 @@ class RuleChange(Shape, frozen=True, kw_only=True):
 
 
 class DeclaredChange(Shape, frozen=True, kw_only=True):
-    """How something beside the rules changes."""
+    """How something beside the rules changes.
+
+    Attributes:
+        verdict: `tighter` or `looser` where that is clear, `changed` where it may be
+            looser, `same` where it changes nothing by itself.
+        subject: `filter`, `unit`, `label`, `category`, `attribute`, `extension`,
+            `guard`, `approval`, `role`, `activation`, `invariant`, `partition`,
+            `group`, `time` or `rotation`.
+        text: What changed.
+    """
 
     verdict: str
     subject: str
@@ -248,7 +342,15 @@ class DeclaredChange(Shape, frozen=True, kw_only=True):
 
 
 class RuleSpent(Shape, frozen=True, kw_only=True):
-    """What a rule was charged in its fullest cell, and what it admits."""
+    """What a rule was charged in its fullest cell, and what it admits.
+
+    Attributes:
+        rule: Its id.
+        unit: Its privacy unit.
+        measure: The scale of the next two.
+        spent: What history spent.
+        limit: The most that it may be.
+    """
 
     rule: str
     unit: str
@@ -272,7 +374,12 @@ class Conflict(RuleSpent, frozen=True, kw_only=True):
 
 
 class DiffConflict(Conflict, frozen=True, kw_only=True):
-    """A conflict; `made` if the change of the policy makes it."""
+    """A conflict; `made` if the change of the policy makes it.
+
+    Attributes:
+        made: Whether the change makes it: the rule is new or tighter, or was not
+            exceeded before.
+    """
 
     made: bool
 
@@ -337,7 +444,14 @@ class Replayed(Shape, frozen=True, kw_only=True):
 
 
 class Assumption(Shape, frozen=True, kw_only=True):
-    """What a simulation assumed, because history does not say it."""
+    """What a simulation assumed, because history does not say it.
+
+    Attributes:
+        kind: `attribute`, `label`, `unit` or `relation`.
+        subject: Which one.
+        taken: What is assumed.
+        releases: Of which releases.
+    """
 
     kind: str
     subject: str
@@ -346,7 +460,16 @@ class Assumption(Shape, frozen=True, kw_only=True):
 
 
 class Totals(Shape, frozen=True, kw_only=True):
-    """How many attempts another policy would have allowed, denied, and so on."""
+    """How many attempts another policy would have allowed, denied, and so on.
+
+    Attributes:
+        attempts: How many releases were asked for or recorded.
+        allowed: How many the policy lets in.
+        denied: How many it denies.
+        denied_now: Of those, how many were let in then.
+        allowed_now: How many it lets in that were denied then.
+        recorded_over: How many recorded ones go over a limit: they count all the same.
+    """
 
     attempts: int
     allowed: int
@@ -379,7 +502,12 @@ class WhatIf(Shape, frozen=True, kw_only=True):
 
 
 class Simulation(WhatIf, frozen=True, kw_only=True):
-    """History of a ledger under another policy."""
+    """History of a ledger under another policy.
+
+    Attributes:
+        policy: The policy that is tried.
+        ledger: The history.
+    """
 
     policy: PolicyName
     ledger: Head

@@ -25,7 +25,16 @@ Status = Literal[
 
 
 class Sums(Shape, frozen=True, kw_only=True):
-    """The sum that is nearest to its cap."""
+    """The sum that is nearest to its cap.
+
+    Attributes:
+        coordinate: What is summed: `eps`, `rho`, `mu2` or a Rényi order such as
+            `rdp(8)`.
+        before: The sum before.
+        alone: What this release adds.
+        together: The new sum.
+        cap: The most that it may be.
+    """
 
     coordinate: str
     before: Amount
@@ -35,7 +44,36 @@ class Sums(Shape, frozen=True, kw_only=True):
 
 
 class Loss(Shape, frozen=True, kw_only=True):
-    """What a rule says to a release."""
+    """What a rule says to a release.
+
+    Attributes:
+        rule: Its id.
+        unit: Its privacy unit.
+        stage: Whether it looks at this release alone, or at everything.
+        cell: The fullest cell that the release touches: whose rows, of when; None if
+            the rule has one cell for everybody and all time.
+        cells_denying: How many cells deny.
+        allowed: Whether it lets the release pass.
+        undated: If the rule denies the release, and would not deny it alone: its
+            mechanisms that are charged to every period, because they name no `periods`.
+        cause: Why the rule denies, for people, if that is because `periods` are
+            missing.
+        unlocked: What part of the budget is unlocked in that cell, from 0 to 1; below
+            1, the amounts are those of the sum that is nearest to its cap.
+        measure: The scale of the next four: `eps`, `rho`, `mu2` (μ squared), `delta`
+            or, where only a part is unlocked, a Rényi order such as `rdp(8)`.
+        before: What the rule was charged before; 0 for stage `release`.
+        alone: What this release costs by itself.
+        together: What both cost; on the scale of ε this is not the sum.
+        limit: The most that `together` may be; it is more exactly if the rule denies.
+        budget: The budget as a policy writes it.
+        filter: The sum that is nearest to its cap; None for stage `release` and
+            unlimited budgets.
+        approx_dp: The tightest known ε, for information; None if the policy names no
+            delta.
+        when: The rule's predicate.
+        source: The places it comes from, as `file:line:column`.
+    """
 
     rule: str
     unit: str
@@ -149,14 +187,43 @@ class Fit(Shape, frozen=True, kw_only=True):
 
 
 class Explanation(Shape, frozen=True, kw_only=True):
-    """Why a release is denied: the cells that deny it, and what would be allowed."""
+    """Why a release is denied: the cells that deny it, and what would be allowed.
+
+    Attributes:
+        cells: The cells of the first three rules over history that deny.
+        fit: What would pass, by the first change of one kind that is enough.
+            fits.
+    """
 
     cells: tuple[FullCell, ...]
     fit: Fit
 
 
 class Decision(Shape, frozen=True, kw_only=True):
-    """The answer to a release."""
+    """The answer to a release.
+
+    Attributes:
+        decision: The answer.
+        release: The release's id.
+        status: `checked`, `denied`, `reserved`, `started`, `posted` or `recorded`.
+        retry: Whether the release stood already, so that nothing was written.
+        blocking: The rules that deny; empty if the release stands already.
+        over_limit: The rules that are beyond their limit with this release.
+        losses: None where a server was not asked for them; else what each matching rule
+            says: first the rules about each release alone, then those over history.
+        uncovered: The mechanisms that no rule is about: nothing limits them.
+        rounded: The units whose cells are too many to be told apart, so that it is
+            charged to more than it reads.
+        policy: The policy that it was decided by.
+        ledger: The history that it was decided on.
+        expires_at: When a reservation runs out, in UTC.
+        approvals: Who must agree before it may be reserved; `release submit` leaves
+            with 5 if this is not empty.
+        notices: Remarks for people.
+        explanation: What the log tells about a denial, as far as it is now; None if the
+            release may pass.
+        words: The decision as text, if asked for.
+    """
 
     decision: Literal["allow", "deny"]
     release: str
@@ -177,7 +244,15 @@ class Decision(Shape, frozen=True, kw_only=True):
 
 
 class ListedRelease(Shape, frozen=True, kw_only=True):
-    """Where a release stands."""
+    """Where a release stands.
+
+    Attributes:
+        release: The id.
+        status: `reserved`, `started`, `posted`, `voided`, `expired` or `recorded`.
+        entry: The number of the entry that brought it in.
+        day: The day that it counts as made on.
+        expires_at: When its reservation runs out, in UTC; None unless it is reserved.
+    """
 
     release: str
     status: Status
@@ -195,7 +270,17 @@ class ReleasePage(Shape, frozen=True, kw_only=True):
 
 
 class ReleaseEvent(Shape, frozen=True, kw_only=True):
-    """An entry about a release."""
+    """An entry about a release.
+
+    Attributes:
+        entry: The number of the entry.
+        at: When, in UTC.
+        actor: Who.
+        kind: What kind of event it is.
+        approved_by: Who had agreed, where it was reserved.
+        blocking: Of a denial, the rules that denied.
+        reason: The reason of an approval or of giving it up, or the remark.
+    """
 
     entry: int
     at: str
@@ -207,7 +292,18 @@ class ReleaseEvent(Shape, frozen=True, kw_only=True):
 
 
 class PricedRelease(Shape, frozen=True, kw_only=True):
-    """A release: what it is, what it costs, and its status."""
+    """A release: what it is, what it costs, and its status.
+
+    Attributes:
+        release: Its id.
+        status: `reserved`, `started`, `posted`, `voided`, `expired` or `recorded`.
+        entry: The number of the entry that brought it in.
+        expires_at: When its reservation runs out, in UTC; None unless it is reserved.
+        labels: A value for every label.
+        metadata: Its open texts.
+        content: SHA-256 of the description; equal contents have equal digests.
+        mechanisms: Its mechanisms.
+    """
 
     release: str
     status: Status
@@ -261,7 +357,17 @@ class Option(Shape, frozen=True, kw_only=True):
 
 
 class Options(Shape, frozen=True, kw_only=True):
-    """The single changes after which a release is allowed."""
+    """The single changes after which a release is allowed.
+
+    Attributes:
+        decision: The answer to the release as it is.
+        release: Its id.
+        options: Changes, each of which was decided and passes; empty if it passes as it
+            is.
+        ended_early: Whether the search ended before everything was tried, since the
+            release has many mechanisms: further changes may help.
+        ledger: The history that it was decided on.
+    """
 
     decision: Literal["allow", "deny"]
     release: str

@@ -7,7 +7,13 @@ from modicum.api.schema.shape import Digest, Shape
 
 
 class UserGroup(Shape, frozen=True, kw_only=True):
-    """Where a user group stands in a round."""
+    """Where a user group stands in a round.
+
+    Attributes:
+        group: The group's number.
+        age: For how many rounds it has been active, this one included.
+        unlocked: What part of its budget it may have used by now.
+    """
 
     group: int
     age: int
@@ -38,7 +44,18 @@ class RoundDetails(RoundItem, frozen=True, kw_only=True):
 
 
 class OpenedRound(Shape, frozen=True, kw_only=True):
-    """A round that was opened."""
+    """A round that was opened.
+
+    Attributes:
+        round: Its id.
+        number: How many rounds were opened, this one included.
+        unlocked: By unit, what part of every budget was unlocked by hand; a unit that
+            is not named has all.
+        active: The user groups that are active, the oldest first; empty if the policy
+            has no `rotation`.
+        retired: The groups that are active no more.
+        plans: The ids of the plans that were committed in this round.
+    """
 
     round: str
     number: int
@@ -49,7 +66,14 @@ class OpenedRound(Shape, frozen=True, kw_only=True):
 
 
 class Plan(Shape, frozen=True, kw_only=True):
-    """A plan that was committed."""
+    """A plan that was committed.
+
+    Attributes:
+        plan: The plan's id.
+        round: The round that is open; None if none is, or if an id was given.
+        content: SHA-256 of everything that it said.
+        releases: The releases that it reserved, in this order.
+    """
 
     plan: str
     round: str
@@ -70,7 +94,15 @@ class PlanList(Shape, frozen=True, kw_only=True):
 
 
 class CommittedPlan(Shape, frozen=True, kw_only=True):
-    """What a plan reserved."""
+    """What a plan reserved.
+
+    Attributes:
+        plan: The plan's id.
+        round: Its round.
+        releases: The releases that were reserved, in this order.
+        expires_at: When their reservations run out, in UTC; None if there are none.
+        ledger: The ledger afterwards.
+    """
 
     plan: str
     round: str
