@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from modicum.api.schema import release as schema
@@ -31,19 +30,11 @@ class SaidVerdict(Verdict):
 class RemoteDecision(Decision, frozen=True):
     """The answer of a server to a release.
 
-    `losses` has, by rule id, a `Loss`: amounts for people, where a workspace has sums.
-
     Attributes:
         said: The reasons in words.
     """
 
     said: tuple[RuleLines, ...] = ()
-
-    @property
-    def losses(self) -> Mapping[str, Loss]:  # type: ignore[override]
-        """What each matching rule says, by rule id, in amounts for people."""
-        found: tuple[Any, ...] = self.verdict.losses
-        return {loss.rule: loss for loss in found}
 
     @property
     def headline(self) -> str:

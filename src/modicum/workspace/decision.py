@@ -14,7 +14,7 @@ from modicum.api.schema.common import Head, NamedPolicy
 from modicum.api.schema.release import DecisionText, RuleLines
 from modicum.api.schema.shape import plain
 from modicum.core.errors import Code, ModicumError, Problem, UsageError
-from modicum.ledger import RuleLoss, Verdict
+from modicum.ledger import Verdict
 from modicum.policy.model import Approval
 from modicum.workspace.explaining import explain
 from modicum.workspace.explaining.fits import Again, Explanation, Fit, Options
@@ -81,9 +81,12 @@ class Decision(msgspec.Struct, frozen=True):
         return self.verdict.blocking
 
     @property
-    def losses(self) -> Mapping[str, RuleLoss]:
-        """What each matching rule says, by rule id."""
-        return {loss.rule.id: loss for loss in self.verdict.losses}
+    def losses(self) -> Mapping[str, schema.Loss]:
+        """What each matching rule says, by rule id, in amounts for people.
+
+        They are computed when they are read; `verdict` has the exact sums.
+        """
+        return {one.rule: one for one in self._losses_view("all") or ()}
 
     @property
     def headline(self) -> str:

@@ -111,7 +111,7 @@ def locked(ws: Workspace, *groups: object, rho: float = 0.001) -> list[str]:
         del release["groups"]
     lines = [one.strip() for one in ws.check(release).explain(deep=False).splitlines()]
     (place,) = (n for n, one in enumerate(lines) if "nothing is unlocked" in one)
-    (loss,) = [one for one in ws.check(release).losses.values() if one.locked]
+    (loss,) = [one for one in ws.check(release).verdict.losses if one.locked]
     assert loss.share == 0
     assert not loss.allowed
     return [lines[place].removeprefix("nothing is unlocked there: "), lines[place + 1]]
@@ -158,8 +158,8 @@ def test_a_denial_says_that_the_round_unlocks_nothing_of_a_unit(tmp_path: Path) 
     helps = "unlock some of it:  modicum plan open ID --unlock patient=SHARE"
     why = ["the open round has `patient` at 0 % of every budget", helps]
     assert locked(ws) == locked(ws, 1) == why
-    losses = ws.check(asks("r", 0.1, [1])).losses
-    assert [rule for rule, one in losses.items() if one.locked] == ["all"]
+    losses = ws.check(asks("r", 0.1, [1])).verdict.losses
+    assert [one.rule.id for one in losses if one.locked] == ["all"]
     ws.rounds.open(unlocked={"patient": Fraction(1)})
     assert ws.check(asks("r", 0.1, [1])).allowed
 

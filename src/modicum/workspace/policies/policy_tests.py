@@ -55,7 +55,9 @@ class Answer:
     @property
     def touched(self) -> tuple[str, ...]:
         """The rules that the release falls under."""
-        return tuple(self.decision.losses) if self.decision is not None else ()
+        if self.decision is None:
+            return ()
+        return tuple(loss.rule.id for loss in self.decision.verdict.losses)
 
     @property
     def passed(self) -> bool:
