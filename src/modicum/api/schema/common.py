@@ -67,7 +67,19 @@ class Spender(Shape, frozen=True, kw_only=True):
 
 
 class Problem(Shape, frozen=True, kw_only=True):
-    """One mistake."""
+    """One mistake.
+
+    Attributes:
+        code: A code of Errors.
+        message: What is wrong.
+        file: The file.
+        line: The line, from 1.
+        column: The column in characters, from 1.
+        length: How many characters are underlined, from the column on.
+        label: The remark beside the caret, such as `did you mean "…"?`; may be empty.
+        notes: Reasons.
+        help: The remedy; may be empty.
+    """
 
     code: str
     message: str

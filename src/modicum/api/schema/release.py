@@ -168,7 +168,8 @@ class Fit(Shape, frozen=True, kw_only=True):
     """The closest variant of a release that every rule allows.
 
     Attributes:
-        vary: What was varied.
+        vary: What was varied: `noise`, `sigma`, `scale`, `epsilon`, `rho`, `mu`,
+            `sampling_rate`, `where` or `periods`.
         found: Whether there is one.
         release: The variant, as the text of a file; None if there is none.
         changes: How it differs, line by line.
@@ -191,8 +192,7 @@ class Explanation(Shape, frozen=True, kw_only=True):
 
     Attributes:
         cells: The cells of the first three rules over history that deny.
-        fit: What would pass, by the first change of one kind that is enough.
-            fits.
+        fit: What would be allowed, by the first change of one kind that is enough.
     """
 
     cells: tuple[FullCell, ...]

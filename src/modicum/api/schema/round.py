@@ -82,7 +82,11 @@ class Plan(Shape, frozen=True, kw_only=True):
 
 
 class PlanItem(Plan, frozen=True, kw_only=True):
-    """A plan that was committed; `hidden` releases are of other data sets."""
+    """A plan that was committed.
+
+    Attributes:
+        hidden: How many of its releases are of data sets that the reader may not see.
+    """
 
     hidden: int
 
