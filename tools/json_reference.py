@@ -1,8 +1,8 @@
 """Write the tables of docs/reference/json.md from the shapes of `modicum.api.schema`.
 
 Run `.venv/bin/python tools/json_reference.py` after changing a shape; with `--check`
-nothing is written, and the exit code says whether the page is current. A table stands
-between `<!-- shape: NAME -->` and `<!-- end -->`; `NAME in KEY` describes a list of them.
+nothing is written, and the exit code says whether the page is current. A table
+stands between `<!-- shape: NAME -->` and `<!-- end -->`; `NAME in KEY` is a list of them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from modicum.api.schema import (
     escrow,
     job,
     ledger,
+    plan,
     policy,
     release,
-    round,
 )
 from modicum.api.schema.shape import Amount, Shape
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "json.md"
-_MODULES = (account, approval, common, escrow, job, ledger, policy, release, round)
+_MODULES = (account, approval, common, escrow, job, ledger, plan, policy, release)
 _WORDS: dict[Any, str] = {
     str: "text",
     int: "integer",

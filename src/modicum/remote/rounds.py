@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from modicum.api.schema import round as schema
+from modicum.api.schema import plan as schema
 from modicum.core.document import Entries, Items, Kind, Node, Scalar
 from modicum.core.exact import number_text
 from modicum.ledger.deciding.unlocked import MILLION

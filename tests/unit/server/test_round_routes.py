@@ -15,7 +15,7 @@ from samples.shapes import exactly
 from samples.small import POLICY
 
 import modicum as mo
-from modicum.api.schema.round import (
+from modicum.api.schema.plan import (
     CommittedPlan,
     OpenedRound,
     PlanItem,

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
-from modicum.api.schema.round import (
+from modicum.api.schema.plan import (
     CommittedPlan,
     OpenedRound,
     PlanItem,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modicum.api.schema import round as schema
+from modicum.api.schema import plan as schema
 from modicum.api.schema.common import Head
 from modicum.ledger.log.events import PlanCommitted
 from modicum.workspace.planning.committing import Committed
