@@ -1,8 +1,8 @@
 """Write the tables of docs/reference/json.md from the shapes of `modicum.api.schema`.
 
 Run `.venv/bin/python tools/json_reference.py` after changing a shape; with `--check`
-nothing is written, and the exit code says whether the page is current. A table
-stands between `<!-- shape: NAME -->` and `<!-- end -->`; `NAME in KEY` is a list of them.
+nothing is written, and the exit code says whether the page is current. Tables stand
+between `<!-- shape: NAME -->` and `<!-- end -->`; `NAME in KEY` is a list of them.
 """
 
 from __future__ import annotations

@@ -773,3 +773,10 @@ def test_the_command_line_reference_is_current() -> None:
     page: str = _tool("cli_reference").page()
     shown = (REFERENCE / "cli.md").read_text(encoding="utf-8")
     assert shown == page, "run .venv/bin/python tools/cli_reference.py"
+
+
+def test_the_tables_of_json_documents_are_current() -> None:
+    shown = (REFERENCE / "json.md").read_text(encoding="utf-8")
+    page: str = _tool("json_reference").page(shown)
+    assert page.count("<!-- shape: ") > 15
+    assert shown == page, "run .venv/bin/python tools/json_reference.py"
