@@ -49,7 +49,7 @@ class Suite:
 
 #: Under everything: their changes run every suite.
 BOTTOM: Final = (
-    *("core", "accounting", "release", "policy", "ledger", "workspace"),
+    *("core", "accounting", "release", "policy", "ledger", "api", "workspace"),
     *("shell.clock", "shell.files", "shell.storage", "shell.wiring"),
 )
 

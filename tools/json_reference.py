@@ -7,7 +7,9 @@ between `<!-- shape: NAME -->` and `<!-- end -->`; `NAME in KEY` is a list of th
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 import re
 import sys
 import types
@@ -19,21 +21,10 @@ from typing import Any, Literal, Union
 from msgspec import UnsetType
 from msgspec.structs import fields
 
-from modicum.api.schema import (
-    account,
-    approval,
-    common,
-    escrow,
-    job,
-    ledger,
-    plan,
-    policy,
-    release,
-)
+from modicum.api import schema
 from modicum.api.schema.shape import Amount, Shape
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "json.md"
-_MODULES = (account, approval, common, escrow, job, ledger, plan, policy, release)
 _WORDS: dict[Any, str] = {
     str: "text",
     int: "integer",
@@ -50,12 +41,13 @@ _TABLE = re.compile(
 
 def shapes() -> dict[str, type[Shape]]:
     """Return every shape, by name."""
-    return {
-        name: one
-        for module in _MODULES
-        for name, one in vars(module).items()
-        if isinstance(one, type) and issubclass(one, Shape)
-    }
+    found: dict[str, type[Shape]] = {}
+    for module in pkgutil.iter_modules(schema.__path__):
+        loaded = importlib.import_module(f"{schema.__name__}.{module.name}")
+        for name, one in vars(loaded).items():
+            if isinstance(one, type) and issubclass(one, Shape) and one is not Shape:
+                assert found.setdefault(name, one) is one, f"two shapes: {name}"
+    return found
 
 
 def meanings(shape: type[Shape]) -> dict[str, str]:

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import importlib.util
 import io
 import json
 import os
@@ -37,13 +36,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-from samples.documents import described_in, keys
+from samples.documents import check_described
 from samples.environments import Environment
 from samples.sandboxed import sandbox, users
+from samples.tools import tool
 from typer.testing import CliRunner
 
 import modicum
@@ -395,13 +394,14 @@ def test_pages_show_settings() -> None:
 def test_every_mark_is_known_and_stands_on_a_block() -> None:
     known = re.compile(
         r"run(: other numbers)?|output|(file|append): \S+|policy|release acme-health"
-        r"|folder: empty"
+        r"|(?P<beside>folder: empty|shape: \w+( in \w+)?|end)"
     )
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         marks = re.findall(r"^<!-- ([^>]+?) -->$", text, re.MULTILINE)
-        assert all(known.fullmatch(mark) for mark in marks), name_of(page)
-        above = [mark for mark in marks if mark != "folder: empty"]
+        found = [known.fullmatch(mark) for mark in marks]
+        assert None not in found, name_of(page)
+        above = [one[0] for one in found if one and not one["beside"]]
         assert above == [block.mark for block in blocks(page)], name_of(page)
 
 
@@ -749,34 +749,23 @@ def busy_folder(folder: Folder) -> Folder:
 def test_every_key_of_a_json_document_is_described(
     section: str, busy_folder: Folder
 ) -> None:
-    described = described_in(section)
-    found: set[str] = set()
-    for command in DOCUMENTS[section]:
-        output, _ = busy_folder.run(f"modicum {command} --json")
-        found |= set(keys(json.loads(output), described))
-    assert set(described) == found
+    outputs = [
+        busy_folder.run(f"modicum {one} --json")[0] for one in DOCUMENTS[section]
+    ]
+    check_described(section, map(json.loads, outputs))
 
 
 # --- generated pages ---------------------------------------------------------
 
 
-def _tool(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_command_line_reference_is_current() -> None:
-    page: str = _tool("cli_reference").page()
+    page: str = tool("cli_reference").page()
     shown = (REFERENCE / "cli.md").read_text(encoding="utf-8")
     assert shown == page, "run .venv/bin/python tools/cli_reference.py"
 
 
 def test_the_tables_of_json_documents_are_current() -> None:
     shown = (REFERENCE / "json.md").read_text(encoding="utf-8")
-    page: str = _tool("json_reference").page(shown)
+    page: str = tool("json_reference").page(shown)
     assert page.count("<!-- shape: ") > 15
     assert shown == page, "run .venv/bin/python tools/json_reference.py"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from samples.documents import described_in, keys
+from samples.documents import check_described
 from samples.escrow_commands import WHY, Desk
 
 Print: TypeAlias = Callable[..., Any]
@@ -54,6 +54,4 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Print:
 def test_every_key_of_a_document_of_an_escrow_is_described(
     section: str, told: Print
 ) -> None:
-    described = described_in(section)
-    found = {path for one in DOCUMENTS[section](told) for path in keys(one, described)}
-    assert sorted(described) == sorted(found)
+    check_described(section, DOCUMENTS[section](told))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from modicum.api.schema import approval as schema
-from modicum.api.schema import common
+from modicum.api.schema.policy import Approval as ApprovalShape
 from modicum.ledger.deciding.approvals import Hearing
 from modicum.policy.model import Approval
 from modicum.policy.predicates import Constant
@@ -13,7 +13,7 @@ from modicum.remote.mistakes import not_understood
 from modicum.workspace.governing.topics import Spoken
 
 
-def approval_of(one: common.Approval) -> Approval:
+def approval_of(one: ApprovalShape) -> Approval:
     """Return what an approval takes; the server says which releases need it."""
     return Approval(
         when=Constant(value=True),

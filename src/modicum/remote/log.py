@@ -11,8 +11,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from modicum.api.schema.common import Head
-from modicum.api.schema.ledger import StoredEntry
+from modicum.api.schema.ledger import Head, StoredEntry
 from modicum.core.errors import Code, InputError, UnavailableError
 from modicum.ledger import Record
 from modicum.remote.connection import ATTEMPTS_MAX, Connection, Request

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from modicum.api.schema.common import Head
+from modicum.api.schema.ledger import Head
 from modicum.ledger import AuditReport, Record, State
 from modicum.remote.asking import Asking
 from modicum.remote.elsewhere import not_from_here

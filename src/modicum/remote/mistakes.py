@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from modicum.api.schema import common as schema
+from modicum.api.schema import problem as schema
 from modicum.core import errors
 from modicum.core.errors import Code, Mark, ModicumError, Problem, UnavailableError
 from modicum.remote.written import Sent

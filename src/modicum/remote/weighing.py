@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from modicum.api.schema import approval as schema
-from modicum.api.schema.common import Head, Spender
+from modicum.api.schema.ledger import Head, Spender
 from modicum.policy import CompiledPolicy, Rule
 from modicum.remote.hearings import hearings_of
 from modicum.remote.mistakes import not_understood, problem_of

@@ -7,7 +7,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from modicum.api.schema.common import Kind, ProblemDetails
+from modicum.api.schema.problem import Kind, ProblemDetails
 from modicum.api.schema.shape import encode
 from modicum.core import errors
 from modicum.core.errors import Code, ModicumError, Problem

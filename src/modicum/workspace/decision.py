@@ -9,8 +9,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from modicum.api.schema import release as schema
-from modicum.api.schema.common import Approval as ApprovalShape
-from modicum.api.schema.common import Head, NamedPolicy
+from modicum.api.schema.ledger import Head
+from modicum.api.schema.policy import Approval as ApprovalShape
+from modicum.api.schema.policy import NamedPolicy
 from modicum.api.schema.release import DecisionText, RuleLines
 from modicum.api.schema.shape import plain
 from modicum.core.errors import Code, ModicumError, Problem, UsageError

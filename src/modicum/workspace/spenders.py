@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from modicum.accounting import INFINITE
-from modicum.api.schema.common import Head
+from modicum.api.schema.ledger import Head
 from modicum.api.schema.policy import RuleBalance
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError, Problem

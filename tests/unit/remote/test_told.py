@@ -13,7 +13,7 @@ from samples.small import POLICY, counts
 
 import modicum as mo
 from modicum.api.schema.approval import ApprovalStatus, Vote
-from modicum.api.schema.common import Spender
+from modicum.api.schema.ledger import Spender
 from modicum.core.errors import Code, Mark
 from modicum.ledger import ReleaseStatus
 from modicum.ledger.deciding.approvals import Hearing

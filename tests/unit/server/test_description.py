@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import json
 import re
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 import schemathesis
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from samples.tools import tool
 
 from modicum.server.description import operations
 
@@ -21,16 +21,7 @@ ROOT = Path(__file__).parents[3]
 Json = dict[str, Any]
 
 
-def _tool() -> Any:
-    spec = importlib.util.spec_from_file_location("openapi", ROOT / "tools/openapi.py")
-    assert spec is not None
-    assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
-TOOL = _tool()
+TOOL: Any = tool("openapi")
 _DESCRIBED: Json = TOOL.described()
 
 

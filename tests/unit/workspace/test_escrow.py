@@ -100,7 +100,7 @@ def test_the_protocol_from_queries_to_the_signal(world: World) -> None:
     assert not raw.private
     assert raw.score is None
     assert raw.bin == {"low": "0.5", "high": "0.55"}
-    assert raw.to_dict()["differentially_private"] is False
+    assert not raw.view.differentially_private
     assert world.workspace("auditor").verify().entries == len(kinds(world))
 
 
@@ -332,7 +332,7 @@ def test_a_score_is_told_in_the_digits_of_its_range(world: World) -> None:
     world.scored(program=replace(PROGRAM, code=code))
     world.office("amir").ask_signal(Heading("s", "to know"), "t")
     world.agree("s")
-    assert world.office("amir").receive("s").to_dict()["score"] == "0.1"
+    assert world.office("amir").receive("s").view.score == "0.1"
 
 
 def test_a_task_without_its_sandbox_never_begins(world: World) -> None:

@@ -96,7 +96,7 @@ def test_a_full_cell_names_the_releases_without_periods(tmp_path: Path) -> None:
     found = ws.spenders("day")
     assert [one.release for one in found.spenders if one.undated] == ["old"]
     assert "1 release is charged to every period" in found.cause
-    assert found.to_dict(10)["cause"] == found.cause
+    assert found.view(10).cause == found.cause
 
 
 def test_where_rules_stand_names_those_over_in_every_period(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_options_come_in_order_and_say_what_they_mean() -> None:
     assert "is true of all of it" in by_kind["label"].only_if
     assert by_kind["label"].release["ml"] == "black-box"
     assert "ml: black-box" in by_kind["label"].text
-    assert by_kind["mechanism"].to_dict()["only_if"] is None
+    assert by_kind["mechanism"].view.only_if is None
 
 
 def test_waiting_helps_where_distant_periods_are_put_together() -> None:
@@ -96,7 +96,7 @@ def test_waiting_helps_where_distant_periods_are_put_together() -> None:
     tried = trials(asked, compiled)
     wait = {one.kind: one for one in options(tried)}["wait"]
     assert wait.not_before == "2026-07-01"
-    assert wait.to_dict()["not_before"] == wait.not_before
+    assert wait.view.not_before == wait.not_before
     again = priced(dict(wait.release), compiled)
     for day, allowed in (("2026-06-30", False), (wait.not_before, True)):
         on = date.fromisoformat(day).toordinal()

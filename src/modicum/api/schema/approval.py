@@ -6,8 +6,9 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from modicum.api.schema.common import Approval, Head, Problem
-from modicum.api.schema.policy import DiffConflict, PolicyName
+from modicum.api.schema.ledger import Head
+from modicum.api.schema.policy import Approval, DiffConflict, PolicyName
+from modicum.api.schema.problem import Problem
 from modicum.api.schema.release import Decision
 from modicum.api.schema.shape import Digest, Plain, Shape
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from modicum.api.schema.common import ProblemDetails
+from modicum.api.schema.problem import ProblemDetails
 from modicum.api.schema.shape import Plain, Shape
 
 

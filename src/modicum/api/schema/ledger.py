@@ -2,8 +2,37 @@
 
 from __future__ import annotations
 
-from modicum.api.schema.common import Head
-from modicum.api.schema.shape import Digest, Plain, Shape
+from modicum.api.schema.shape import Amount, Digest, Plain, Shape
+
+
+class Head(Shape, frozen=True, kw_only=True):
+    """How far the log goes.
+
+    Attributes:
+        seq: The number of its last entry; 0 if it is empty.
+        head: The hash of that entry; 64 zeros if it is empty.
+    """
+
+    seq: int
+    head: Digest
+
+
+class Spender(Shape, frozen=True, kw_only=True):
+    """What one release takes of a rule.
+
+    Attributes:
+        release: Its id, or a phrase if the reader may not see it.
+        coordinate: What it is measured by.
+        amount: Its loss on that.
+        share: Its part of the sum, from 0 to 1; None if the sum is infinite.
+        undated: Whether it is charged to every period, because it names no `periods`.
+    """
+
+    release: str
+    coordinate: str
+    amount: Amount
+    share: float | None
+    undated: bool
 
 
 class Entry(Shape, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modicum.api.schema.common import Head
+from modicum.api.schema.ledger import Head
 from modicum.api.schema.shape import Digest, Shape
 
 

@@ -4,8 +4,57 @@ from __future__ import annotations
 
 from typing import Literal
 
-from modicum.api.schema.common import ApproxDp, Head, NamedPolicy, Problem, Spender
+import msgspec
+
+from modicum.api.schema.ledger import Head, Spender
+from modicum.api.schema.problem import Problem
 from modicum.api.schema.shape import Amount, Digest, Shape
+
+
+class NamedPolicy(Shape, frozen=True, kw_only=True):
+    """The policy that an answer goes by.
+
+    Attributes:
+        name: Its name.
+        digest: Its digest.
+        active: Whether it is the ledger's active policy.
+    """
+
+    name: str
+    digest: Digest
+    active: bool
+
+
+class ApproxDp(Shape, frozen=True, kw_only=True):
+    """The tightest known epsilon, for information.
+
+    Attributes:
+        delta: At this δ.
+        before: Before.
+        alone: This release by itself.
+        together: Both.
+        method: How `together` was found: `pure`, `zcdp`, `rdp(16)`.
+    """
+
+    delta: float
+    before: Amount
+    alone: Amount
+    together: Amount
+    method: str
+
+
+class Approval(Shape, frozen=True, kw_only=True):
+    """Who must agree.
+
+    Attributes:
+        need: How many people.
+        roles: The roles that they may have.
+        requester_may_approve: Whether who asks may be one of them.
+    """
+
+    need: int
+    roles: tuple[str, ...] = msgspec.field(name="from")
+    requester_may_approve: bool
 
 
 class RuleStanding(Shape, frozen=True, kw_only=True):

@@ -6,7 +6,8 @@ from typing import Final, Literal
 
 from msgspec import UNSET, UnsetType
 
-from modicum.api.schema.common import Approval, ApproxDp, Head, NamedPolicy, Spender
+from modicum.api.schema.ledger import Head, Spender
+from modicum.api.schema.policy import Approval, ApproxDp, NamedPolicy
 from modicum.api.schema.shape import Amount, Digest, Plain, Shape
 
 #: How far the details of a rule are indented.

@@ -9,8 +9,7 @@ import msgspec
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response, StreamingResponse
 
-from modicum.api.schema.common import Head
-from modicum.api.schema.ledger import Link, Proof
+from modicum.api.schema.ledger import Head, Link, Proof
 from modicum.ledger import Record
 from modicum.ledger.proof.claims import signed_bytes
 from modicum.server.answers import json_response

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import Header, Path
 
-from modicum.api.schema.common import ProblemDetails
+from modicum.api.schema.problem import ProblemDetails
 from modicum.api.schema.shape import REFERENCE, Shape
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.server.problems import TITLES

@@ -11,8 +11,7 @@ from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
-from modicum.api.schema.common import Head
-from modicum.api.schema.ledger import Disclosure, EntryPage, Remark, StoredEntry
+from modicum.api.schema.ledger import Disclosure, EntryPage, Head, Remark, StoredEntry
 from modicum.core.fields import Fields
 from modicum.core.reading import text
 from modicum.ledger import Event, Record

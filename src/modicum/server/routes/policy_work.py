@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
-from modicum.api.schema.common import Head
+from modicum.api.schema.ledger import Head
 from modicum.api.schema.policy import CompiledPolicy, DiffConflict, Differences, Rule
 from modicum.core.errors import Code, InputError, Problem
 from modicum.server.answers import json_response

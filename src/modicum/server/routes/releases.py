@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from modicum.api.schema import approval
 from modicum.api.schema import release as schema
-from modicum.api.schema.common import Head
+from modicum.api.schema.ledger import Head
 from modicum.core.errors import ApprovalError
 from modicum.ledger import ReleaseStatus, Standing
 from modicum.ledger.log.release_format import release_to_plain

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from modicum.accounting import INFINITE, Total
 from modicum.accounting.grid import DELTA, coordinate_name
-from modicum.api.schema.common import Spender
+from modicum.api.schema.ledger import Spender
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
 from modicum.core.text import shortened
 from modicum.ledger import RuleLoss

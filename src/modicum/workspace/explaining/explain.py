@@ -10,7 +10,7 @@ from fractions import Fraction
 from modicum.accounting import INFINITE, ApproxBudget, Epsilon
 from modicum.accounting.budgets import budget_text
 from modicum.accounting.grid import coordinate_name
-from modicum.api.schema.common import ApproxDp
+from modicum.api.schema.policy import ApproxDp
 from modicum.api.schema.release import Loss, RuleLines, Sums
 from modicum.api.schema.shape import Amount
 from modicum.core.exact import LOSS_UNIT, brief, unpadded

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 from modicum.api.schema import release as schema
-from modicum.api.schema.common import Head
+from modicum.api.schema.ledger import Head
 from modicum.api.schema.release import DenialDetails, RuleLines
 from modicum.api.schema.shape import plain
 from modicum.workspace.explaining.contributions import (

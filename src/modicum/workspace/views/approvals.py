@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from modicum.api.schema import approval as schema
-from modicum.api.schema.common import Head
+from modicum.api.schema.ledger import Head
 from modicum.api.schema.policy import PolicyName
 from modicum.ledger.deciding.approvals import Hearing
 from modicum.ledger.state.waiting import Proposal, Request

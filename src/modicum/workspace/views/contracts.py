@@ -10,7 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import asdict
 
 from modicum.api.schema import escrow as schema
-from modicum.api.schema.common import Head
+from modicum.api.schema.ledger import Head
 from modicum.escrow.inspection import WHY, Inspection
 from modicum.escrow.programs import Program
 from modicum.ledger.log.contracts import (

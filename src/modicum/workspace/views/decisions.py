@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from modicum.api.schema import release as schema
-from modicum.api.schema.common import Head
+from modicum.api.schema.ledger import Head
 from modicum.workspace.decision import Decision, LossesTold
 from modicum.workspace.explaining.fits import Explanation, Options
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from modicum.api.schema import common as schema
+from modicum.api.schema import problem as schema
 from modicum.core.errors import Problem
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from modicum.api.schema import plan as schema
-from modicum.api.schema.common import Head
+from modicum.api.schema.ledger import Head
 from modicum.ledger.log.events import PlanCommitted
 from modicum.workspace.planning.committing import Committed
 from modicum.workspace.planning.rounds import Round

@@ -7,7 +7,8 @@ from fractions import Fraction
 from msgspec.structs import asdict
 
 from modicum.api.schema import policy as schema
-from modicum.api.schema.common import Head, NamedPolicy
+from modicum.api.schema.ledger import Head
+from modicum.api.schema.policy import NamedPolicy
 from modicum.core.errors import Problem
 from modicum.ledger import RuleLoss, State
 from modicum.ledger.deciding.amounts import filled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import asdict
 
 from modicum.api.schema import policy as schema
-from modicum.api.schema.common import Head
+from modicum.api.schema.ledger import Head
 from modicum.policy import CompiledPolicy
 from modicum.workspace.policies.past import History
 from modicum.workspace.policies.what_if import Change, Replayed, WhatIf
