@@ -308,14 +308,22 @@ class PolicySummary(RuleCounts, frozen=True, kw_only=True):
 
 
 class CompiledPolicy(PolicySummary, frozen=True, kw_only=True):
-    """What a policy compiles to; `list` holds some of its rules.
+    """What a policy compiles to.
 
     Attributes:
         list: All rules, those about each release alone last.
-        next: Where the next page begins; None at the end.
     """
 
     list: tuple[CompiledRule, ...]
+
+
+class CompiledPage(CompiledPolicy, frozen=True, kw_only=True):
+    """What a policy compiles to; `list` holds some of its rules.
+
+    Attributes:
+        next: Where the next page begins; None at the end.
+    """
+
     next: str | None
 
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api.schema.ledger import Head
-from modicum.api.schema.policy import CompiledPolicy, DiffConflict, Differences, Rule
+from modicum.api.schema.policy import CompiledPage, DiffConflict, Differences, Rule
 from modicum.core.errors import Code, InputError, Problem
 from modicum.server.answers import json_response
 from modicum.server.asking import Who
@@ -39,7 +39,7 @@ _POLICY: dict[str, Any] = describing.body_of(
 
 @router.post(
     "/policies:compile",
-    responses=answers(CompiledPolicy, 413, 415),
+    responses=answers(CompiledPage, 413, 415),
     openapi_extra=_POLICY,
 )
 async def compile_policy(
@@ -54,7 +54,7 @@ async def compile_policy(
     found = await verbs.policy_work.compile(who, body, after, limit)
     shown = await verbs.threads.compute(lambda: compiled_view(found.compiled))
     return json_response(
-        CompiledPolicy(
+        CompiledPage(
             **asdict(shown),
             list=tuple(map(compiled_rule_view, found.rules)),
             next=cursor_of("compiled", found.after),
