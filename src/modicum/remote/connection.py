@@ -17,9 +17,10 @@ from typing import Any, Final
 import httpx2
 import msgspec
 
+from modicum.api.operations import PREFIX
 from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
 from modicum.remote.mistakes import mistake_of, not_understood
-from modicum.remote.secrets import PREFIX, Token, address_of, trusted
+from modicum.remote.secrets import Token, address_of, trusted
 from modicum.remote.unreachable import for_good
 from modicum.remote.written import Sent
 

@@ -11,6 +11,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
+from modicum.api import operations
 from modicum.api.schema.ledger import Head, StoredEntry
 from modicum.core.errors import Code, InputError, UnavailableError
 from modicum.ledger import Record
@@ -19,7 +20,6 @@ from modicum.remote.elsewhere import not_from_here
 from modicum.remote.mistakes import not_understood
 from modicum.remote.told import decoded
 
-_BY_LINE: Final = "application/x-ndjson"
 #: A longer line is no entry.
 _LINE_BYTES_MAX: Final = 2**28
 
@@ -119,7 +119,9 @@ class RemoteLog:
                 raise not_understood(f"its log ends after entry {after}, not {last}")
 
     def _lines(self, after: int) -> Iterator[Record]:
-        request = Request("GET", "/ledger/entries", {"after": after}, accept=_BY_LINE)
+        request = Request(
+            "GET", "/ledger/entries", {"after": after}, accept=operations.LINES
+        )
         with self._connection.pieces(request) as pieces:
             rest = b""
             for piece in pieces:

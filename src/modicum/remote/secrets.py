@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from modicum.api.operations import PREFIX
 from modicum.core.errors import Code, Problem, UsageError
 
-#: What is asked of a server stands under this.
-PREFIX: Final = "/api/v1"
 #: A longer token is none.
 TOKEN_CHARACTERS_MAX: Final = 16_384
 

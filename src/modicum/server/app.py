@@ -14,9 +14,10 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Lifespan
 
+from modicum.api.operations import PREFIX
 from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
 from modicum.server.answers import json_response
-from modicum.server.description import PREFIX, description_of
+from modicum.server.description import description_of
 from modicum.server.identity.guard import Guard
 from modicum.server.limited_bodies import BODY_BYTES, LimitedBodies
 from modicum.server.limits import LimitedCrowd

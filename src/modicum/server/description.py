@@ -10,14 +10,12 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from modicum.api.operations import PREFIX
 from modicum.api.schema.shape import Shape, json_schemas
 from modicum.server.problems import MEDIA_TYPE
 from modicum.server.routes.releases import release_component
 
 Json = dict[str, Any]
-
-#: What an address under the prefix begins with.
-PREFIX: Final = "/api/v1"
 
 _METHODS: Final = frozenset(
     {"get", "put", "post", "delete", "options", "head", "patch", "trace"}

@@ -9,6 +9,7 @@ import msgspec
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response, StreamingResponse
 
+from modicum.api import operations
 from modicum.api.schema.ledger import Head, Link, Proof
 from modicum.ledger import Record
 from modicum.ledger.proof.claims import signed_bytes
@@ -16,8 +17,8 @@ from modicum.server.answers import json_response
 from modicum.server.asking import Who
 from modicum.server.paging import Cursor, Limit, after_of, cursor_of
 from modicum.server.parts import Verbs
-from modicum.server.routes.describing import answers, mistakes
-from modicum.server.routes.jobs import accepted, begun
+from modicum.server.routes.describing import serve
+from modicum.server.routes.jobs import begun
 
 router = APIRouter(tags=["ledger"])
 
@@ -41,9 +42,7 @@ IfNoneMatch = Annotated[
 ]
 
 
-@router.get(
-    "/audit/bundles", response_class=Response, responses={**mistakes(), **_BUNDLE}
-)
+@serve(router, operations.BUNDLE, responses=_BUNDLE)
 async def bundle(who: Who, verbs: Verbs, if_none_match: IfNoneMatch = None) -> Response:
     """Return an audit bundle of the ledger as it is, to be verified anywhere."""
     tag = await verbs.audits.tag(who)
@@ -62,7 +61,7 @@ async def bundle(who: Who, verbs: Verbs, if_none_match: IfNoneMatch = None) -> R
     )
 
 
-@router.get("/ledger/proof", responses=answers(Proof))
+@serve(router, operations.PROOF)
 async def proof(
     who: Who,
     verbs: Verbs,
@@ -95,7 +94,7 @@ async def proof(
     )
 
 
-@router.post("/ledger:verify", status_code=202, responses=accepted())
+@serve(router, operations.VERIFY_LEDGER)
 async def verify(who: Who, verbs: Verbs, head: Hash = "") -> Response:
     """Begin to check all of the ledger: chain, signatures and every decision.
 

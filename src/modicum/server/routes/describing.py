@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from collections.abc import Callable
+from typing import Annotated, Any, Final, TypeVar
 
-from fastapi import Header, Path
+from fastapi import APIRouter, Header, Path
+from starlette.responses import JSONResponse, Response
 
+from modicum.api.operations import LINES, Operation
+from modicum.api.schema.job import JobItem
 from modicum.api.schema.problem import ProblemDetails
 from modicum.api.schema.shape import REFERENCE, Shape
 from modicum.core.errors import Code, InputError, Problem, StaleError
@@ -15,49 +19,57 @@ from modicum.server.problems import TITLES
 ReleaseId = Annotated[str, Path(min_length=1, max_length=200)]
 
 Responses = dict[int | str, dict[str, Any]]
+F = TypeVar("F", bound=Callable[..., object])
 
-_PROBLEM: Final = {"$ref": REFERENCE.format(name=ProblemDetails.__name__)}
+_LOCATION: Final = {
+    "Location": {"description": "the job", "schema": {"type": "string"}}
+}
 
 
-def mistakes(*statuses: int) -> Responses:
-    """Return the description of mistakes that a route may answer with.
+def serve(
+    router: APIRouter,
+    operation: Operation[Any],
+    body: dict[str, Any] | None = None,
+    *,
+    responses: Responses | None = None,
+) -> Callable[[F], F]:
+    """Return a decorator: the function answers an operation.
 
     Args:
-        statuses: Their HTTP statuses, besides those that every route may answer with.
+        router: Where the route is added.
+        operation: The operation.
+        body: The description of the body, as `body_of` returns it.
+        responses: The description of answers that are no JSON document.
     """
-    every = {400, 401, 403, 404, 408, 413, 422, 429, 503, *statuses}
-    return {
-        status: {
-            "description": TITLES.get(status, "a mistake"),
-            "content": {"application/json": {"schema": _PROBLEM}},
-        }
-        for status in sorted(every)
+    assert operation.body == (body is not None), operation.path
+    found: Responses = {
+        one: _answer(ProblemDetails, TITLES.get(one, "a mistake"))
+        for one in operation.statuses
     }
+    if operation.answer is not None:
+        found[operation.status] = _answer(operation.answer)
+        if operation.answer is JobItem and operation.status == 202:
+            found[202] = {**_answer(JobItem, "it was begun"), "headers": _LOCATION}
+    if operation.lines:
+        found[200]["content"][LINES] = {"schema": {"type": "string"}}
+    for status, (kind, meaning) in operation.also.items():
+        found[status] = _answer(kind, meaning)
+    return router.api_route(
+        operation.path,
+        methods=[operation.method],
+        status_code=operation.status,
+        responses=found | (responses or {}),
+        response_class=JSONResponse if operation.answer is not None else Response,
+        openapi_extra=body,
+    )
 
 
-def response_of(kind: type[Shape], description: str = "the answer") -> dict[str, Any]:
-    """Return the description of an answer.
-
-    Args:
-        kind: Its shape.
-        description: What it means.
-    """
+def _answer(kind: type[Shape], meaning: str = "the answer") -> dict[str, Any]:
     schema = {"$ref": REFERENCE.format(name=kind.__name__)}
     return {
-        "description": description,
+        "description": meaning,
         "content": {"application/json": {"schema": schema}},
     }
-
-
-def answers(kind: type[Shape], *statuses: int, status: int = 200) -> Responses:
-    """Return the description of the answers of a route.
-
-    Args:
-        kind: The shape of the one that is no mistake.
-        statuses: As for `mistakes`.
-        status: The HTTP status of the one that is no mistake.
-    """
-    return {status: response_of(kind), **mistakes(*statuses)}
 
 
 def body_of(schema: dict[str, Any], description: str) -> dict[str, Any]:

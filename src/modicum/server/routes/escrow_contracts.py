@@ -8,14 +8,11 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api import operations
 from modicum.api.schema.approval import Statement
 from modicum.api.schema.escrow import (
-    Contract,
-    ContractDetails,
     ContractList,
-    ContractVoteReceipt,
     ContractVotes,
-    Disclosed,
 )
 from modicum.ledger.state.flow import Flow
 from modicum.server.answers import Answer, answer_of, json_response
@@ -26,9 +23,9 @@ from modicum.server.once import OnlyOnce
 from modicum.server.parts import Verbs
 from modicum.server.reading_contracts import read_contract
 from modicum.server.routes import describing
-from modicum.server.routes.describing import IfMatch, answers, tag_given
+from modicum.server.routes.describing import IfMatch, serve, tag_given
 from modicum.server.routes.encoded_slashes import LiteralEnd
-from modicum.server.routes.jobs import accepted, begun
+from modicum.server.routes.jobs import begun
 from modicum.server.routes.words import REASON, WORD, reason_of, word_of
 from modicum.server.service.words import TAKEN_BACK, Word
 from modicum.workspace.escrowing.speaking import SaidToContract
@@ -42,7 +39,7 @@ from modicum.workspace.views.contracts import (
     votes_view,
 )
 
-router = APIRouter(prefix="/escrow/contracts", tags=["escrow"], route_class=LiteralEnd)
+router = APIRouter(tags=["escrow"], route_class=LiteralEnd)
 
 ContractId = Annotated[str, Path(min_length=1, max_length=200)]
 Recorded = Annotated[
@@ -55,7 +52,7 @@ _ASKED: dict[str, Any] = describing.body_of(
 )
 
 
-@router.get("", responses=answers(ContractList))
+@serve(router, operations.CONTRACTS)
 async def contracts(who: Who, verbs: Verbs, recorded: Recorded = False) -> Response:
     """Return the contracts that you take part in, or may read, oldest first."""
     found = await verbs.escrow_contracts.all(who)
@@ -63,11 +60,7 @@ async def contracts(who: Who, verbs: Verbs, recorded: Recorded = False) -> Respo
     return json_response(ContractList(contracts=listed))
 
 
-@router.post(
-    "",
-    responses=answers(Contract, 409, 413, 415, 428),
-    openapi_extra=_ASKED,
-)
+@serve(router, operations.PROPOSE_CONTRACT, _ASKED)
 async def ask(request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce) -> Response:
     """Ask for a flow of data. Nothing flows before the owners of the data agree."""
     body = await body_of(request, who, Action.ASK_CONTRACT)
@@ -76,7 +69,7 @@ async def ask(request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce) -> Resp
     return _flow(await verbs.escrow_asking.ask(who, sent, once)).response()
 
 
-@router.get("/{name:path}/statement", responses=answers(Statement))
+@serve(router, operations.CONTRACT_STATEMENT)
 async def statement(
     name: ContractId,
     who: Who,
@@ -93,10 +86,7 @@ async def statement(
     return json_response(Statement(statement=said, head=head))
 
 
-@router.get(
-    "/{name:path}/approvals",
-    responses=answers(ContractVotes),
-)
+@serve(router, operations.CONTRACT_APPROVALS)
 async def words(name: ContractId, who: Who, verbs: Verbs) -> Response:
     """Return where the owners stand, and what they said."""
     looked, said = await verbs.escrow_contracts.words(who, name)
@@ -106,11 +96,7 @@ async def words(name: ContractId, who: Who, verbs: Verbs) -> Response:
     )
 
 
-@router.post(
-    "/{name:path}/approvals",
-    responses=answers(ContractVoteReceipt, 409, 412, 413, 415, 428),
-    openapi_extra=WORD,
-)
+@serve(router, operations.APPROVE_CONTRACT, WORD)
 async def say(
     request: Request,
     name: ContractId,
@@ -135,10 +121,7 @@ async def say(
     return _said(found).response()
 
 
-@router.delete(
-    "/{name:path}/approvals",
-    responses=answers(ContractVoteReceipt, 409, 412, 428),
-)
+@serve(router, operations.UNAPPROVE_CONTRACT)
 async def take_back(
     name: ContractId,
     who: Who,
@@ -154,11 +137,7 @@ async def take_back(
     return _said(found).response()
 
 
-@router.post(
-    "/{name:path}:withdraw",
-    responses=answers(Contract, 409, 413, 415, 428),
-    openapi_extra=REASON,
-)
+@serve(router, operations.WITHDRAW_CONTRACT, REASON)
 async def withdraw(
     request: Request, name: ContractId, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
@@ -169,11 +148,7 @@ async def withdraw(
     return _flow(found).response()
 
 
-@router.post(
-    "/{name:path}:run",
-    status_code=202,
-    responses=accepted(409),
-)
+@serve(router, operations.RUN_CONTRACT)
 async def run(name: ContractId, who: Who, verbs: Verbs) -> Response:
     """Begin to run what a contract permits; what it computes is withheld.
 
@@ -184,7 +159,7 @@ async def run(name: ContractId, who: Who, verbs: Verbs) -> Response:
     return begun(await verbs.escrow_acts.run(who, name))
 
 
-@router.post("/{name:path}:receive", responses=answers(Disclosed, 409))
+@serve(router, operations.RECEIVE)
 async def receive(name: ContractId, who: Who, verbs: Verbs) -> Response:
     """Return what a contract lets go, to one of its recipients. Each is a use of it."""
     found = await verbs.escrow_acts.receive(who, name)
@@ -193,7 +168,7 @@ async def receive(name: ContractId, who: Who, verbs: Verbs) -> Response:
     return answer
 
 
-@router.get("/{name:path}", responses=answers(ContractDetails))
+@serve(router, operations.CONTRACT)
 async def one(
     name: ContractId, who: Who, verbs: Verbs, recorded: Recorded = False
 ) -> Response:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api import operations
 from modicum.api.schema import escrow as schema
 from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger.log.contracts import Version
@@ -16,7 +17,7 @@ from modicum.server.answers import Answer, answer_of, json_response
 from modicum.server.asking import Who
 from modicum.server.once import OnlyOnce
 from modicum.server.parts import Verbs
-from modicum.server.routes.describing import IfMatch, answers, tag_given
+from modicum.server.routes.describing import IfMatch, serve, tag_given
 from modicum.server.routes.words import REASON, WORD, reason_of, word_of
 from modicum.server.service.escrow_data import DataSent
 from modicum.workspace.escrowing.data_kept import Declared, Owned
@@ -28,7 +29,7 @@ from modicum.workspace.views.contracts import (
     version_view,
 )
 
-router = APIRouter(prefix="/escrow/data", tags=["escrow"])
+router = APIRouter(tags=["escrow"])
 
 DataName = Annotated[str, Path(min_length=1, max_length=200)]
 Number = Annotated[int, Path(ge=1, le=2**31)]
@@ -85,7 +86,7 @@ class _Sent(msgspec.Struct, forbid_unknown_fields=True):
     bits: Annotated[int, msgspec.Meta(ge=0, le=2**31)] | None = None
 
 
-@router.get("", responses=answers(schema.DataSetList))
+@serve(router, operations.DATA_SETS)
 async def data_sets(who: Who, verbs: Verbs) -> Response:
     """Return the data sets that you may ask about, or own."""
     found = await verbs.escrow_data.all(who)
@@ -93,11 +94,7 @@ async def data_sets(who: Who, verbs: Verbs) -> Response:
     return json_response(schema.DataSetList(data_sets=listed))
 
 
-@router.post(
-    "/{name}/versions",
-    responses=answers(schema.Version, 409, 413, 415, 428),
-    openapi_extra=_SENT,
-)
+@serve(router, operations.REGISTER_DATA, _SENT)
 async def register(
     request: Request, name: DataName, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
@@ -112,11 +109,7 @@ async def register(
     return _version(await verbs.escrow_data.register(who, name, sent, once)).response()
 
 
-@router.post(
-    "/{name}/versions/{n}/approvals",
-    responses=answers(schema.VersionVoteReceipt, 409, 412, 413, 415, 428),
-    openapi_extra=WORD,
-)
+@serve(router, operations.APPROVE_DATA, WORD)
 async def say(
     request: Request,
     name: DataName,
@@ -137,11 +130,7 @@ async def say(
     return _said(found).response()
 
 
-@router.post(
-    "/{name}/versions/{n}:shred",
-    responses=answers(schema.Version, 409, 413, 415),
-    openapi_extra=REASON,
-)
+@serve(router, operations.SHRED_DATA, REASON)
 async def shred(
     request: Request, name: DataName, n: Number, who: Who, verbs: Verbs
 ) -> Response:
@@ -155,7 +144,7 @@ async def shred(
     return _version(version).response()
 
 
-@router.get("/{name}", responses=answers(schema.DataSet))
+@serve(router, operations.DATA_SET)
 async def one(name: DataName, who: Who, verbs: Verbs) -> Response:
     """Return a data set: whose it is, how its table is declared, and its versions."""
     return json_response(data_set_view(name, await verbs.escrow_data.one(who, name)))

@@ -6,13 +6,13 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from modicum.api.schema.escrow import QueryRisk
+from modicum.api import operations
 from modicum.server.answers import json_response
 from modicum.server.asking import Who
 from modicum.server.bodies import form_of
 from modicum.server.parts import Verbs
 from modicum.server.reading_escrow_risk import SCHEMA, read_risk
-from modicum.server.routes.describing import answers, body_of
+from modicum.server.routes.describing import body_of, serve
 from modicum.workspace.permissions.actions import Action
 
 router = APIRouter(tags=["escrow"])
@@ -22,11 +22,7 @@ _ASKED = body_of(
 )
 
 
-@router.post(
-    "/escrow/risk",
-    responses=answers(QueryRisk, 409, 412, 413, 415),
-    openapi_extra=_ASKED,
-)
+@serve(router, operations.ESCROW_RISK, _ASKED)
 async def risk(request: Request, who: Who, verbs: Verbs) -> Response:
     """Choose by risk the epsilon for a query, before a row is read. Writes nothing.
 

@@ -13,13 +13,14 @@ from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api import operations
 from modicum.api.schema import job as schema
 from modicum.core.errors import Code, InputError, Problem
 from modicum.server.answers import json_response
 from modicum.server.asking import Standing, Who
 from modicum.server.parts import Parts, Verbs, parts_of
 from modicum.server.problems import kind_of, problem_view, status_of
-from modicum.server.routes.describing import Responses, answers, mistakes, response_of
+from modicum.server.routes.describing import Responses, serve
 from modicum.server.service.job import Job
 from modicum.server.streams import (
     HEARTBEAT,
@@ -32,8 +33,6 @@ from modicum.workspace.permissions.identity import Identity
 
 router = APIRouter(tags=["jobs"])
 
-#: Where a job is found.
-JOBS = "/api/v1/jobs"
 #: How often a job is looked at, and the log, for whoever watches.
 _JOB_SECONDS = 0.2
 _LOG_SECONDS = 0.5
@@ -55,26 +54,6 @@ _STREAM: Responses = {
 }
 
 
-def accepted(*statuses: int) -> Responses:
-    """Return the description of a route that begins a job.
-
-    Args:
-        statuses: As for `mistakes`.
-    """
-    return {
-        **mistakes(*statuses),
-        202: {
-            **response_of(schema.JobItem, "it was begun"),
-            "headers": {
-                "Location": {
-                    "description": "the job",
-                    "schema": {"type": "string"},
-                }
-            },
-        },
-    }
-
-
 def begun(job: Job) -> Response:
     """Return the answer to a request that began a job.
 
@@ -82,23 +61,23 @@ def begun(job: Job) -> Response:
         job: The job.
     """
     answer = json_response(_item(job), 202)
-    answer.headers["Location"] = f"{JOBS}/{job.id}"
+    answer.headers["Location"] = operations.PREFIX + operations.JOB.address(job=job.id)
     return answer
 
 
-@router.get("/jobs", responses=answers(schema.JobList))
+@serve(router, operations.JOBS)
 async def jobs(who: Who, verbs: Verbs) -> Response:
     """Return your jobs of this process, oldest first."""
     return json_response(schema.JobList(jobs=tuple(map(_item, verbs.jobs.of(who)))))
 
 
-@router.get("/jobs/{job}", responses=answers(schema.Job, 421))
+@serve(router, operations.JOB)
 async def one(job: JobId, who: Who, verbs: Verbs) -> Response:
     """Return a job of yours, and what it found."""
     return json_response(_whole(verbs.jobs.one(who, job)))
 
 
-@router.delete("/jobs/{job}", responses=answers(schema.Job, 421))
+@serve(router, operations.CANCEL_JOB)
 async def cancel(job: JobId, who: Who, verbs: Verbs) -> Response:
     """Give up a job of yours; what runs ends at its next step."""
     return json_response(_whole(verbs.jobs.cancel(who, job)))
@@ -107,11 +86,7 @@ async def cancel(job: JobId, who: Who, verbs: Verbs) -> Response:
 # --- streams --------------------------------------------------------------------------
 
 
-@router.get(
-    "/jobs/{job}/events",
-    response_class=Response,
-    responses={**mistakes(421), **_STREAM},
-)
+@serve(router, operations.JOB_EVENTS, responses=_STREAM)
 async def watch(
     request: Request,
     job: JobId,
@@ -126,7 +101,7 @@ async def watch(
     return parts.streams.response(who.name, events)
 
 
-@router.get("/events", response_class=Response, responses={**mistakes(), **_STREAM})
+@serve(router, operations.EVENTS, responses=_STREAM)
 async def happenings(
     request: Request,
     who: Who,

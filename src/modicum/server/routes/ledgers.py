@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Depends, Path, Query
@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api import operations
 from modicum.api.schema.ledger import Disclosure, EntryPage, Head, Remark, StoredEntry
 from modicum.core.fields import Fields
 from modicum.core.reading import text
@@ -23,20 +24,16 @@ from modicum.server.once import OnlyOnce
 from modicum.server.paging import Cursor, Limit, after_of, cursor_of
 from modicum.server.parts import Parts, Service, Verbs, parts_of
 from modicum.server.routes import describing
-from modicum.server.routes.describing import answers
+from modicum.server.routes.describing import serve
 from modicum.server.service.ledgers import Entries
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
 from modicum.workspace.views.entries import entry_view
 
-router = APIRouter(prefix="/ledger", tags=["ledger"])
+router = APIRouter(tags=["ledger"])
 
-#: One JSON document on each line.
-_BY_LINE = "application/x-ndjson"
 #: So many lines are read at once.
 _AT_ONCE = 500
-_ENTRIES: Final = answers(EntryPage)
-_ENTRIES[200]["content"][_BY_LINE] = {"schema": {"type": "string"}}
 _REMARK: dict[str, Any] = describing.body_of(
     {
         "type": "object",
@@ -55,14 +52,14 @@ _DISCLOSURE: dict[str, Any] = describing.body_of(
 _encoder = msgspec.json.Encoder()
 
 
-@router.get("/head", responses=answers(Head))
+@serve(router, operations.HEAD)
 async def head(who: Who, verbs: Verbs) -> Response:
     """Return how far the log goes."""
     state = await verbs.ledgers.state(who)
     return json_response(Head(seq=state.seq, head=state.head), etag=state.head)
 
 
-@router.get("/entries", responses=_ENTRIES)
+@serve(router, operations.ENTRIES)
 async def entries(
     request: Request,
     who: Who,
@@ -83,7 +80,7 @@ async def entries(
     if _wants_lines(request):
         first = await verbs.ledgers.entries(who, after, _AT_ONCE)
         lines = _lines(verbs, Standing(request, who), who, first)
-        answer = parts.streams.response(who.name, lines, _BY_LINE)
+        answer = parts.streams.response(who.name, lines, operations.LINES)
         answer.headers["ETag"] = f'"{first.head}"'
         return answer
     found = await verbs.ledgers.entries(who, after, limit)
@@ -97,7 +94,7 @@ async def entries(
     )
 
 
-@router.get("/entries/{seq}", responses=answers(StoredEntry))
+@serve(router, operations.ENTRY)
 async def entry(
     seq: Annotated[int, Path(ge=1, le=2**53)], who: Who, verbs: Verbs
 ) -> Response:
@@ -106,11 +103,7 @@ async def entry(
     return json_response(_whole(record, event), etag=record.hash)
 
 
-@router.post(
-    "/remarks",
-    responses=answers(Remark, 409, 413, 415, 428),
-    openapi_extra=_REMARK,
-)
+@serve(router, operations.ANNOTATE, _REMARK)
 async def annotate(
     request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
@@ -128,11 +121,7 @@ async def annotate(
     return told(await verbs.remarks.annotate(who, remark, about, once)).response()
 
 
-@router.post(
-    "/disclosures",
-    responses=answers(Disclosure, 409, 413, 415, 428),
-    openapi_extra=_DISCLOSURE,
-)
+@serve(router, operations.DISCLOSE, _DISCLOSURE)
 async def disclose(
     request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
@@ -147,7 +136,7 @@ async def disclose(
 
 def _wants_lines(request: Request) -> bool:
     accepted = request.headers.get("accept", "").lower().split(",")
-    return any(one.partition(";")[0].strip() == _BY_LINE for one in accepted)
+    return any(one.partition(";")[0].strip() == operations.LINES for one in accepted)
 
 
 async def _lines(

@@ -7,10 +7,11 @@ from typing import Final
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from modicum.api import operations
 from modicum.api.schema.account import Me
 from modicum.server.answers import json_response
 from modicum.server.asking import Who
-from modicum.server.routes.describing import answers, mistakes
+from modicum.server.routes.describing import serve
 from modicum.workspace.permissions.actions import Action
 
 router = APIRouter(tags=["identity"])
@@ -19,7 +20,7 @@ router = APIRouter(tags=["identity"])
 _MAKES_TOKENS: Final = frozenset({Action.MANAGE_OWN_TOKENS, Action.MANAGE_TOKENS})
 
 
-@router.get("/me", responses=answers(Me))
+@serve(router, operations.ME)
 async def me(who: Who) -> Response:
     """Return who asks, their roles, and what these allow for some data set.
 
@@ -43,7 +44,7 @@ async def me(who: Who) -> Response:
     )
 
 
-@router.get("/ping", status_code=204, responses=mistakes())
+@serve(router, operations.PING)
 async def ping(_: Who) -> Response:
     """Say nothing to whoever is recognized: credentials and connection work."""
     return Response(status_code=204)

@@ -13,12 +13,12 @@ from starlette.convertors import (  # codespell:ignore convertors
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api import operations
 from modicum.api.schema.policy import (
     Lint,
     PolicyItem,
     PolicyList,
     PolicyText,
-    RuleBalance,
     RulePage,
 )
 from modicum.ledger.state.state import ActivePolicy
@@ -28,7 +28,7 @@ from modicum.server.bodies import body_of
 from modicum.server.paging import Cursor, Limit, after_of, cursor_of
 from modicum.server.parts import Verbs
 from modicum.server.routes import describing
-from modicum.server.routes.describing import answers
+from modicum.server.routes.describing import serve
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.views.problems import problems_view
 from modicum.workspace.views.standings import policy_view, standing_view
@@ -53,7 +53,7 @@ _POLICY = describing.body_of(
 )
 
 
-@router.get("/policies", responses=answers(PolicyList))
+@serve(router, operations.POLICIES)
 async def policies(who: Who, verbs: Verbs) -> Response:
     """Return the policies that were active, oldest first; the last one is."""
     found = await verbs.policies.history(who)
@@ -62,7 +62,7 @@ async def policies(who: Who, verbs: Verbs) -> Response:
     return json_response(PolicyList(policies=items), etag=last)
 
 
-@router.get("/policies/{digest:digest}", responses=answers(PolicyText))
+@serve(router, operations.POLICY)
 async def policy(
     digest: Annotated[str, Path(max_length=64, description="a digest, or `active`")],
     who: Who,
@@ -75,11 +75,7 @@ async def policy(
     return json_response(PolicyText(**item, text=one.text), etag=one.digest)
 
 
-@router.post(
-    "/policies:lint",
-    responses=answers(Lint, 413, 415),
-    openapi_extra=_POLICY,
-)
+@serve(router, operations.LINT_POLICY, _POLICY)
 async def lint(request: Request, who: Who, verbs: Verbs) -> Response:
     """Check a policy; mistakes are told with their places. Writes nothing."""
     body = await body_of(request, who, Action.COMPILE_POLICY)
@@ -96,7 +92,7 @@ async def lint(request: Request, who: Who, verbs: Verbs) -> Response:
     )
 
 
-@router.get("/rules", responses=answers(RulePage))
+@serve(router, operations.RULES)
 async def rules(
     who: Who,
     verbs: Verbs,
@@ -136,7 +132,7 @@ async def rules(
     )
 
 
-@router.get("/rules/history", responses=answers(RuleBalance))
+@serve(router, operations.RULE_BALANCE)
 async def history(
     rule: Annotated[str, Query(max_length=400, description="the id of the rule")],
     who: Who,

@@ -9,6 +9,7 @@ from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api import operations
 from modicum.api.schema.ledger import Head
 from modicum.api.schema.policy import CompiledPage, DiffConflict, Differences, Rule
 from modicum.core.errors import Code, InputError, Problem
@@ -18,8 +19,8 @@ from modicum.server.bodies import body_of
 from modicum.server.paging import Cursor, Limit, after_of, cursor_of
 from modicum.server.parts import Verbs
 from modicum.server.routes import describing
-from modicum.server.routes.describing import answers
-from modicum.server.routes.jobs import accepted, begun
+from modicum.server.routes.describing import serve
+from modicum.server.routes.jobs import begun
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.views.compiled_rules import (
     compiled_rule_view,
@@ -37,11 +38,7 @@ _POLICY: dict[str, Any] = describing.body_of(
 )
 
 
-@router.post(
-    "/policies:compile",
-    responses=answers(CompiledPage, 413, 415),
-    openapi_extra=_POLICY,
-)
+@serve(router, operations.COMPILE_POLICY, _POLICY)
 async def compile_policy(
     request: Request, who: Who, verbs: Verbs, limit: Limit = 100, cursor: Cursor = ""
 ) -> Response:
@@ -62,11 +59,7 @@ async def compile_policy(
     )
 
 
-@router.post(
-    "/policies:diff",
-    responses=answers(Differences, 413, 415),
-    openapi_extra=_POLICY,
-)
+@serve(router, operations.DIFF_POLICY, _POLICY)
 async def diff(
     request: Request,
     who: Who,
@@ -97,19 +90,14 @@ async def diff(
     return json_response(await verbs.sight.masked(who, shown))
 
 
-@router.post(
-    "/policies:simulate",
-    status_code=202,
-    responses=accepted(413, 415),
-    openapi_extra=_POLICY,
-)
+@serve(router, operations.SIMULATE_POLICY, _POLICY)
 async def simulate(request: Request, who: Who, verbs: Verbs) -> Response:
     """Begin to find what a policy would have decided, release by release."""
     body = await body_of(request, who, Action.SIMULATE_POLICY)
     return begun(await verbs.policy_work.simulate(who, body))
 
 
-@router.get("/rules/{rule:path}", responses=answers(Rule))
+@serve(router, operations.RULE)
 async def rule(
     rule: Annotated[str, Path(min_length=1, max_length=400)], who: Who, verbs: Verbs
 ) -> Response:

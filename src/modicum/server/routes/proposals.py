@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api import operations
 from modicum.api.schema import approval as schema
 from modicum.core.fields import Fields
 from modicum.core.reading import items, text
@@ -17,7 +18,7 @@ from modicum.server.bodies import body_of, form_of
 from modicum.server.once import OnlyOnce
 from modicum.server.parts import Verbs
 from modicum.server.routes import describing
-from modicum.server.routes.describing import IfMatch, answers, tag_given
+from modicum.server.routes.describing import IfMatch, serve, tag_given
 from modicum.server.routes.words import WORD, word_of
 from modicum.server.service.proposals import Change
 from modicum.server.service.words import TAKEN_BACK, Word
@@ -34,7 +35,7 @@ from modicum.workspace.views.approvals import (
     vote_view,
 )
 
-router = APIRouter(prefix="/policies", tags=["policies"])
+router = APIRouter(tags=["policies"])
 
 Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
 Reason = Annotated[str, Query(min_length=1, max_length=2000, description="why")]
@@ -62,11 +63,7 @@ _CHANGE: dict[str, Any] = describing.body_of(
 _ACTIVE = "the active policy"
 
 
-@router.post(
-    "",
-    responses=answers(schema.Proposal, 409, 413, 415, 428),
-    openapi_extra=_POLICY,
-)
+@serve(router, operations.PROPOSE_POLICY, _POLICY)
 async def propose(
     request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce, reason: Reason
 ) -> Response:
@@ -77,7 +74,7 @@ async def propose(
     return _proposed(found).response()
 
 
-@router.get("/proposals", responses=answers(schema.ProposalList))
+@serve(router, operations.PROPOSALS)
 async def proposals(who: Who, verbs: Verbs) -> Response:
     """Return the policies that are proposed and wait."""
     found = await verbs.proposals.pending(who)
@@ -86,14 +83,14 @@ async def proposals(who: Who, verbs: Verbs) -> Response:
     )
 
 
-@router.get("/proposals/{digest}", responses=answers(schema.PendingProposal))
+@serve(router, operations.PROPOSAL)
 async def proposal(digest: Digest, who: Who, verbs: Verbs) -> Response:
     """Return a policy that is proposed, with its text."""
     found, _ = await verbs.proposals.one(who, digest)
     return json_response(pending_policy_view(found), etag=digest)
 
 
-@router.get("/{digest}/approvals", responses=answers(schema.Approvals))
+@serve(router, operations.PROPOSAL_APPROVALS)
 async def approvals(digest: Digest, who: Who, verbs: Verbs) -> Response:
     """Return where the approval of a proposal stands, and what people said."""
     found, spoken = await verbs.proposals.one(who, digest)
@@ -107,11 +104,7 @@ async def approvals(digest: Digest, who: Who, verbs: Verbs) -> Response:
     )
 
 
-@router.post(
-    "/{digest}/approvals",
-    responses=answers(schema.VoteReceipt, 409, 412, 413, 415, 428),
-    openapi_extra=WORD,
-)
+@serve(router, operations.APPROVE_POLICY, WORD)
 async def say(
     request: Request, digest: Digest, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
@@ -121,9 +114,7 @@ async def say(
     return _said(await verbs.proposals.say(who, digest, word, once)).response()
 
 
-@router.delete(
-    "/{digest}/approvals", responses=answers(schema.VoteReceipt, 409, 412, 428)
-)
+@serve(router, operations.UNAPPROVE_POLICY)
 async def take_back(
     digest: Digest, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
@@ -133,11 +124,7 @@ async def take_back(
     return _said(await verbs.proposals.say(who, digest, word, once)).response()
 
 
-@router.post(
-    ":weigh",
-    responses=answers(schema.Activation, 409, 413, 415),
-    openapi_extra=_POLICY,
-)
+@serve(router, operations.WEIGH_POLICY, _POLICY)
 async def weigh(
     request: Request,
     who: Who,
@@ -153,11 +140,7 @@ async def weigh(
     return json_response(await verbs.sight.masked(who, told))
 
 
-@router.post(
-    ":activate",
-    responses=answers(schema.Activation, 409, 412, 413, 415, 428),
-    openapi_extra=_POLICY,
-)
+@serve(router, operations.ACTIVATE_POLICY, _POLICY)
 async def activate_text(
     request: Request,
     who: Who,
@@ -176,11 +159,7 @@ async def activate_text(
     ).response()
 
 
-@router.post(
-    "/{digest}:activate",
-    responses=answers(schema.Activation, 409, 412, 413, 415, 428),
-    openapi_extra=_CHANGE,
-)
+@serve(router, operations.ACTIVATE_PROPOSAL, _CHANGE)
 async def activate(
     request: Request,
     digest: Digest,

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
-from modicum.api.schema import approval
+from modicum.api import operations
 from modicum.api.schema import release as schema
 from modicum.api.schema.ledger import Head
 from modicum.core.errors import ApprovalError
@@ -24,7 +24,7 @@ from modicum.server.once import OnlyOnce
 from modicum.server.paging import Cursor, Limit, after_of, cursor_of
 from modicum.server.parts import Service, Verbs
 from modicum.server.routes import describing
-from modicum.server.routes.describing import ReleaseId, answers, response_of
+from modicum.server.routes.describing import ReleaseId, serve
 from modicum.server.routes.words import REASON, reason_of
 from modicum.server.service.releases import How
 from modicum.workspace import Decision
@@ -54,11 +54,7 @@ def release_component() -> dict[str, Any]:
 # --- deciding -----------------------------------------------------------------------
 
 
-@router.post(
-    "/releases:check",
-    responses=answers(schema.Decision, 409, 413, 415),
-    openapi_extra=RELEASE,
-)
+@serve(router, operations.CHECK_RELEASE, RELEASE)
 async def check(
     request: Request,
     who: Who,
@@ -89,11 +85,7 @@ async def check(
     return json_response(told, etag=decision.head)
 
 
-@router.post(
-    "/releases:fit",
-    responses=answers(schema.Fit, 409, 413, 415),
-    openapi_extra=RELEASE,
-)
+@serve(router, operations.FIT_RELEASE, RELEASE)
 async def fit(
     request: Request,
     who: Who,
@@ -112,11 +104,7 @@ async def fit(
     )
 
 
-@router.post(
-    "/releases:options",
-    responses=answers(schema.Options, 409, 413, 415),
-    openapi_extra=RELEASE,
-)
+@serve(router, operations.RELEASE_OPTIONS, RELEASE)
 async def options(request: Request, who: Who, verbs: Verbs) -> Response:
     """Return single changes after which a release would pass. Writes nothing."""
     body = await body_of(request, who, Action.CHECK_RELEASE)
@@ -127,14 +115,7 @@ async def options(request: Request, who: Who, verbs: Verbs) -> Response:
     )
 
 
-@router.post(
-    "/releases",
-    responses={
-        **answers(schema.Decision, 409, 413, 415, 428),
-        202: response_of(approval.Request, "people are asked first"),
-    },
-    openapi_extra=RELEASE,
-)
+@serve(router, operations.SUBMIT_RELEASE, RELEASE)
 async def submit(
     request: Request,
     who: Who,
@@ -173,11 +154,7 @@ def _requested(found: Requested) -> Answer:
     return answer_of(request_view(found), 202)
 
 
-@router.post(
-    "/releases:record-past",
-    responses=answers(schema.Decision, 409, 413, 415, 428),
-    openapi_extra=RELEASE,
-)
+@serve(router, operations.RECORD_PAST, RELEASE)
 async def record_past(
     request: Request,
     who: Who,
@@ -195,10 +172,7 @@ async def record_past(
 # --- the life of a release ----------------------------------------------------------
 
 
-@router.post(
-    "/releases/{release:path}:start",
-    responses=answers(schema.ReleaseState, 409, 428),
-)
+@serve(router, operations.START_RELEASE)
 async def start(
     release: ReleaseId, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
@@ -208,10 +182,7 @@ async def start(
     )
 
 
-@router.post(
-    "/releases/{release:path}:post",
-    responses=answers(schema.ReleaseState, 409, 428),
-)
+@serve(router, operations.POST_RELEASE)
 async def post(release: ReleaseId, who: Who, verbs: Verbs, keyed: OnlyOnce) -> Response:
     """Note that a started release is out."""
     return _stands(
@@ -219,11 +190,7 @@ async def post(release: ReleaseId, who: Who, verbs: Verbs, keyed: OnlyOnce) -> R
     )
 
 
-@router.post(
-    "/releases/{release:path}:void",
-    responses=answers(schema.ReleaseState, 409, 413, 415, 428),
-    openapi_extra=REASON,
-)
+@serve(router, operations.VOID_RELEASE, REASON)
 async def void(
     request: Request,
     release: ReleaseId,
@@ -243,7 +210,7 @@ async def void(
 # --- looking ------------------------------------------------------------------------
 
 
-@router.get("/releases", responses=answers(schema.ReleasePage))
+@serve(router, operations.RELEASES)
 async def page(
     who: Who,
     verbs: Verbs,
@@ -266,7 +233,7 @@ async def page(
     )
 
 
-@router.get("/releases/{release:path}", responses=answers(schema.ReleaseDetails))
+@serve(router, operations.RELEASE)
 async def one(
     release: ReleaseId,
     who: Who,

@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api import operations
 from modicum.api.schema import approval as schema
 from modicum.ledger.log.release_format import release_to_plain
 from modicum.server.answers import Answer, answer_of, json_response
@@ -17,7 +18,7 @@ from modicum.server.asking import Who
 from modicum.server.bodies import body_of
 from modicum.server.once import OnlyOnce
 from modicum.server.parts import Verbs
-from modicum.server.routes.describing import IfMatch, ReleaseId, answers, tag_given
+from modicum.server.routes.describing import IfMatch, ReleaseId, serve, tag_given
 from modicum.server.routes.encoded_slashes import LiteralEnd
 from modicum.server.routes.releases import RELEASE, Words
 from modicum.server.routes.words import REASON, WORD, reason_of, word_of
@@ -36,12 +37,12 @@ from modicum.workspace.views.approvals import (
 )
 from modicum.workspace.views.decisions import decision_view
 
-router = APIRouter(prefix="/requests", tags=["requests"], route_class=LiteralEnd)
+router = APIRouter(tags=["requests"], route_class=LiteralEnd)
 
 _CONTENT = "the request"
 
 
-@router.get("", responses=answers(schema.RequestList))
+@serve(router, operations.REQUESTS)
 async def requests(
     who: Who,
     verbs: Verbs,
@@ -55,11 +56,7 @@ async def requests(
     return json_response(schema.RequestList(requests=listed))
 
 
-@router.post(
-    "",
-    responses=answers(schema.Request, 409, 413, 415, 428),
-    openapi_extra=RELEASE,
-)
+@serve(router, operations.REQUEST_RELEASE, RELEASE)
 async def ask(
     request: Request,
     who: Who,
@@ -75,7 +72,7 @@ async def ask(
     return _requested(await verbs.requests.ask(who, body, reason, once)).response()
 
 
-@router.get("/{release:path}/approvals", responses=answers(schema.Approvals))
+@serve(router, operations.REQUEST_APPROVALS)
 async def approvals(release: ReleaseId, who: Who, verbs: Verbs) -> Response:
     """Return where each approval stands, and what people said."""
     asked = await verbs.requests.one(who, release)
@@ -87,7 +84,7 @@ async def approvals(release: ReleaseId, who: Who, verbs: Verbs) -> Response:
     )
 
 
-@router.get("/{release:path}/statement", responses=answers(schema.Statement))
+@serve(router, operations.REQUEST_STATEMENT)
 async def statement(
     release: ReleaseId,
     who: Who,
@@ -104,11 +101,7 @@ async def statement(
     return json_response(schema.Statement(statement=said, head=head))
 
 
-@router.post(
-    "/{release:path}/approvals",
-    responses=answers(schema.VoteReceipt, 409, 412, 413, 415, 428),
-    openapi_extra=WORD,
-)
+@serve(router, operations.APPROVE_RELEASE, WORD)
 async def say(
     request: Request,
     release: ReleaseId,
@@ -127,10 +120,7 @@ async def say(
     return _said(await verbs.requests.say(who, release, word, once)).response()
 
 
-@router.delete(
-    "/{release:path}/approvals",
-    responses=answers(schema.VoteReceipt, 409, 412, 428),
-)
+@serve(router, operations.UNAPPROVE_RELEASE)
 async def take_back(
     release: ReleaseId,
     who: Who,
@@ -146,11 +136,7 @@ async def take_back(
     return _said(await verbs.requests.say(who, release, word, once)).response()
 
 
-@router.post(
-    "/{release:path}:withdraw",
-    responses=answers(schema.WithdrawnRequest, 409, 413, 415, 428),
-    openapi_extra=REASON,
-)
+@serve(router, operations.WITHDRAW_REQUEST, REASON)
 async def withdraw(
     request: Request, release: ReleaseId, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
@@ -161,7 +147,7 @@ async def withdraw(
     return json_response(withdrawn_view(found))
 
 
-@router.get("/{release:path}", responses=answers(schema.RequestDetails))
+@serve(router, operations.REQUEST)
 async def one(
     release: ReleaseId, who: Who, verbs: Verbs, words: Words = False
 ) -> Response:

@@ -8,12 +8,13 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api import operations
 from modicum.server.asking import Who
 from modicum.server.bodies import form_of
 from modicum.server.parts import Verbs
 from modicum.server.reading_analyses import SCHEMA, read_analysis
-from modicum.server.routes.describing import body_of
-from modicum.server.routes.jobs import accepted, begun
+from modicum.server.routes.describing import body_of, serve
+from modicum.server.routes.jobs import begun
 from modicum.workspace.permissions.actions import Action
 
 router = APIRouter(tags=["risk"])
@@ -23,12 +24,7 @@ _ANALYSIS: dict[str, Any] = body_of(
 )
 
 
-@router.post(
-    "/risk/analyses",
-    status_code=202,
-    responses=accepted(409, 415),
-    openapi_extra=_ANALYSIS,
-)
+@serve(router, operations.ANALYZE_RISK, _ANALYSIS)
 async def analyze(request: Request, who: Who, verbs: Verbs) -> Response:
     """Begin to measure what a query tells about each person, for each epsilon.
 

@@ -10,9 +10,8 @@ from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
+from modicum.api import operations
 from modicum.api.schema.plan import (
-    CommittedPlan,
-    OpenedRound,
     PlanItem,
     PlanList,
     RoundDetails,
@@ -29,9 +28,9 @@ from modicum.server.bodies import body_of, form_of
 from modicum.server.once import OnlyOnce
 from modicum.server.parts import Verbs
 from modicum.server.routes import describing
-from modicum.server.routes.describing import IfMatch, answers, tag_given
+from modicum.server.routes.describing import IfMatch, serve, tag_given
 from modicum.server.routes.encoded_slashes import LiteralEnd
-from modicum.server.routes.jobs import accepted, begun
+from modicum.server.routes.jobs import begun
 from modicum.server.service.rounds import PlanTold, RequestsSent, RoundTold
 from modicum.workspace.bringing_in import RESERVATION_SECONDS, RESERVATION_SECONDS_MAX
 from modicum.workspace.permissions.actions import Action
@@ -45,8 +44,6 @@ from modicum.workspace.views.rounds import (
 
 router = APIRouter(tags=["rounds"], route_class=LiteralEnd)
 
-#: One JSON document on each line.
-_BY_LINE = "application/x-ndjson"
 
 Identifier = Annotated[str, Path(min_length=1, max_length=200)]
 Solver = Literal[
@@ -78,24 +75,20 @@ _REQUESTS: dict[str, Any] = describing.body_of(
     {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Release"}},
     "requests: releases, each maybe with its `utility`",
 )
-_REQUESTS["requestBody"]["content"][_BY_LINE] = {"schema": {"type": "string"}}
+_REQUESTS["requestBody"]["content"][operations.LINES] = {"schema": {"type": "string"}}
 _PLAN: dict[str, Any] = describing.body_of(
     {"type": "object"}, "a plan, as the job that made it tells"
 )
 
 
-@router.get("/rounds", responses=answers(RoundList))
+@serve(router, operations.ROUNDS)
 async def rounds(who: Who, verbs: Verbs) -> Response:
     """Return the rounds that were opened, oldest first; the last one is open."""
     found = await verbs.rounds.rounds(who)
     return json_response(RoundList(rounds=tuple(map(_item, found))))
 
 
-@router.post(
-    "/rounds",
-    responses=answers(OpenedRound, 409, 413, 415, 428),
-    openapi_extra=_ROUND,
-)
+@serve(router, operations.OPEN_ROUND, _ROUND)
 async def open_round(
     request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
@@ -113,12 +106,7 @@ async def open_round(
     return _opened(found).response()
 
 
-@router.post(
-    "/rounds/{round_id:path}/plan",
-    status_code=202,
-    responses=accepted(409, 413, 415),
-    openapi_extra=_REQUESTS,
-)
+@serve(router, operations.PLAN_ROUND, _REQUESTS)
 async def plan_round(
     request: Request,
     round_id: Identifier,
@@ -131,7 +119,7 @@ async def plan_round(
     Nothing is reserved: commit the plan that the job tells.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    by_line = kind == _BY_LINE
+    by_line = kind == operations.LINES
     if by_line:
         who.must_some(Action.PLAN_ROUND)
         text = await request.body()
@@ -141,7 +129,7 @@ async def plan_round(
     return begun(await verbs.rounds.make_plan(who, round_id, sent))
 
 
-@router.get("/rounds/{round_id:path}", responses=answers(RoundDetails))
+@serve(router, operations.ROUND)
 async def one(round_id: Identifier, who: Who, verbs: Verbs) -> Response:
     """Return a round, and whose turn it is while it is open."""
     found = await verbs.rounds.one(who, round_id)
@@ -155,14 +143,14 @@ async def one(round_id: Identifier, who: Who, verbs: Verbs) -> Response:
     )
 
 
-@router.get("/plans", responses=answers(PlanList))
+@serve(router, operations.PLANS)
 async def plans(who: Who, verbs: Verbs) -> Response:
     """Return the plans that were committed, oldest first."""
     found = await verbs.rounds.plans(who)
     return json_response(PlanList(plans=tuple(map(_plan, found))))
 
 
-@router.get("/plans/{plan}", responses=answers(PlanItem))
+@serve(router, operations.PLAN)
 async def plan(
     plan: Annotated[str, Path(min_length=1, max_length=200)], who: Who, verbs: Verbs
 ) -> Response:
@@ -170,11 +158,7 @@ async def plan(
     return json_response(_plan(await verbs.rounds.plan(who, plan)))
 
 
-@router.post(
-    "/plans:commit",
-    responses=answers(CommittedPlan, 409, 412, 413, 415, 428),
-    openapi_extra=_PLAN,
-)
+@serve(router, operations.COMMIT_PLAN, _PLAN)
 async def commit(
     request: Request,
     who: Who,

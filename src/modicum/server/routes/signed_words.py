@@ -5,18 +5,18 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from modicum.api.schema.signature import SignedCheckpoint, SignedReceipt
+from modicum.api import operations
 from modicum.ledger.proof.claims import Signed, signed_bytes
 from modicum.server.answers import Answer
 from modicum.server.asking import Who
 from modicum.server.parts import Verbs
-from modicum.server.routes.describing import ReleaseId, answers
+from modicum.server.routes.describing import ReleaseId, serve
 from modicum.server.routes.encoded_slashes import LiteralEnd
 
 router = APIRouter(tags=["ledger"], route_class=LiteralEnd)
 
 
-@router.get("/ledger/checkpoint", responses=answers(SignedCheckpoint, 409))
+@serve(router, operations.CHECKPOINT)
 async def checkpoint(who: Who, verbs: Verbs) -> Response:
     """Return a signed checkpoint of the head, after checking all of the log.
 
@@ -26,10 +26,7 @@ async def checkpoint(who: Who, verbs: Verbs) -> Response:
     return _response(await verbs.signed.checkpoint(who))
 
 
-@router.get(
-    "/releases/{release:path}/receipt",
-    responses=answers(SignedReceipt, 409),
-)
+@serve(router, operations.RECEIPT)
 async def receipt(release: ReleaseId, who: Who, verbs: Verbs) -> Response:
     """Return a signed receipt for the latest answer to a release.
 

@@ -9,7 +9,8 @@ from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
-from modicum.api.schema.account import IssuedToken, Token, TokenList
+from modicum.api import operations
+from modicum.api.schema.account import IssuedToken, TokenList
 from modicum.core.document import Node
 from modicum.core.errors import Code
 from modicum.core.fields import Fields
@@ -20,7 +21,7 @@ from modicum.server.bodies import form_of
 from modicum.server.identity.names import program_actor
 from modicum.server.parts import Verbs
 from modicum.server.routes import describing
-from modicum.server.routes.describing import answers
+from modicum.server.routes.describing import serve
 from modicum.shell.clock import SystemClock
 from modicum.workspace.permissions.actions import Action, Role
 from modicum.workspace.permissions.identity import Grants, Identity
@@ -31,7 +32,7 @@ from modicum.workspace.permissions.tokens import (
     TokenTerms,
 )
 
-router = APIRouter(prefix="/tokens", tags=["identity"])
+router = APIRouter(tags=["identity"])
 
 _ROLES: Final = [role.value for role in Role]
 _TERMS: Final[dict[str, Any]] = describing.body_of(
@@ -62,7 +63,7 @@ _TERMS: Final[dict[str, Any]] = describing.body_of(
 )
 
 
-@router.get("", responses=answers(TokenList))
+@serve(router, operations.TOKENS)
 async def tokens(who: Who, verbs: Verbs) -> Response:
     """Return your tokens; and those of others that you manage."""
     now = SystemClock().now()
@@ -70,12 +71,7 @@ async def tokens(who: Who, verbs: Verbs) -> Response:
     return json_response(TokenList(tokens=tuple(one.view(now) for one in found)))
 
 
-@router.post(
-    "",
-    status_code=201,
-    responses=answers(IssuedToken, 413, 415, status=201),
-    openapi_extra=_TERMS,
-)
+@serve(router, operations.ISSUE_TOKEN, _TERMS)
 async def make(request: Request, who: Who, verbs: Verbs) -> Response:
     """Make a token. It is shown once: keep it where nobody else reads it."""
     terms = _terms(await form_of(request, who, Action.MANAGE_OWN_TOKENS), who)
@@ -84,7 +80,7 @@ async def make(request: Request, who: Who, verbs: Verbs) -> Response:
     return json_response(IssuedToken(**shown, token=issued.text), 201)
 
 
-@router.delete("/{token}", responses=answers(Token))
+@serve(router, operations.REVOKE_TOKEN)
 async def revoke(
     token: Annotated[str, Path(max_length=60)], who: Who, verbs: Verbs
 ) -> Response:

@@ -1,0 +1,275 @@
+"""All that the service can be asked: each method and address, declared once.
+
+The server makes its routes and the OpenAPI description from these operations, and the
+client its requests.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+from urllib.parse import quote
+
+from modicum.api.schema import (
+    account,
+    approval,
+    escrow,
+    job,
+    ledger,
+    plan,
+    policy,
+    release,
+    signature,
+)
+from modicum.api.schema.shape import Shape
+
+A = TypeVar("A")
+
+#: What every address begins with.
+PREFIX: Final = "/api/v1"
+#: The media type of JSON documents, one on each line.
+LINES: Final = "application/x-ndjson"
+
+_HOLE: Final = re.compile(r"{(\w+)(?::\w+)?}")
+#: Mistakes that any operation may answer with, by their HTTP status.
+_ALWAYS: Final = frozenset({400, 401, 403, 404, 408, 413, 422, 429, 503})
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[A]):
+    """A method and an address, and what comes back.
+
+    Attributes:
+        method: `GET`, `POST` or `DELETE`.
+        path: The address below `PREFIX`. A hole such as `{release:path}` holds an id;
+            one that ends in `:path` may hold slashes.
+        answer: The shape of the answer; None if it is no JSON document.
+        body: Whether it takes a body.
+        keyed: Whether it is done once for each `Idempotency-Key`.
+        reviewed: Whether `If-Match` names what was reviewed, which must be current.
+        status: The HTTP status of the answer. 202 begins a job, or asks people first.
+        also: Shapes of answers with other statuses, and what these mean.
+        mistakes: HTTP statuses of mistakes, besides those that follow from the above.
+        lines: Whether it answers in lines, too, if the client accepts `LINES`.
+    """
+
+    method: str
+    path: str
+    answer: type[A] | None
+    body: bool = False
+    keyed: bool = False
+    reviewed: bool = False
+    status: int = 200
+    also: dict[int, tuple[type[Shape], str]] = field(default_factory=dict)
+    mistakes: frozenset[int] = frozenset()
+    lines: bool = False
+
+    @property
+    def statuses(self) -> list[int]:
+        """The HTTP statuses of its mistakes."""
+        found = _ALWAYS | self.mistakes
+        if self.body:
+            found |= {413, 415}
+        if self.keyed:
+            found |= {409, 428}
+        if self.reviewed:
+            found |= {412, 428}
+        return sorted(found)
+
+    def address(self, **ids: str | int) -> str:
+        """Return the address below `PREFIX` with ids in its holes.
+
+        Args:
+            **ids: What the holes hold; it is quoted.
+
+        Raises:
+            KeyError: If a hole stays empty.
+        """
+        return _HOLE.sub(lambda hole: quote(str(ids[hole[1]]), safe=""), self.path)
+
+
+def _get(path: str, answer: type[A] | None, *mistakes: int) -> Operation[A]:
+    return Operation("GET", path, answer, mistakes=frozenset(mistakes))
+
+
+def _send(path: str, answer: type[A], *mistakes: int, **more: Any) -> Operation[A]:
+    """Return an operation that takes a body and changes nothing by itself."""
+    return Operation(
+        "POST", path, answer, body=True, mistakes=frozenset(mistakes), **more
+    )
+
+
+def _step(path: str, answer: type[A], *mistakes: int, **more: Any) -> Operation[A]:
+    """Return an operation that adds to the ledger, once for each key."""
+    own = {"method": "POST", "body": True, "keyed": True, **more}
+    return Operation(path=path, answer=answer, mistakes=frozenset(mistakes), **own)
+
+
+def _job(path: str, *mistakes: int, body: bool = False) -> Operation[job.JobItem]:
+    """Return an operation that begins a job."""
+    return Operation(
+        "POST", path, job.JobItem, body, status=202, mistakes=frozenset(mistakes)
+    )
+
+
+# --- who asks -----------------------------------------------------------------------
+
+ME: Final = _get("/me", account.Me)
+PING: Final[Operation[None]] = Operation("GET", "/ping", None, status=204)
+TOKENS: Final = _get("/tokens", account.TokenList)
+ISSUE_TOKEN: Final = _send("/tokens", account.IssuedToken, status=201)
+REVOKE_TOKEN: Final = Operation("DELETE", "/tokens/{token}", account.Token)
+
+# --- releases -----------------------------------------------------------------------
+
+CHECK_RELEASE: Final = _send("/releases:check", release.Decision, 409)
+FIT_RELEASE: Final = _send("/releases:fit", release.Fit, 409)
+RELEASE_OPTIONS: Final = _send("/releases:options", release.Options, 409)
+SUBMIT_RELEASE: Final = _step(
+    "/releases",
+    release.Decision,
+    also={202: (approval.Request, "people are asked first")},
+)
+RECORD_PAST: Final = _step("/releases:record-past", release.Decision)
+START_RELEASE: Final = _step(
+    "/releases/{release:path}:start", release.ReleaseState, body=False
+)
+POST_RELEASE: Final = _step(
+    "/releases/{release:path}:post", release.ReleaseState, body=False
+)
+VOID_RELEASE: Final = _step("/releases/{release:path}:void", release.ReleaseState)
+RELEASES: Final = _get("/releases", release.ReleasePage)
+RECEIPT: Final = _get("/releases/{release:path}/receipt", signature.SignedReceipt, 409)
+RELEASE: Final = _get("/releases/{release:path}", release.ReleaseDetails)
+
+# --- requests for approval ----------------------------------------------------------
+
+REQUESTS: Final = _get("/requests", approval.RequestList)
+REQUEST_RELEASE: Final = _step("/requests", approval.Request)
+REQUEST_APPROVALS: Final = _get(
+    "/requests/{release:path}/approvals", approval.Approvals
+)
+REQUEST_STATEMENT: Final = _get(
+    "/requests/{release:path}/statement", approval.Statement
+)
+APPROVE_RELEASE: Final = _step(
+    "/requests/{release:path}/approvals", approval.VoteReceipt, reviewed=True
+)
+UNAPPROVE_RELEASE: Final = _step(
+    "/requests/{release:path}/approvals",
+    approval.VoteReceipt,
+    method="DELETE",
+    body=False,
+    reviewed=True,
+)
+WITHDRAW_REQUEST: Final = _step(
+    "/requests/{release:path}:withdraw", approval.WithdrawnRequest
+)
+REQUEST: Final = _get("/requests/{release:path}", approval.RequestDetails)
+
+# --- policies -----------------------------------------------------------------------
+
+POLICIES: Final = _get("/policies", policy.PolicyList)
+LINT_POLICY: Final = _send("/policies:lint", policy.Lint)
+COMPILE_POLICY: Final = _send("/policies:compile", policy.CompiledPage)
+DIFF_POLICY: Final = _send("/policies:diff", policy.Differences)
+SIMULATE_POLICY: Final = _job("/policies:simulate", body=True)
+WEIGH_POLICY: Final = _send("/policies:weigh", approval.Activation, 409)
+ACTIVATE_POLICY: Final = _step("/policies:activate", approval.Activation, reviewed=True)
+PROPOSE_POLICY: Final = _step("/policies", approval.Proposal)
+PROPOSALS: Final = _get("/policies/proposals", approval.ProposalList)
+PROPOSAL: Final = _get("/policies/proposals/{digest}", approval.PendingProposal)
+PROPOSAL_APPROVALS: Final = _get("/policies/{digest}/approvals", approval.Approvals)
+APPROVE_POLICY: Final = _step("/policies/{digest}/approvals", approval.VoteReceipt, 412)
+UNAPPROVE_POLICY: Final = _step(
+    "/policies/{digest}/approvals",
+    approval.VoteReceipt,
+    412,
+    method="DELETE",
+    body=False,
+)
+ACTIVATE_PROPOSAL: Final = _step(
+    "/policies/{digest}:activate", approval.Activation, reviewed=True
+)
+POLICY: Final = _get("/policies/{digest:digest}", policy.PolicyText)
+RULES: Final = _get("/rules", policy.RulePage)
+RULE_BALANCE: Final = _get("/rules/history", policy.RuleBalance)
+RULE: Final = _get("/rules/{rule:path}", policy.Rule)
+
+# --- the ledger ---------------------------------------------------------------------
+
+HEAD: Final = _get("/ledger/head", ledger.Head)
+ENTRIES: Final = Operation("GET", "/ledger/entries", ledger.EntryPage, lines=True)
+ENTRY: Final = _get("/ledger/entries/{seq}", ledger.StoredEntry)
+ANNOTATE: Final = _step("/ledger/remarks", ledger.Remark)
+DISCLOSE: Final = _step("/ledger/disclosures", ledger.Disclosure)
+CHECKPOINT: Final = _get("/ledger/checkpoint", signature.SignedCheckpoint, 409)
+PROOF: Final = _get("/ledger/proof", ledger.Proof)
+VERIFY_LEDGER: Final = _job("/ledger:verify")
+BUNDLE: Final[Operation[None]] = _get("/audit/bundles", None)
+
+# --- rounds and plans ---------------------------------------------------------------
+
+ROUNDS: Final = _get("/rounds", plan.RoundList)
+OPEN_ROUND: Final = _step("/rounds", plan.OpenedRound)
+PLAN_ROUND: Final = _job("/rounds/{round_id:path}/plan", 409, body=True)
+ROUND: Final = _get("/rounds/{round_id:path}", plan.RoundDetails)
+PLANS: Final = _get("/plans", plan.PlanList)
+PLAN: Final = _get("/plans/{plan}", plan.PlanItem)
+COMMIT_PLAN: Final = _step("/plans:commit", plan.CommittedPlan, reviewed=True)
+
+# --- jobs, and what happens ---------------------------------------------------------
+
+JOBS: Final = _get("/jobs", job.JobList)
+JOB: Final = _get("/jobs/{job}", job.Job, 421)
+CANCEL_JOB: Final = Operation(
+    "DELETE", "/jobs/{job}", job.Job, mistakes=frozenset({421})
+)
+JOB_EVENTS: Final[Operation[None]] = _get("/jobs/{job}/events", None, 421)
+EVENTS: Final[Operation[None]] = _get("/events", None)
+
+# --- risk, and data in escrow -------------------------------------------------------
+
+ANALYZE_RISK: Final = _job("/risk/analyses", 409, body=True)
+ESCROW_RISK: Final = _send("/escrow/risk", escrow.QueryRisk, 409, 412)
+DATA_SETS: Final = _get("/escrow/data", escrow.DataSetList)
+REGISTER_DATA: Final = _step("/escrow/data/{name}/versions", escrow.Version)
+APPROVE_DATA: Final = _step(
+    "/escrow/data/{name}/versions/{n}/approvals",
+    escrow.VersionVoteReceipt,
+    reviewed=True,
+)
+SHRED_DATA: Final = _send("/escrow/data/{name}/versions/{n}:shred", escrow.Version, 409)
+DATA_SET: Final = _get("/escrow/data/{name}", escrow.DataSet)
+CONTRACTS: Final = _get("/escrow/contracts", escrow.ContractList)
+PROPOSE_CONTRACT: Final = _step("/escrow/contracts", escrow.Contract)
+CONTRACT_STATEMENT: Final = _get(
+    "/escrow/contracts/{name:path}/statement", approval.Statement
+)
+CONTRACT_APPROVALS: Final = _get(
+    "/escrow/contracts/{name:path}/approvals", escrow.ContractVotes
+)
+APPROVE_CONTRACT: Final = _step(
+    "/escrow/contracts/{name:path}/approvals",
+    escrow.ContractVoteReceipt,
+    reviewed=True,
+)
+UNAPPROVE_CONTRACT: Final = _step(
+    "/escrow/contracts/{name:path}/approvals",
+    escrow.ContractVoteReceipt,
+    method="DELETE",
+    body=False,
+    reviewed=True,
+)
+WITHDRAW_CONTRACT: Final = _step(
+    "/escrow/contracts/{name:path}:withdraw", escrow.Contract
+)
+RUN_CONTRACT: Final = _job("/escrow/contracts/{name:path}:run", 409)
+RECEIVE: Final = Operation(
+    "POST",
+    "/escrow/contracts/{name:path}:receive",
+    escrow.Disclosed,
+    mistakes=frozenset({409}),
+)
+CONTRACT: Final = _get("/escrow/contracts/{name:path}", escrow.ContractDetails)
