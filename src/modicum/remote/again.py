@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
+from modicum.api import operations
+from modicum.api.operations import Operation
 from modicum.api.schema import release as schema
 from modicum.api.schema.release import DenialDetails
 from modicum.core.yaml_reader import read_document
 from modicum.remote.connection import Connection, Request
-from modicum.remote.told import decision_in, decoded, text_of
+from modicum.remote.told import decision_in, text_of
 from modicum.remote.written import Sent
 from modicum.workspace.explaining.fits import Explanation, Fit, Option, Options
 from modicum.workspace.explaining.written import written
+
+A = TypeVar("A")
 
 
 @dataclass(frozen=True)
@@ -57,13 +61,15 @@ class AskedRemotely:
         Raises:
             InputError: If there is no such thing to vary, or no such mechanism.
         """
-        query = {"vary": vary, "mechanism": mechanism}
-        return _fit(decoded(schema.Fit, self._ask("/releases:fit", query)))
+        return _fit(
+            self.connection.call(
+                self._request(operations.FIT_RELEASE, vary=vary, mechanism=mechanism)
+            )
+        )
 
     def options(self) -> Options:
         """Return the changes after which it passes."""
-        told = self._ask("/releases:options", {})
-        found = decoded(schema.Options, told)
+        found = self.connection.call(self._request(operations.RELEASE_OPTIONS))
         return Options(
             (
                 Option(
@@ -81,7 +87,9 @@ class AskedRemotely:
 
     def explanation(self) -> Explanation | None:
         """Return what the log tells about the denial; None if it passes now."""
-        told = self._ask("/releases:check", {"explain": True, "words": True})
+        told = self.connection.ask(
+            self._request(operations.CHECK_RELEASE, explain=True, words=True)
+        )
         found, added = decision_in(told), text_of(told).added
         if found.explanation is None or added is None:
             return None
@@ -89,8 +97,10 @@ class AskedRemotely:
             (), _fit(found.explanation.fit), found.ledger.seq, added, found.explanation
         )
 
-    def _ask(self, path: str, query: Mapping[str, str | bool | None]) -> Any:
-        return self.connection.ask(Request("POST", path, query, self.sent))
+    def _request(
+        self, operation: Operation[A], **query: str | bool | None
+    ) -> Request[A]:
+        return Request(operation, query=query, sent=self.sent)
 
 
 def _fit(one: schema.Fit) -> Fit:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from modicum.api.schema.account import Me
+from modicum.api import operations
 from modicum.core.errors import Code, InputError
 from modicum.remote.connection import Connection, Request
 from modicum.remote.mistakes import not_understood
-from modicum.remote.told import decoded
 
 
 class Asking:
@@ -33,9 +32,9 @@ class Asking:
     @cached_property
     def actor(self) -> str:
         """Who asks, as the server knows them."""
-        return decoded(Me, self._get("/me")).name
+        return self._connection.call(Request(operations.ME)).name
 
-    def found(self, request: Request) -> dict[str, Any] | None:
+    def found(self, request: Request[Any]) -> dict[str, Any] | None:
         """Return what a server tells; None if there is no such thing.
 
         Args:
@@ -53,6 +52,3 @@ class Asking:
         if not isinstance(told, dict):
             raise not_understood("it tells of nothing")
         return told
-
-    def _get(self, path: str, **query: str | int | bool | None) -> Any:
-        return self._connection.ask(Request("GET", path, query))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from modicum.api import operations
 from modicum.core.errors import UnavailableError
 from modicum.remote.connection import ATTEMPTS_MAX, Connection, Request
 from modicum.remote.jobs import Job
@@ -78,7 +79,7 @@ class RemoteAudits:
             AccessError: If whoever asks may not read the ledger.
             UnavailableError: If too many jobs are under way.
         """
-        request = Request("POST", "/ledger:verify", {"head": noted_hash})
+        request = Request(operations.VERIFY_LEDGER, query={"head": noted_hash})
         return Job(self._connection, self._connection.ask(request))
 
     def _fetch(self, path: Path) -> None:
@@ -88,7 +89,7 @@ class RemoteAudits:
                 with (
                     path.open("wb") as file,
                     self._connection.pieces(
-                        Request("GET", "/audit/bundles", accept=_ZIP)
+                        Request(operations.BUNDLE, accept=_ZIP)
                     ) as pieces,
                 ):
                     for piece in pieces:

@@ -12,15 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import sleep
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import httpx2
 import msgspec
 
-from modicum.api.operations import PREFIX
+from modicum.api.operations import PREFIX, Operation
 from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
 from modicum.remote.mistakes import mistake_of, not_understood
 from modicum.remote.secrets import Token, address_of, trusted
+from modicum.remote.told import decoded
 from modicum.remote.unreachable import for_good
 from modicum.remote.written import Sent
 
@@ -40,19 +41,20 @@ _LATER: Final = frozenset({429, 502, 503, 504})
 #: Of these, the server itself says so, and what is known of the step.
 _REFUSED: Final = frozenset({429, 503})
 
+A = TypeVar("A")
 Query = Mapping[str, "str | int | bool | Sequence[str] | None"]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What is asked.
+class Request(Generic[A]):
+    """A request.
 
     Attributes:
-        method: `GET`, `POST` or `DELETE`.
-        path: The path under the prefix.
+        operation: What is asked for.
+        ids: What the holes of its address hold.
         query: Its parameters; those that are None are left out.
         sent: Its content.
-        step: What it does, in words; empty if it writes nothing. It has a key then.
+        step: What it does, in words; empty if it writes nothing.
         if_match: The tag of what was looked at; empty if nothing need be.
         accept: The kind of content that is asked for; empty for JSON.
         is_last: Whether the connection is not used again: the next one may lead to
@@ -61,8 +63,8 @@ class Request:
             it a request that is done once.
     """
 
-    method: str
-    path: str
+    operation: Operation[A]
+    ids: Mapping[str, str | int] = field(default_factory=dict)
     query: Query = field(default_factory=dict)
     sent: Sent | None = None
     step: str = ""
@@ -70,6 +72,11 @@ class Request:
     accept: str = ""
     is_last: bool = False
     repeats: bool = True
+
+    @property
+    def path(self) -> str:
+        """Its address, below the prefix."""
+        return self.operation.address(**self.ids)
 
 
 class Connection:
@@ -108,7 +115,20 @@ class Connection:
         """Close it."""
         self._client.close()
 
-    def ask(self, request: Request) -> Any:
+    def call(self, request: Request[A]) -> A:
+        """Return what a server answers, in the shape that the operation declares.
+
+        Args:
+            request: What is asked.
+
+        Raises:
+            ModicumError: As for `ask`.
+        """
+        kind = request.operation.answer
+        assert kind is not None, "the answer is no JSON document"
+        return decoded(kind, self.ask(request))
+
+    def ask(self, request: Request[Any]) -> Any:
         """Return what a server answers: plain data.
 
         Args:
@@ -121,7 +141,7 @@ class Connection:
         return _answer(self._answered(request), request)
 
     @contextmanager
-    def pieces(self, request: Request) -> Iterator[Iterator[bytes]]:
+    def pieces(self, request: Request[Any]) -> Iterator[Iterator[bytes]]:
         """Lend what a server answers, piece by piece: a `with` block.
 
         Args:
@@ -142,19 +162,23 @@ class Connection:
         finally:
             found.close()
 
-    def _unbroken(self, found: httpx2.Response, request: Request) -> Iterator[bytes]:
+    def _unbroken(
+        self, found: httpx2.Response, request: Request[Any]
+    ) -> Iterator[bytes]:
         try:
             yield from found.iter_bytes()
         except httpx2.TransportError as lost:
             raise self._broken(request, lost) from None
 
     def _broken(
-        self, request: Request, lost: httpx2.TransportError
+        self, request: Request[Any], lost: httpx2.TransportError
     ) -> UnavailableError:
         why = f"no answer ({type(lost).__name__})"
         return self._no_answer(request, why, reached=True)
 
-    def _answered(self, request: Request, *, whole: bool = True) -> httpx2.Response:
+    def _answered(
+        self, request: Request[Any], *, whole: bool = True
+    ) -> httpx2.Response:
         """Return an answer; what cannot be answered now is asked again.
 
         Args:
@@ -189,7 +213,7 @@ class Connection:
         raise self._no_answer(request, why, reached=reached)
 
     def _send(
-        self, request: Request, headers: Mapping[str, str], *, whole: bool
+        self, request: Request[Any], headers: Mapping[str, str], *, whole: bool
     ) -> httpx2.Response:
         query = {
             name: str(value).lower() if isinstance(value, bool) else value
@@ -197,7 +221,7 @@ class Connection:
             if value is not None
         }
         built = self._client.build_request(
-            request.method,
+            request.operation.method,
             request.path,
             params=query,
             content=None if request.sent is None else request.sent.text,
@@ -209,7 +233,7 @@ class Connection:
         return found
 
     def _no_answer(
-        self, request: Request, why: str, *, reached: bool
+        self, request: Request[Any], why: str, *, reached: bool
     ) -> UnavailableError:
         """Return the mistake of a server that gave no answer."""
         unknown = bool(request.step) and reached
@@ -229,7 +253,7 @@ class Connection:
         ).alone()
 
 
-def _remedy(request: Request) -> str:
+def _remedy(request: Request[Any]) -> str:
     """Return what to do if nobody knows whether a step was taken."""
     if request.path.startswith("/releases"):
         return (
@@ -239,10 +263,10 @@ def _remedy(request: Request) -> str:
     return "look at what stands in the ledger by now, before you do it again"
 
 
-def _headers(request: Request) -> dict[str, str]:
+def _headers(request: Request[Any]) -> dict[str, str]:
     """Return the headers of a request, the same for each time that it is sent."""
     own: dict[str, str] = {}
-    if request.step:
+    if request.operation.keyed:
         own["Idempotency-Key"] = secrets.token_hex(16)
     if request.sent is not None:
         own["Content-Type"] = request.sent.kind
@@ -265,7 +289,7 @@ def _wait(attempt: int, found: httpx2.Response | None = None) -> float:
     return min(wait, WAIT_SECONDS_MAX)
 
 
-def _answer(found: httpx2.Response, request: Request) -> Any:
+def _answer(found: httpx2.Response, request: Request[Any]) -> Any:
     if found.status_code not in _ANSWERED:
         raise mistake_of(found.status_code, found.content, request.sent).alone()
     try:
@@ -274,7 +298,7 @@ def _answer(found: httpx2.Response, request: Request) -> Any:
         raise not_understood("it answers with no JSON").alone() from None
 
 
-def _told(found: httpx2.Response, request: Request) -> ModicumError | None:
+def _told(found: httpx2.Response, request: Request[Any]) -> ModicumError | None:
     """Return why the server itself cannot answer; None if another one says so."""
     if found.status_code not in _REFUSED:
         return None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from modicum.api import operations
 from modicum.core.errors import ModicumError, UnavailableError
 from modicum.remote.connection import Request
 from modicum.remote.decision import RemoteDecision, decision_of
@@ -151,10 +152,9 @@ class Deciding(RemoteView):
         self, content: Sent, *, post: bool, reserve_seconds: int
     ) -> RemoteDecision:
         request = Request(
-            "POST",
-            "/releases",
-            {"post": post, "reserve_seconds": reserve_seconds, "words": True},
-            content,
+            operations.SUBMIT_RELEASE,
+            query={"post": post, "reserve_seconds": reserve_seconds, "words": True},
+            sent=content,
             step="reserved the loss of the release",
         )
         return self._decide(request, content)
@@ -166,15 +166,14 @@ class Deciding(RemoteView):
 
     def _record(self, content: Sent) -> RemoteDecision:
         request = Request(
-            "POST",
-            "/releases:record-past",
-            {"words": True},
-            content,
+            operations.RECORD_PAST,
+            query={"words": True},
+            sent=content,
             step="recorded the release",
         )
         return self._decide(request, content)
 
-    def _decide(self, request: Request, content: Sent) -> RemoteDecision:
+    def _decide(self, request: Request[Any], content: Sent) -> RemoteDecision:
         told = self._connection.ask(request)
         try:
             if isinstance(told, dict) and told.get("words") is None:
@@ -192,7 +191,7 @@ class Deciding(RemoteView):
         It keeps a short answer for a step whose first one was lost. That one counts,
         even if the release would be decided otherwise by now.
         """
-        again = Request("POST", "/releases:check", {"words": True}, content)
+        again = Request(operations.CHECK_RELEASE, query={"words": True}, sent=content)
         now = self._connection.ask(again)
         if not isinstance(now, dict) or any(
             now.get(key) != told.get(key) for key in ("decision", "over_limit")

@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import msgspec
 
+from modicum.api import operations
 from modicum.api.schema.escrow import Consents, ContractVoteReceipt
 from modicum.core.errors import Code, Problem, StaleError
 from modicum.ledger.log.approval_statement import Signer
@@ -23,7 +24,7 @@ from modicum.ledger.state.data_sets import version_of as version_in
 from modicum.ledger.state.flow import Flow
 from modicum.remote.connection import Request
 from modicum.remote.decision import decision_of
-from modicum.remote.escrow_asking import CONTRACTS, RemoteAsking, contract_path
+from modicum.remote.escrow_asking import RemoteAsking
 from modicum.remote.escrow_forms import (
     consents_of,
     data_of,
@@ -35,7 +36,7 @@ from modicum.remote.escrow_forms import (
 )
 from modicum.remote.jobs import Job
 from modicum.remote.mistakes import not_understood
-from modicum.remote.releases import quoted
+from modicum.remote.releases import named
 from modicum.remote.speaking import Key, signature_form, signed_again, signer_of
 from modicum.remote.told import decoded
 from modicum.remote.written import Sent, sent
@@ -45,8 +46,6 @@ from modicum.workspace.escrowing.office import Shown
 from modicum.workspace.escrowing.runs import Ran
 from modicum.workspace.escrowing.speaking import SaidToContract, SaidToData
 from modicum.workspace.governing.governance import reason_text
-
-_DATA: Final = "/escrow/data"
 
 
 class RemoteEscrow(RemoteAsking):
@@ -86,8 +85,8 @@ class RemoteEscrow(RemoteAsking):
                 "bits": owned.bits_max,
             }
         request = Request(
-            "POST",
-            f"{_DATA}/{quoted(name)}/versions",
+            operations.REGISTER_DATA,
+            {"name": name},
             sent=Sent(msgspec.json.encode(form)),
             step=f"registered a version of `{name}`",
         )
@@ -110,8 +109,10 @@ class RemoteEscrow(RemoteAsking):
                 answer.
             UsageError: If the server has no escrow.
         """
-        path = f"{_DATA}/{quoted(version.id)}/versions/{version.number}:shred"
-        self._connection.ask(Request("POST", path, sent=sent({"reason": reason})))
+        ids: dict[str, str | int] = {"name": version.id, "n": version.number}
+        self._connection.ask(
+            Request(operations.SHRED_DATA, ids, sent=sent({"reason": reason}))
+        )
 
     def data(self) -> Mapping[str, DataSet]:
         """Return the data sets that one may ask about, by name. Writes nothing.
@@ -119,7 +120,7 @@ class RemoteEscrow(RemoteAsking):
         Raises:
             AccessError: If whoever asks may know of none.
         """
-        return data_of(self._connection.ask(Request("GET", _DATA)))
+        return data_of(self._connection.ask(Request(operations.DATA_SETS)))
 
     # --- looking ---
 
@@ -129,7 +130,7 @@ class RemoteEscrow(RemoteAsking):
         Raises:
             AccessError: If whoever asks may see none.
         """
-        request = Request("GET", f"/{CONTRACTS}", {"recorded": True})
+        request = Request(operations.CONTRACTS, query={"recorded": True})
         told = self._connection.ask(request).get("contracts")
         return tuple(map(flow_of, decoded(list[dict[str, Any]], told)))
 
@@ -281,8 +282,8 @@ class RemoteEscrow(RemoteAsking):
             UsageError: If the server has no escrow.
         """
         request = Request(
-            "POST",
-            f"{contract_path(name)}:run",
+            operations.RUN_CONTRACT,
+            named(name, "name"),
             step=f"run the contract `{name}`",
             repeats=False,
         )
@@ -309,11 +310,10 @@ class RemoteEscrow(RemoteAsking):
             UsageError: If the server has no escrow.
             VerificationError: If it is not what was withheld.
         """
-        path, step = (
-            f"{contract_path(name)}:receive",
-            f"given out what `{name}` lets go",
+        step = f"given out what `{name}` lets go"
+        request = Request(
+            operations.RECEIVE, named(name, "name"), step=step, repeats=False
         )
-        request = Request("POST", path, step=step, repeats=False)
         return let_go_of(self._connection.ask(request))
 
     # --- inside ---
@@ -321,8 +321,8 @@ class RemoteEscrow(RemoteAsking):
     def _say(self, word: _Word, content: str | None) -> SaidToContract:
         flow = flow_of(self._one(word.name))
         digest = flow.contract.digest
-        path = contract_path(word.name)
-        about = _About("contract", f"the contract `{word.name}`", path, digest)
+        where = Request(operations.APPROVE_CONTRACT, named(word.name, "name"))
+        about = _About("contract", f"the contract `{word.name}`", where, digest)
         one = decoded(ContractVoteReceipt, self._told(word, about, content))
         if (one.digest, one.approves) != (digest, word.approves):
             raise not_understood("it tells of something else than was said").alone()
@@ -337,8 +337,9 @@ class RemoteEscrow(RemoteAsking):
     ) -> SaidToData:
         digest = version_in(self.data(), version).content(version)
         called = f"version {version.number} of `{version.id}`"
-        path = f"{_DATA}/{quoted(version.id)}/versions/{version.number}"
-        about = _About("data", called, path, digest)
+        ids: dict[str, str | int] = {"name": version.id, "n": version.number}
+        where = Request(operations.APPROVE_DATA, ids)
+        about = _About("data", called, where, digest)
         said = said_to_data_of(self._told(word, about, content))
         if (said.version, said.content, said.approves) != (
             version,
@@ -365,7 +366,7 @@ class RemoteEscrow(RemoteAsking):
             often=word.signer is not None and word.head is None,
         )
 
-    def _spoken(self, word: _Word, about: _About) -> Request:
+    def _spoken(self, word: _Word, about: _About) -> Request[Any]:
         form: dict[str, object] = {"approves": word.approves, "reason": word.reason}
         if word.signer is not None:
             body = ApprovalGiven(
@@ -382,8 +383,8 @@ class RemoteEscrow(RemoteAsking):
             form["head"] = word.head.strip().lower()
         verb = "approved" if word.approves else "rejected"
         return Request(
-            "POST",
-            f"{about.path}/approvals",
+            about.where.operation,
+            about.where.ids,
             sent=sent(form),
             step=f"{verb} {about.called}",
             if_match=about.digest,
@@ -407,5 +408,5 @@ class _About:
 
     subject: Literal["contract", "data"]
     called: str
-    path: str
+    where: Request[Any]
     digest: str

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
+from modicum.api import operations
 from modicum.core.exact import number_text
 from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.programs import Program
@@ -17,7 +18,7 @@ from modicum.remote.connection import Request
 from modicum.remote.escrow_forms import (
     flow_of,
 )
-from modicum.remote.releases import release_path
+from modicum.remote.releases import named
 from modicum.remote.told import decoded
 from modicum.remote.view import RemoteView
 from modicum.remote.written import Sent, sent
@@ -25,7 +26,6 @@ from modicum.workspace.escrowing.asking import Heading
 from modicum.workspace.escrowing.ports import Limits
 
 #: Where contracts are.
-CONTRACTS: Final = "escrow/contracts"
 
 
 class RemoteAsking:
@@ -186,9 +186,11 @@ class RemoteAsking:
             UnavailableError: If the server gives no answer.
         """
         content = sent({"reason": reason})
-        path = f"{contract_path(name)}:withdraw"
         step = f"withdrawn the contract `{name}`"
-        self._connection.ask(Request("POST", path, sent=content, step=step))
+        ids = named(name, "name")
+        self._connection.ask(
+            Request(operations.WITHDRAW_CONTRACT, ids, sent=content, step=step)
+        )
         return flow_of(self._one(name))
 
     # --- inside ---
@@ -204,8 +206,7 @@ class RemoteAsking:
             **own,
         }
         request = Request(
-            "POST",
-            f"/{CONTRACTS}",
+            operations.PROPOSE_CONTRACT,
             sent=Sent(msgspec.json.encode(form)),
             step=f"asked for the contract `{heading.id}`",
         )
@@ -213,20 +214,8 @@ class RemoteAsking:
         return flow_of(self._one(heading.id))
 
     def _one(self, name: str) -> dict[str, Any]:
-        request = Request("GET", contract_path(name), {"recorded": True})
+        request = Request(operations.CONTRACT, named(name, "name"), {"recorded": True})
         return decoded(dict[str, Any], self._connection.ask(request))
-
-
-def contract_path(name: str) -> str:
-    """Return the path of a contract.
-
-    Args:
-        name: What it is called.
-
-    Raises:
-        InputError: If nothing is called so.
-    """
-    return release_path(name, CONTRACTS)
 
 
 def _to(heading: Heading) -> dict[str, object]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from modicum.api.schema import ledger
+from modicum.api import operations
 from modicum.ledger.log.events import DisclosureRecorded
 from modicum.remote.connection import Request
 from modicum.remote.policy_office import RemotePolicyOffice
 from modicum.remote.release_office import RemoteReleaseOffice
-from modicum.remote.told import decoded
 from modicum.remote.written import sent
 from modicum.workspace.governing.remarks import Disclosure, read_disclosure
 
@@ -37,10 +36,8 @@ class RemoteGovernance(RemoteReleaseOffice, RemotePolicyOffice):
                 twice.
         """
         form = {"remark": remark, "about": about}
-        request = Request(
-            "POST", "/ledger/remarks", sent=sent(form), step="added the remark"
-        )
-        return decoded(ledger.Remark, self._connection.ask(request)).entry
+        request = Request(operations.ANNOTATE, sent=sent(form), step="added the remark")
+        return self._connection.call(request).entry
 
     def disclose(self, disclosure: Disclosure) -> tuple[DisclosureRecorded, int]:
         """Record that something was disclosed outside differential privacy.
@@ -60,9 +57,8 @@ class RemoteGovernance(RemoteReleaseOffice, RemotePolicyOffice):
         """
         body = read_disclosure(disclosure, self._view.policy().policy.vocabulary)
         request = Request(
-            "POST",
-            "/ledger/disclosures",
+            operations.DISCLOSE,
             sent=sent(disclosure),
             step="recorded the disclosure",
         )
-        return body, decoded(ledger.Disclosure, self._connection.ask(request)).entry
+        return body, self._connection.call(request).entry

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 from typing import Any, Final
-from urllib.parse import quote
 
 import msgspec
 
+from modicum.api import operations
+from modicum.api.operations import Operation
 from modicum.api.schema.job import JobItem
 from modicum.core.errors import (
     Code,
@@ -60,7 +61,7 @@ class Job:
         Raises:
             InputError: If the server has no such job any more.
         """
-        self._look("GET")
+        self._look(operations.JOB)
         return self.standing
 
     def wait(
@@ -86,7 +87,7 @@ class Job:
         ends = None if timeout_seconds is None else monotonic() + timeout_seconds
         wait = WAIT_SECONDS
         while True:
-            told = self._look("GET")
+            told = self._look(operations.JOB)
             if on_progress is not None:
                 on_progress(self.standing.progress)
             if self.standing.state in _OVER:
@@ -102,21 +103,22 @@ class Job:
         Raises:
             InputError: If the server has no such job any more.
         """
-        self._look("DELETE")
+        self._look(operations.CANCEL_JOB)
         return self.standing
 
-    def _look(self, method: str) -> dict[str, Any]:
-        told = self._asked(method)
+    def _look(self, operation: Operation[Any]) -> dict[str, Any]:
+        told = self._asked(operation)
         self.standing = decoded(JobItem, told)
         return dict(told)
 
-    def _asked(self, method: str) -> Any:
-        path = f"/jobs/{quote(self.id, safe='')}"
+    def _asked(self, operation: Operation[Any]) -> Any:
         for left in reversed(range(_PROCESSES_MAX)):
             # Another connection may lead to the process that knows the job.
             is_last = left + 1 < _PROCESSES_MAX
             try:
-                return self._connection.ask(Request(method, path, is_last=is_last))
+                return self._connection.ask(
+                    Request(operation, {"job": self.id}, is_last=is_last)
+                )
             except InputError as error:
                 if error.code is not Code.JOB_ELSEWHERE or not left:
                     raise
@@ -164,7 +166,7 @@ class RemoteJobs:
 
         A server of several processes keeps jobs in each.
         """
-        told = self._connection.ask(Request("GET", "/jobs"))
+        told = self._connection.ask(Request(operations.JOBS))
         if not isinstance(told, dict) or not isinstance(told.get("jobs"), list):
             raise not_understood("it tells no jobs")
         return tuple(Job(self._connection, one) for one in told["jobs"])

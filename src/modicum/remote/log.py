@@ -18,7 +18,6 @@ from modicum.ledger import Record
 from modicum.remote.connection import ATTEMPTS_MAX, Connection, Request
 from modicum.remote.elsewhere import not_from_here
 from modicum.remote.mistakes import not_understood
-from modicum.remote.told import decoded
 
 #: A longer line is no entry.
 _LINE_BYTES_MAX: Final = 2**28
@@ -44,7 +43,7 @@ class RemoteLog:
 
     def head(self) -> Head:
         """Return how far the log goes."""
-        return decoded(Head, self._connection.ask(Request("GET", "/ledger/head")))
+        return self._connection.call(Request(operations.HEAD))
 
     def exists(self) -> bool:
         """Return whether there is a ledger."""
@@ -81,12 +80,12 @@ class RemoteLog:
         if seq < 1:
             return None
         try:
-            told = self._connection.ask(Request("GET", f"/ledger/entries/{seq}"))
+            told = self._connection.call(Request(operations.ENTRY, {"seq": seq}))
         except InputError as error:
             if error.code is not Code.NOT_FOUND:
                 raise
             return None
-        found = _record(decoded(StoredEntry, told))
+        found = _record(told)
         if found.seq != seq:
             raise not_understood("it tells of another entry")
         return found
@@ -120,7 +119,7 @@ class RemoteLog:
 
     def _lines(self, after: int) -> Iterator[Record]:
         request = Request(
-            "GET", "/ledger/entries", {"after": after}, accept=operations.LINES
+            operations.ENTRIES, query={"after": after}, accept=operations.LINES
         )
         with self._connection.pieces(request) as pieces:
             rest = b""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from modicum.api import operations
+from modicum.api.operations import Operation
 from modicum.policy import CompiledPolicy
 from modicum.remote.connection import Connection, Query, Request
 from modicum.remote.jobs import Job
@@ -38,7 +40,7 @@ class RemotePolicies:
         Raises:
             InputError: With every mistake in it.
         """
-        return self._told("lint", policy)
+        return self._told(operations.LINT_POLICY, policy)
 
     def compile(self, policy: CompiledPolicy | str | Path) -> dict[str, Any]:
         """Return what a policy compiles to, with all its rules under `list`.
@@ -49,11 +51,11 @@ class RemotePolicies:
         Raises:
             InputError: With every mistake in it.
         """
-        told = self._told("compile", policy, {"limit": _PAGE})
+        told = self._told(operations.COMPILE_POLICY, policy, {"limit": _PAGE})
         rules = list(told["list"])
         while told["next"] is not None:
             more = {"limit": _PAGE, "cursor": told["next"]}
-            told = self._told("compile", policy, more)
+            told = self._told(operations.COMPILE_POLICY, policy, more)
             rules += told["list"]
         told["list"] = rules
         del told["next"]
@@ -71,7 +73,7 @@ class RemotePolicies:
         Raises:
             InputError: With every mistake in it; or if there is no such policy.
         """
-        return self._told("diff", policy, {"against": against})
+        return self._told(operations.DIFF_POLICY, policy, {"against": against})
 
     def simulate(self, policy: CompiledPolicy | str | Path) -> Job:
         """Begin to find what a policy would have decided, release by release.
@@ -87,19 +89,17 @@ class RemotePolicies:
             InputError: With every mistake in it.
             UnavailableError: If too many jobs are under way.
         """
-        return Job(self._connection, self._told("simulate", policy))
+        return Job(self._connection, self._told(operations.SIMULATE_POLICY, policy))
 
     def _told(
         self,
-        verb: str,
+        operation: Operation[Any],
         policy: CompiledPolicy | str | Path,
         query: Query | None = None,
     ) -> dict[str, Any]:
         compiled = policy if isinstance(policy, CompiledPolicy) else load_policy(policy)
         content = policy_sent(compiled)
-        told = self._connection.ask(
-            Request("POST", f"/policies:{verb}", query or {}, content)
-        )
+        told = self._connection.ask(Request(operation, query=query or {}, sent=content))
         if not isinstance(told, dict):
             raise not_understood("it tells of no policy")
         return _placed(told, content.file) if content.file else told

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from modicum.api import operations
 from modicum.api.schema import approval as schema
 from modicum.ledger.deciding.approvals import Hearing
 from modicum.ledger.state.waiting import Proposal
@@ -61,13 +62,12 @@ class RemotePolicyOffice(RemoteOffice):
         """
         successor.refuse_mistakes()
         request = Request(
-            "POST",
-            "/policies",
-            {"reason": reason},
-            policy_sent(successor),
+            operations.PROPOSE_POLICY,
+            query={"reason": reason},
+            sent=policy_sent(successor),
             step="proposed the policy",
         )
-        one = decoded(schema.Proposal, self._connection.ask(request))
+        one = self._connection.call(request)
         return Proposed(_proposal(one), hearings_of(one.approvals), one.repeated)
 
     def proposals(self) -> tuple[PendingPolicy, ...]:
@@ -76,12 +76,12 @@ class RemotePolicyOffice(RemoteOffice):
         Raises:
             AccessError: If whoever asks may not.
         """
-        told = self._connection.ask(Request("GET", "/policies/proposals"))
+        found = self._connection.call(Request(operations.PROPOSALS))
         return tuple(
             PendingPolicy(
                 _proposal(one), one.text, one.reason, hearings_of(one.approvals)
             )
-            for one in decoded(schema.ProposalList, told).proposals
+            for one in found.proposals
         )
 
     def proposed(self, digest: str) -> CompiledPolicy:
@@ -225,8 +225,11 @@ class RemotePolicyOffice(RemoteOffice):
         """
         active = self._view.policy()
         refuse_replaced(active, replaces)
-        query = {"accept": list(accept)}
-        request = Request("POST", "/policies:weigh", query, policy_sent(successor))
+        request = Request(
+            operations.WEIGH_POLICY,
+            query={"accept": list(accept)},
+            sent=policy_sent(successor),
+        )
         return weighed_of(self._connection.ask(request), active, successor)
 
     def activate(
@@ -261,10 +264,9 @@ class RemotePolicyOffice(RemoteOffice):
         active = self._view.policy()
         refuse_replaced(active, replaces)
         request = Request(
-            "POST",
-            "/policies:activate",
-            {"reason": reason, "accept": list(accept)},
-            policy_sent(successor),
+            operations.ACTIVATE_POLICY,
+            query={"reason": reason, "accept": list(accept)},
+            sent=policy_sent(successor),
             step="activated the policy",
             if_match=active.policy.digest,
         )
@@ -276,8 +278,8 @@ class RemotePolicyOffice(RemoteOffice):
 
     def _waiting(self, policy: CompiledPolicy) -> dict[str, Any] | None:
         """Return what a server tells of a proposal; None if there is none."""
-        path = f"/policies/{policy.policy.digest}/approvals"
-        return self._view.found(Request("GET", path))
+        ids = {"digest": policy.policy.digest}
+        return self._view.found(Request(operations.PROPOSAL_APPROVALS, ids))
 
     def _meant(self, successor: CompiledPolicy | str) -> CompiledPolicy:
         return self.proposed(successor) if isinstance(successor, str) else successor
@@ -287,7 +289,8 @@ def _speech(compiled: CompiledPolicy, *, approves: bool, reason: str) -> Speech:
     own = compiled.policy
     called = f"policy `{own.name}` ({own.digest[:12]})"
     topic = Topic("policy", own.digest, own.digest, called)
-    return Speech(f"/policies/{own.digest}/approvals", topic, approves, reason)
+    request = Request(operations.APPROVE_POLICY, {"digest": own.digest})
+    return Speech(request, topic, approves, reason)
 
 
 def _proposal(one: schema.ProposedPolicy) -> Proposal:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from modicum.api import operations
 from modicum.api.schema import policy as schema
 from modicum.api.schema.policy import RuleBalance, RuleStanding
 from modicum.core.errors import Code, Problem, UnavailableError, UsageError
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.compile import compile_text
 from modicum.remote.asking import Asking
-from modicum.remote.connection import Connection
+from modicum.remote.connection import Connection, Query, Request
 from modicum.remote.elsewhere import not_from_here
 from modicum.remote.mistakes import not_understood
-from modicum.remote.releases import quoted
-from modicum.remote.told import decoded
 
 #: So many rules are asked for at once.
 _PAGE: Final = 500
@@ -41,7 +40,7 @@ class PolicyView(Asking):
         Raises:
             InputError: If none is active.
         """
-        told = decoded(schema.PolicyText, self._get("/policies/active"))
+        told = self._text_of("active")
         known = self._compiled
         if known is None or known.policy.digest != told.digest:
             known = compile_text(told.text.encode(), f"{told.name} (active)")
@@ -62,9 +61,7 @@ class PolicyView(Asking):
         held = [one for one in self._held() if one.entry <= seq]
         if not held:
             return ""
-        return decoded(
-            schema.PolicyText, self._get(f"/policies/{held[-1].digest}")
-        ).text
+        return self._text_of(held[-1].digest).text
 
     def standings(self) -> list[RuleStanding]:
         """Return where every rule over history stands. Writes nothing.
@@ -78,9 +75,8 @@ class PolicyView(Asking):
             heads: set[str] = set()
             cursor: str | None = ""
             while cursor is not None:
-                page = decoded(
-                    schema.RulePage, self._get("/rules", limit=_PAGE, cursor=cursor)
-                )
+                query: Query = {"limit": _PAGE, "cursor": cursor}
+                page = self._connection.call(Request(operations.RULES, query=query))
                 found += page.rules
                 heads.add(page.ledger.head)
                 cursor = page.next
@@ -104,7 +100,7 @@ class PolicyView(Asking):
             InputError: If the active policy has no such rule.
             UsageError: If it looks at one release alone.
         """
-        found = decoded(schema.Rule, self._get(f"/rules/{quoted(rule.id)}"))
+        found = self._connection.call(Request(operations.RULE, {"rule": rule.id}))
         if found.standing is None:
             raise UsageError(
                 Problem(
@@ -141,8 +137,8 @@ class PolicyView(Asking):
                 "who may read the ledger asks it as it was:"
                 "  ws.as_of(ws.head().seq).spenders(…)",
             )
-        told = self._get("/rules/history", rule=rule, most=_SPENDERS)
-        return decoded(RuleBalance, told)
+        query: Query = {"rule": rule, "most": _SPENDERS}
+        return self._connection.call(Request(operations.RULE_BALANCE, query=query))
 
     @property
     def active_since(self) -> int:
@@ -150,4 +146,7 @@ class PolicyView(Asking):
         return max((one.entry for one in self._held()), default=0)
 
     def _held(self) -> tuple[schema.PolicyItem, ...]:
-        return decoded(schema.PolicyList, self._get("/policies")).policies
+        return self._connection.call(Request(operations.POLICIES)).policies
+
+    def _text_of(self, digest: str) -> schema.PolicyText:
+        return self._connection.call(Request(operations.POLICY, {"digest": digest}))

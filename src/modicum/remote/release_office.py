@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from modicum.api import operations
 from modicum.api.schema import approval as schema
 from modicum.ledger.deciding.approvals import Hearing
 from modicum.ledger.state.waiting import Request as Waiting
@@ -16,7 +17,7 @@ from modicum.remote.elsewhere import not_from_here
 from modicum.remote.hearings import hearings_of, spoken_of
 from modicum.remote.mistakes import not_understood
 from modicum.remote.office import RemoteOffice
-from modicum.remote.releases import recorded_release, release_path
+from modicum.remote.releases import named, recorded_release
 from modicum.remote.speaking import Key, Speech, say, signer_of
 from modicum.remote.told import decoded
 from modicum.remote.written import sent
@@ -71,13 +72,12 @@ class RemoteReleaseOffice(RemoteOffice):
         content = sent(release)
         decision = self._view.check(release)
         request = Request(
-            "POST",
-            "/requests",
-            {"reason": reason},
-            content,
+            operations.REQUEST_RELEASE,
+            query={"reason": reason},
+            sent=content,
             step="asked for the release",
         )
-        one = decoded(schema.Request, self._connection.ask(request))
+        one = self._connection.call(request)
         return Requested(
             _waiting(one),
             hearings_of(one.approvals),
@@ -117,12 +117,12 @@ class RemoteReleaseOffice(RemoteOffice):
             UnavailableError: If the server gives no answer.
         """
         request = Request(
-            "POST",
-            f"{release_path(release, _REQUESTS)}:withdraw",
+            operations.WITHDRAW_REQUEST,
+            named(release),
             sent=sent({"reason": reason}),
             step="withdrawn the request",
         )
-        return _waiting(decoded(schema.WithdrawnRequest, self._connection.ask(request)))
+        return _waiting(self._connection.call(request))
 
     def requests(self) -> tuple[PendingRequest, ...]:
         """Return what is asked for and waits, oldest first, as far as one may see it.
@@ -130,8 +130,8 @@ class RemoteReleaseOffice(RemoteOffice):
         Raises:
             AccessError: If whoever asks may see none.
         """
-        request = Request("GET", f"/{_REQUESTS}", {"recorded": True})
-        found = decoded(schema.RequestList, self._connection.ask(request))
+        request = Request(operations.REQUESTS, query={"recorded": True})
+        found = self._connection.call(request)
         return tuple(map(_pending, found.requests))
 
     def requested(self, release: str) -> PendingRequest | None:
@@ -263,14 +263,16 @@ class RemoteReleaseOffice(RemoteOffice):
 
     def _requested(self, release: str, *, words: bool = False) -> dict[str, Any] | None:
         """Return what a server tells of a request; None if nobody asks for it."""
-        path = release_path(release, _REQUESTS)
-        return self._view.found(Request("GET", path, {"words": words}))
+        query = {"words": words}
+        return self._view.found(Request(operations.REQUEST, named(release), query))
 
     def _waiting_policy(self, digest: str) -> dict[str, Any] | None:
         """Return what people said of a proposal; None if there is none."""
         if len(digest) != 64 or not digest.isalnum() or digest != digest.lower():
             return None
-        return self._view.found(Request("GET", f"/policies/{digest}/approvals"))
+        return self._view.found(
+            Request(operations.PROPOSAL_APPROVALS, {"digest": digest})
+        )
 
     def _look(self, release: Description | str, content: str | None) -> _LookedAt:
         """Return a release that waits, as the server shows it.
@@ -285,8 +287,8 @@ class RemoteReleaseOffice(RemoteOffice):
             if content not in {None, own}:
                 own = content  # Other contents than were looked at: it is stale.
         assert isinstance(name, str)
-        path = release_path(name, _REQUESTS)
-        told = self._connection.ask(Request("GET", path, {"words": True}))
+        request = Request(operations.REQUEST, named(name), {"words": True})
+        told = self._connection.ask(request)
         found = _pending(decoded(schema.ListedRequest, told))
         if found.release.id != name:
             raise not_understood("it tells of another request")
@@ -301,8 +303,8 @@ class RemoteReleaseOffice(RemoteOffice):
         return _LookedAt(topic, decision_of(told["decision"], self._connection, None))
 
     def _speech(self, looked: _LookedAt, *, approves: bool, reason: str) -> Speech:
-        path = f"{release_path(looked.topic.id, _REQUESTS)}/approvals"
-        return Speech(path, looked.topic, approves, reason)
+        request = Request(operations.APPROVE_RELEASE, named(looked.topic.id))
+        return Speech(request, looked.topic, approves, reason)
 
 
 def _waiting(one: schema.WithdrawnRequest) -> Waiting:

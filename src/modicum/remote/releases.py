@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date
 from typing import Any, Final
-from urllib.parse import quote
 
 from modicum.api.schema.release import ReleaseState
 from modicum.ledger import RecordedRelease, ReleaseStatus, Standing
@@ -17,28 +16,19 @@ from modicum.remote.told import decoded
 _ID_CHARACTERS_MAX: Final = 200
 
 
-def release_path(release: str, under: str = "releases") -> str:
-    """Return the path of a release, or of a request for it.
+def named(release: str, hole: str = "release") -> dict[str, str]:
+    """Return the id of a release, or of a contract, as it goes into an address.
 
     Args:
-        release: Its id.
-        under: What it is looked for among.
+        release: The id.
+        hole: What the address calls it.
 
     Raises:
-        InputError: If no release has such an id.
+        InputError: If nothing has such an id.
     """
     if not 0 < len(release) <= _ID_CHARACTERS_MAX or release in {".", ".."}:
         raise unknown_release(release)
-    return f"/{under}/{quoted(release)}"
-
-
-def quoted(identifier: str) -> str:
-    """Return an id as it stands in a path.
-
-    Args:
-        identifier: The id.
-    """
-    return quote(identifier, safe="")
+    return {hole: release}
 
 
 def recorded_release(told: Any) -> RecordedRelease:

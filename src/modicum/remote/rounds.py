@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
 import msgspec
 
-from modicum.api.schema import plan as schema
+from modicum.api import operations
+from modicum.api.schema.plan import OpenedRound
 from modicum.core.document import Entries, Items, Kind, Node, Scalar
 from modicum.core.exact import number_text
 from modicum.ledger.deciding.unlocked import MILLION
@@ -22,7 +22,6 @@ from modicum.remote.connection import Request
 from modicum.remote.elsewhere import not_from_here
 from modicum.remote.jobs import Job, given_up_on_the_way_out
 from modicum.remote.mistakes import not_understood
-from modicum.remote.releases import quoted
 from modicum.remote.told import decoded
 from modicum.remote.view import RemoteView
 from modicum.remote.written import Sent, sent
@@ -68,8 +67,10 @@ class RemoteRounds:
         form: dict[str, object] = {"round": identifier} if identifier else {}
         if unlocked:
             form["unlocked"] = {unit: _share(one) for unit, one in unlocked.items()}
-        request = Request("POST", "/rounds", sent=sent(form), step="opened the round")
-        return self._round(self._connection.ask(request))
+        request = Request(
+            operations.OPEN_ROUND, sent=sent(form), step="opened the round"
+        )
+        return self._round(self._connection.call(request))
 
     def present(self) -> Round | None:
         """Return the round that is open; None before the first. Writes nothing.
@@ -77,11 +78,10 @@ class RemoteRounds:
         Raises:
             AccessError: If whoever asks may not.
         """
-        told = self._connection.ask(Request("GET", "/rounds"))
-        for one in decoded(schema.RoundList, told).rounds:
+        for one in self._connection.call(Request(operations.ROUNDS)).rounds:
             if one.open:
-                path = f"/rounds/{quoted(one.round)}"
-                return self._round(self._connection.ask(Request("GET", path)))
+                request = Request(operations.ROUND, {"round_id": one.round})
+                return self._round(decoded(OpenedRound, self._connection.ask(request)))
         return None
 
     def committed(self) -> tuple[PlanCommitted, ...]:
@@ -92,10 +92,9 @@ class RemoteRounds:
         Raises:
             AccessError: If whoever asks may not.
         """
-        told = self._connection.ask(Request("GET", "/plans"))
         return tuple(
             PlanCommitted(one.plan, one.round, one.content, one.releases)
-            for one in decoded(schema.PlanList, told).plans
+            for one in self._connection.call(Request(operations.PLANS)).plans
         )
 
     def committed_plan(self, identifier: str) -> PlanCommitted:
@@ -154,8 +153,12 @@ class RemoteRounds:
         opened = must_be_open(self.present())
         policy = self._view.policy()
         handed = Items(tuple(_handed(one, policy) for one in requests), None)
-        path = f"/rounds/{quoted(opened.id)}/plan"
-        request = Request("POST", path, {"solver": solver}, sent(handed))
+        request = Request(
+            operations.PLAN_ROUND,
+            {"round_id": opened.id},
+            {"solver": solver},
+            sent(handed),
+        )
         return Job(self._connection, self._connection.ask(request))
 
     def commit(
@@ -180,14 +183,13 @@ class RemoteRounds:
         """
         refuse_odd_length(reserve_seconds)
         request = Request(
-            "POST",
-            "/plans:commit",
-            {"reserve_seconds": reserve_seconds},
-            Sent(msgspec.json.encode(plan.to_dict())),
+            operations.COMMIT_PLAN,
+            query={"reserve_seconds": reserve_seconds},
+            sent=Sent(msgspec.json.encode(plan.to_dict())),
             step="reserved what the plan accepts",
             if_match=plan.head,
         )
-        one = decoded(schema.CommittedPlan, self._connection.ask(request))
+        one = self._connection.call(request)
         return Committed(
             one.plan,
             one.round,
@@ -208,8 +210,7 @@ class RemoteRounds:
         here = Rounds(self._view.looking, SystemClock(), self._view.actor)
         return here.remainders()
 
-    def _round(self, told: Any) -> Round:
-        one = decoded(schema.OpenedRound, told)
+    def _round(self, one: OpenedRound) -> Round:
         rotation = self._view.policy().policy.rotation
         turns = tuple(
             Turn(

@@ -44,7 +44,7 @@ class Speech:
     """What somebody says about something that waits.
 
     Attributes:
-        path: Where it is said.
+        request: Where it is said.
         topic: What they speak about, as they have looked at it.
         approves: Whether they agree.
         reason: Why, for the record.
@@ -53,7 +53,7 @@ class Speech:
         signer: What signs it; None for nobody.
     """
 
-    path: str
+    request: Request[VoteReceipt]
     topic: Topic
     approves: bool
     reason: str
@@ -120,7 +120,7 @@ def signed_again(work: Callable[[], T], *, often: bool) -> T:
                 raise
 
 
-def _request(view: RemoteView, speech: Speech) -> Request:
+def _request(view: RemoteView, speech: Speech) -> Request[VoteReceipt]:
     form: dict[str, object] = {"approves": speech.approves, "reason": speech.reason}
     if speech.signer is not None:
         body = ApprovalGiven(
@@ -137,8 +137,8 @@ def _request(view: RemoteView, speech: Speech) -> Request:
         form["head"] = speech.head.strip().lower()
     verb = "approved" if speech.approves else "rejected"
     return Request(
-        "POST",
-        speech.path,
+        speech.request.operation,
+        speech.request.ids,
         sent=sent(form),
         step=f"{verb} {speech.topic.called}",
         if_match=speech.topic.content,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from modicum.api import operations
 from modicum.ledger import RecordedRelease, Standing
 from modicum.remote.connection import Request
 from modicum.remote.decision import RemoteDecision, decision_of
@@ -9,7 +10,7 @@ from modicum.remote.elsewhere import not_from_here
 from modicum.remote.log_view import LogView
 from modicum.remote.mistakes import not_understood
 from modicum.remote.policy_view import PolicyView
-from modicum.remote.releases import recorded_release, release_path, standing_of
+from modicum.remote.releases import named, recorded_release, standing_of
 from modicum.remote.submissions import RemoteSubmission
 from modicum.remote.written import Sent, sent
 from modicum.workspace.answers import Description
@@ -64,7 +65,8 @@ class RemoteView(PolicyView, LogView):
         Raises:
             InputError: If the ledger knows no such release, as far as one may know.
         """
-        return standing_of(self._get(release_path(release)))
+        request = Request(operations.RELEASE, named(release))
+        return standing_of(self._connection.ask(request))
 
     def release_of(self, standing: Standing) -> RecordedRelease:
         """Return what a release is and costs, as the ledger keeps it. Writes nothing.
@@ -75,12 +77,13 @@ class RemoteView(PolicyView, LogView):
         Raises:
             UnavailableError: If the server tells of another release.
         """
-        told = self._get(release_path(standing.id), recorded=True)
+        request = Request(operations.RELEASE, named(standing.id), {"recorded": True})
+        told = self._connection.ask(request)
         found = recorded_release(told.get("recorded"))
         if (found.id, found.content) != (standing.id, standing.content):
             raise not_understood("it tells of another release")
         return found
 
     def _check(self, content: Sent) -> RemoteDecision:
-        request = Request("POST", "/releases:check", {"words": True}, content)
+        request = Request(operations.CHECK_RELEASE, query={"words": True}, sent=content)
         return decision_of(self._connection.ask(request), self._connection, content)

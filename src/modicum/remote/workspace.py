@@ -6,6 +6,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+from modicum.api import operations
+from modicum.api.operations import Operation
+from modicum.api.schema.release import ReleaseState
 from modicum.ledger import Standing
 from modicum.remote.audits import RemoteAudits
 from modicum.remote.connection import Connection, Request
@@ -15,7 +18,7 @@ from modicum.remote.escrow import RemoteEscrow
 from modicum.remote.governing import RemoteGovernance
 from modicum.remote.jobs import RemoteJobs
 from modicum.remote.policies import RemotePolicies
-from modicum.remote.releases import release_path, standing_of
+from modicum.remote.releases import named, standing_of
 from modicum.remote.rounds import RemoteRounds
 from modicum.remote.written import Sent, sent
 from modicum.workspace.using import Use
@@ -73,7 +76,9 @@ class RemoteWorkspace(Deciding):
             UnavailableError: If the server gives no answer. Read no row then; nobody
                 knows whether it is started, and it may be spent.
         """
-        return self._step("start", release, "started it, so that its loss is spent")
+        return self._step(
+            operations.START_RELEASE, release, "started it, so that its loss is spent"
+        )
 
     def post(self, release: str) -> Standing:
         """Note that a started release is out.
@@ -87,7 +92,9 @@ class RemoteWorkspace(Deciding):
             AccessError: If whoever asks may not.
             UnavailableError: If the server gives no answer. It is spent in any case.
         """
-        return self._step("post", release, "posted it; its loss is spent in any case")
+        return self._step(
+            operations.POST_RELEASE, release, "posted it; its loss is spent in any case"
+        )
 
     def void(self, release: str, *, reason: str) -> Standing:
         """Give up a reservation that was not started; its loss is taken back.
@@ -104,7 +111,9 @@ class RemoteWorkspace(Deciding):
                 the ledger says that it is void.
         """
         content = sent({"reason": reason})
-        return self._step("void", release, "taken back its loss", content)
+        return self._step(
+            operations.VOID_RELEASE, release, "taken back its loss", content
+        )
 
     def use(self, release: str) -> Use:
         """Return a reservation to be used: a `with` block that starts and posts it.
@@ -200,8 +209,11 @@ class RemoteWorkspace(Deciding):
     # --- inside ---
 
     def _step(
-        self, verb: str, release: str, done: str, content: Sent | None = None
+        self,
+        operation: Operation[ReleaseState],
+        release: str,
+        done: str,
+        content: Sent | None = None,
     ) -> Standing:
-        path = f"{release_path(release)}:{verb}"
-        request = Request("POST", path, sent=content, step=done)
+        request = Request(operation, named(release), sent=content, step=done)
         return standing_of(self._connection.ask(request))

@@ -116,7 +116,7 @@ def test_what_was_decided_counts_where_the_ledger_moved_on(
 ) -> None:
     ask = connection.Connection.ask
 
-    def moved_on(self: connection.Connection, request: connection.Request) -> Any:
+    def moved_on(self: connection.Connection, request: connection.Request[Any]) -> Any:
         told = ask(self, request)
         if request.path.endswith(":check"):
             told.update(decision="deny", blocking=["all"], over_limit=["all"])

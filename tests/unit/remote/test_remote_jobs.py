@@ -126,9 +126,9 @@ class Scripted:
 
     def __init__(self, *said: object) -> None:
         self.said = list(said)
-        self.asked: list[Request] = []
+        self.asked: list[Request[Any]] = []
 
-    def ask(self, request: Request) -> Any:
+    def ask(self, request: Request[Any]) -> Any:
         self.asked.append(request)
         found = self.said.pop(0)
         if isinstance(found, Exception):
@@ -223,5 +223,5 @@ def test_a_job_that_nobody_waits_for_is_given_up(way_out: type[BaseException]) -
 
     with pytest.raises(way_out):
         wait(interrupted)
-    assert [one.method for one in server.asked] == ["GET", "DELETE"]
+    assert [one.operation.method for one in server.asked] == ["GET", "DELETE"]
     assert job.standing.state == "cancelled"

@@ -128,7 +128,7 @@ def lies(
     """Let answers to what is asked at a path be changed on their way."""
     asked = Connection.ask
 
-    def ask(self: Connection, request: Request) -> Any:
+    def ask(self: Connection, request: Request[Any]) -> Any:
         told = asked(self, request)
         if request.path.endswith(path):
             change(told)
