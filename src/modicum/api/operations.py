@@ -36,7 +36,7 @@ _HOLE: Final = re.compile(r"{(\w+)(?::\w+)?}")
 _ALWAYS: Final = frozenset({400, 401, 403, 404, 408, 413, 422, 429, 503})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Operation(Generic[A]):
     """A method and an address, and what comes back.
 
@@ -76,6 +76,11 @@ class Operation(Generic[A]):
         if self.reviewed:
             found |= {412, 428}
         return sorted(found)
+
+    @property
+    def holes(self) -> list[str]:
+        """The names of the holes of its address."""
+        return _HOLE.findall(self.path)
 
     def address(self, **ids: str | int) -> str:
         """Return the address below `PREFIX` with ids in its holes.

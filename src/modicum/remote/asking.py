@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from modicum.api import operations
+from modicum.api.operations import Operation
 from modicum.core.errors import Code, InputError
 from modicum.remote.connection import Connection, Request
 from modicum.remote.mistakes import not_understood
+
+A = TypeVar("A")
 
 
 class Asking:
@@ -33,6 +36,19 @@ class Asking:
     def actor(self) -> str:
         """Who asks, as the server knows them."""
         return self._connection.call(Request(operations.ME)).name
+
+    def read(self, operation: Operation[A], **given: Any) -> A:
+        """Return what an operation answers that only reads.
+
+        Args:
+            operation: The operation, one of `modicum.api.operations`.
+            **given: Its parameters, those of its address included.
+
+        Raises:
+            ModicumError: As the server says.
+        """
+        ids = {name: given.pop(name) for name in operation.holes}
+        return self._connection.call(Request(operation, ids, given))
 
     def found(self, request: Request[Any]) -> dict[str, Any] | None:
         """Return what a server tells; None if there is no such thing.

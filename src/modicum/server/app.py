@@ -50,6 +50,7 @@ from modicum.server.routes import (
     signed_words,
     tokens,
 )
+from modicum.server.routes.reads import routes_of
 from modicum.server.strangers import LimitedStrangers
 from modicum.server.telemetry.observing import Observed, note_code
 from modicum.shell.serving.once import Replayed
@@ -63,6 +64,12 @@ _CODES: Final = {
 
 #: Where data and programs are sent into an escrow.
 _DATA_PATHS: Final = re.compile(f"{PREFIX}/escrow/(?:data/[^/]+/versions|contracts)")
+
+#: Modules of `modicum.workspace.reads`, and what their operations are listed under.
+_READS: Final = (
+    *(("releases", "releases"), ("policies", "policies")),
+    *(("log", "ledger"), ("rounds", "rounds")),
+)
 
 _METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 
@@ -109,6 +116,8 @@ def build(
         *(escrow_data, escrow_contracts, escrow_risk),
     ):
         app.include_router(routes.router, prefix=PREFIX)
+    for module, tag in _READS:
+        app.include_router(routes_of(module, tag), prefix=PREFIX)
     app.include_router(health.router)
     app.include_router(metrics.router)
     app.include_router(error_codes.router)

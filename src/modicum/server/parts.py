@@ -26,7 +26,6 @@ from modicum.server.service.jobs import Jobs
 from modicum.server.service.ledgers import Ledgers
 from modicum.server.service.policy_work import PolicyWork
 from modicum.server.service.proposals import Proposals
-from modicum.server.service.release_reading import ReleaseReading
 from modicum.server.service.remarks import Remarks
 from modicum.server.service.requests import Requests
 from modicum.server.service.risk_analyses import RiskAnalyses
@@ -73,7 +72,6 @@ class Service:
             decider, self.threads, self.sight, watch, own.reservations
         )
         self.carrying_out = CarryingOut(decider, self.threads)
-        self.release_reading = ReleaseReading(self.threads)
         self.policies = WatchedPolicies(self.threads, watch)
         self.proposals = Proposals(decider, self.threads)
         self.requests = Requests(decider, self.threads, self.sight)

@@ -16,7 +16,7 @@ from samples.shapes import exactly
 from samples.small import POLICY, compiled
 
 import modicum as mo
-from modicum.api.schema.policy import CompiledPolicy, Differences, Rule
+from modicum.api.schema.policy import CompiledPage, Differences, Rule
 from modicum.api.schema.shape import plain
 from modicum.policy.changes.differences import differences
 from modicum.workspace.policies.past import history_of
@@ -82,7 +82,7 @@ def test_the_pages_of_a_compiled_policy_are_what_the_command_prints(
     while cursor is not None:
         page = sent(server, "ann", "/policies:compile", POLICY, limit=3, cursor=cursor)
         assert page.status_code == 200
-        exactly(CompiledPolicy, page.json())
+        exactly(CompiledPage, page.json())
         assert len(page.json()["list"]) <= 3
         rules += page.json()["list"]
         cursor = page.json()["next"]

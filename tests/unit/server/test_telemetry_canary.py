@@ -27,7 +27,7 @@ from samples.served import HEADER, Served, served
 from samples.small import POLICY
 
 from modicum.server.equipment import Equipment
-from modicum.server.service.ledgers import Ledgers
+from modicum.server.service.threads import Threads
 from modicum.server.settings_tables import TablesOf
 from modicum.server.telemetry.libraries import taking_over
 from modicum.server.telemetry.log import Level, Log
@@ -262,7 +262,7 @@ def raise_unforeseen(watched: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
             raise ValueError(f"the value {row} is odd") from error
 
     with monkeypatch.context() as patched:
-        patched.setattr(Ledgers, "state", wrong)
+        patched.setattr(Threads, "look", wrong)
         watched.ask("row", "olga", "GET", "/api/v1/ledger/head")
 
 

@@ -24,7 +24,7 @@ from modicum.server.app import build
 from modicum.server.identity.chain import Chain
 from modicum.server.identity.entrance import Entrance
 from modicum.server.identity.guard import Gate
-from modicum.server.service.ledgers import Ledgers
+from modicum.server.service.threads import Threads
 from modicum.server.telemetry.frames import CAUSES, FRAMES, frames_of, kinds_of
 from modicum.server.telemetry.log import Level, Log
 from modicum.server.telemetry.log import Served as ServedRequest
@@ -177,7 +177,7 @@ def test_lines_of_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         server.client.get("/healthz")
         server.client.get("/api/v1/rules")
         server.get("lee", "/releases/unknown")
-        monkeypatch.setattr(Ledgers, "state", broken)
+        monkeypatch.setattr(Threads, "look", broken)
         failed = server.get("olga", "/ledger/head")
     told = lines(stream)
     assert [

@@ -15,10 +15,10 @@ from modicum.ledger import Record
 from modicum.ledger.proof.claims import signed_bytes
 from modicum.server.answers import json_response
 from modicum.server.asking import Who
-from modicum.server.paging import Cursor, Limit, after_of, cursor_of
 from modicum.server.parts import Verbs
-from modicum.server.routes.describing import serve
+from modicum.server.routes.describing import Cursor, Limit, serve
 from modicum.server.routes.jobs import begun
+from modicum.workspace.reads.paging import after_of, cursor_of
 
 router = APIRouter(tags=["ledger"])
 

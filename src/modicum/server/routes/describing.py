@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Final, TypeVar
 
-from fastapi import APIRouter, Header, Path
+from fastapi import APIRouter, Header, Path, Query
 from starlette.responses import JSONResponse, Response
 
 from modicum.api.operations import LINES, Operation
@@ -14,7 +14,12 @@ from modicum.api.schema.problem import ProblemDetails
 from modicum.api.schema.shape import REFERENCE, Shape
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.server.problems import TITLES
+from modicum.workspace.reads.paging import PAGE_MAX
 
+Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="how many at most")]
+Cursor = Annotated[
+    str, Query(max_length=200, description="`next` of the page before; empty at first")
+]
 #: The id of a release; other text is refused as one that is not known.
 ReleaseId = Annotated[str, Path(min_length=1, max_length=200)]
 

@@ -6,28 +6,27 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Depends, Path, Query
-from msgspec.structs import asdict
+from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
-from modicum.api.schema.ledger import Disclosure, EntryPage, Head, Remark, StoredEntry
+from modicum.api.schema.ledger import Disclosure, EntryPage, Head, Remark
 from modicum.core.fields import Fields
 from modicum.core.reading import text
-from modicum.ledger import Event, Record
 from modicum.ledger.log.events import DisclosureRecorded
 from modicum.server.answers import Answer, answer_of, json_response
 from modicum.server.asking import Standing, Who
 from modicum.server.bodies import form_of
 from modicum.server.once import OnlyOnce
-from modicum.server.paging import Cursor, Limit, after_of, cursor_of
 from modicum.server.parts import Parts, Service, Verbs, parts_of
 from modicum.server.routes import describing
-from modicum.server.routes.describing import serve
+from modicum.server.routes.describing import Cursor, Limit, serve
 from modicum.server.service.ledgers import Entries
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
+from modicum.workspace.reads.log import stored_entry
+from modicum.workspace.reads.paging import after_of, cursor_of
 from modicum.workspace.views.entries import entry_view
 
 router = APIRouter(tags=["ledger"])
@@ -50,13 +49,6 @@ _DISCLOSURE: dict[str, Any] = describing.body_of(
     {"type": "object"}, "a disclosure, as in a file"
 )
 _encoder = msgspec.json.Encoder()
-
-
-@serve(router, operations.HEAD)
-async def head(who: Who, verbs: Verbs) -> Response:
-    """Return how far the log goes."""
-    state = await verbs.ledgers.state(who)
-    return json_response(Head(seq=state.seq, head=state.head), etag=state.head)
 
 
 @serve(router, operations.ENTRIES)
@@ -92,15 +84,6 @@ async def entries(
         ),
         etag=found.head,
     )
-
-
-@serve(router, operations.ENTRY)
-async def entry(
-    seq: Annotated[int, Path(ge=1, le=2**53)], who: Who, verbs: Verbs
-) -> Response:
-    """Return an entry as it is stored: `hash` is the SHA-256 of `payload`."""
-    record, event = await verbs.ledgers.entry(who, seq)
-    return json_response(_whole(record, event), etag=record.hash)
 
 
 @serve(router, operations.ANNOTATE, _REMARK)
@@ -149,7 +132,7 @@ async def _lines(
     """
     page, last = first, first.seq
     while True:
-        lines = [_encoder.encode(_whole(*one)) for one in page.entries]
+        lines = [_encoder.encode(stored_entry(*one)) for one in page.entries]
         if lines:
             yield b"\n".join(lines) + b"\n"
         if page.after is None or page.after >= last:
@@ -157,11 +140,6 @@ async def _lines(
         await standing.must_hold()
         most = min(_AT_ONCE, last - page.after)
         page = await verbs.ledgers.entries(who, page.after, most)
-
-
-def _whole(record: Record, event: Event) -> StoredEntry:
-    payload = record.payload.decode("utf-8")
-    return StoredEntry(**asdict(entry_view(record, event)), payload=payload)
 
 
 def _disclosed(found: tuple[DisclosureRecorded, int]) -> Answer:

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
-from modicum.api.schema.ledger import Head
-from modicum.api.schema.policy import CompiledPage, DiffConflict, Differences, Rule
-from modicum.core.errors import Code, InputError, Problem
+from modicum.api.schema.policy import CompiledPage, DiffConflict, Differences
 from modicum.server.answers import json_response
 from modicum.server.asking import Who
 from modicum.server.bodies import body_of
-from modicum.server.paging import Cursor, Limit, after_of, cursor_of
 from modicum.server.parts import Verbs
 from modicum.server.routes import describing
-from modicum.server.routes.describing import serve
+from modicum.server.routes.describing import Cursor, Limit, serve
 from modicum.server.routes.jobs import begun
 from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.visibility import masked
+from modicum.workspace.reads.paging import after_of, cursor_of
 from modicum.workspace.views.compiled_rules import (
     compiled_rule_view,
     compiled_view,
@@ -29,7 +28,6 @@ from modicum.workspace.views.compiled_rules import (
 from modicum.workspace.views.conflicts import conflict_view
 from modicum.workspace.views.differences import differences_view
 from modicum.workspace.views.problems import problems_view
-from modicum.workspace.views.standings import standing_view
 
 router = APIRouter(tags=["policies"])
 
@@ -87,7 +85,9 @@ async def diff(
         conflicts=conflicts,
         problems=problems,
     )
-    return json_response(await verbs.sight.masked(who, shown))
+    return json_response(
+        await verbs.threads.look(lambda view: masked(view, who, shown))
+    )
 
 
 @serve(router, operations.SIMULATE_POLICY, _POLICY)
@@ -95,33 +95,3 @@ async def simulate(request: Request, who: Who, verbs: Verbs) -> Response:
     """Begin to find what a policy would have decided, release by release."""
     body = await body_of(request, who, Action.SIMULATE_POLICY)
     return begun(await verbs.policy_work.simulate(who, body))
-
-
-@serve(router, operations.RULE)
-async def rule(
-    rule: Annotated[str, Path(min_length=1, max_length=400)], who: Who, verbs: Verbs
-) -> Response:
-    """Return a rule of the active policy, and where it stands.
-
-    Its id holds what must be quoted in a path: `attr:age @standard` is
-    `attr:age%20@standard`.
-    """
-    found = await verbs.policy_work.rule(who, rule)
-    if found is None:
-        raise InputError(
-            Problem(
-                Code.NOT_FOUND,
-                f"the active policy has no rule `{rule[:200]}`",
-                help="list them at /api/v1/rules; an id is scope and settings, as"
-                " there",
-            )
-        )
-    state, loss = found.state, found.loss
-    return json_response(
-        Rule(
-            **asdict(compiled_rule_view(found.one)),
-            standing=None if loss is None else standing_view(loss),
-            ledger=Head(seq=state.seq, head=state.head),
-        ),
-        etag=state.head,
-    )

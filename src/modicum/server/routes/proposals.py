@@ -26,6 +26,7 @@ from modicum.workspace.governing.activation import Activation
 from modicum.workspace.governing.proposing import Proposed
 from modicum.workspace.governing.saying import Said
 from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.visibility import masked
 from modicum.workspace.views.approvals import (
     activation_view,
     approvals_view,
@@ -137,7 +138,7 @@ async def weigh(
     """
     policy = await body_of(request, who, Action.COMPILE_POLICY)
     told = activation_view(await verbs.proposals.weigh(who, policy, accept))
-    return json_response(await verbs.sight.masked(who, told))
+    return json_response(await verbs.threads.look(lambda view: masked(view, who, told)))
 
 
 @serve(router, operations.ACTIVATE_POLICY, _POLICY)

@@ -5,23 +5,19 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from msgspec import UNSET
 from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
 from modicum.api.schema import release as schema
-from modicum.api.schema.ledger import Head
 from modicum.core.errors import ApprovalError
-from modicum.ledger import ReleaseStatus, Standing
-from modicum.ledger.log.release_format import release_to_plain
+from modicum.ledger import Standing
 from modicum.policy.json_schema.of_release import release_schema
 from modicum.server.answers import Answer, answer_of, json_response
 from modicum.server.asking import Who
 from modicum.server.bodies import body_of
 from modicum.server.once import OnlyOnce
-from modicum.server.paging import Cursor, Limit, after_of, cursor_of
 from modicum.server.parts import Service, Verbs
 from modicum.server.routes import describing
 from modicum.server.routes.describing import ReleaseId, serve
@@ -34,7 +30,7 @@ from modicum.workspace.governing.requesting import Requested
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.views.approvals import request_view
 from modicum.workspace.views.decisions import decision_view, options_view
-from modicum.workspace.views.releases import details_view, listed_view
+from modicum.workspace.views.releases import listed_view
 
 router = APIRouter(tags=["releases"])
 
@@ -208,51 +204,6 @@ async def void(
 
 
 # --- looking ------------------------------------------------------------------------
-
-
-@serve(router, operations.RELEASES)
-async def page(
-    who: Who,
-    verbs: Verbs,
-    status: Annotated[
-        list[ReleaseStatus], Query(description="only those that stand so")
-    ] = [],  # noqa: B006 - FastAPI copies it
-    limit: Limit = 100,
-    cursor: Cursor = "",
-) -> Response:
-    """Return the releases that may be seen, oldest first."""
-    after = after_of("releases", cursor)
-    found = await verbs.release_reading.page(who, status, after, limit)
-    return json_response(
-        schema.ReleasePage(
-            releases=tuple(map(listed_view, found.releases)),
-            next=cursor_of("releases", found.after),
-            ledger=Head(seq=found.seq, head=found.head),
-        ),
-        etag=found.head,
-    )
-
-
-@serve(router, operations.RELEASE)
-async def one(
-    release: ReleaseId,
-    who: Who,
-    verbs: Verbs,
-    recorded: Annotated[
-        bool, Query(description="also tell it as the ledger keeps it, exactly")
-    ] = False,
-) -> Response:
-    """Return a release: what it is, what it costs, and who did what when."""
-    told = await verbs.release_reading.one(who, release)
-    return json_response(
-        details_view(
-            told.standing,
-            told.release,
-            told.vocabulary,
-            told.story,
-            release_to_plain(told.release) if recorded else UNSET,
-        )
-    )
 
 
 # --- inside -------------------------------------------------------------------------

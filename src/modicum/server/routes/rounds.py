@@ -6,23 +6,14 @@ from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
-from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
-from modicum.api.schema.plan import (
-    PlanItem,
-    PlanList,
-    RoundDetails,
-    RoundItem,
-    RoundList,
-)
 from modicum.core.document import Node
 from modicum.core.fields import Fields
 from modicum.core.reading import number, release_id
-from modicum.ledger.deciding.unlocked import MILLION
-from modicum.server.answers import Answer, answer_of, json_response
+from modicum.server.answers import Answer, answer_of
 from modicum.server.asking import Who
 from modicum.server.bodies import body_of, form_of
 from modicum.server.once import OnlyOnce
@@ -31,14 +22,13 @@ from modicum.server.routes import describing
 from modicum.server.routes.describing import IfMatch, serve, tag_given
 from modicum.server.routes.encoded_slashes import LiteralEnd
 from modicum.server.routes.jobs import begun
-from modicum.server.service.rounds import PlanTold, RequestsSent, RoundTold
+from modicum.server.service.rounds import RequestsSent
 from modicum.workspace.bringing_in import RESERVATION_SECONDS, RESERVATION_SECONDS_MAX
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.planning.committing import Committed
 from modicum.workspace.planning.rounds import Round
 from modicum.workspace.views.rounds import (
     committed_view,
-    plan_view,
     round_view,
 )
 
@@ -79,13 +69,6 @@ _REQUESTS["requestBody"]["content"][operations.LINES] = {"schema": {"type": "str
 _PLAN: dict[str, Any] = describing.body_of(
     {"type": "object"}, "a plan, as the job that made it tells"
 )
-
-
-@serve(router, operations.ROUNDS)
-async def rounds(who: Who, verbs: Verbs) -> Response:
-    """Return the rounds that were opened, oldest first; the last one is open."""
-    found = await verbs.rounds.rounds(who)
-    return json_response(RoundList(rounds=tuple(map(_item, found))))
 
 
 @serve(router, operations.OPEN_ROUND, _ROUND)
@@ -129,35 +112,6 @@ async def plan_round(
     return begun(await verbs.rounds.make_plan(who, round_id, sent))
 
 
-@serve(router, operations.ROUND)
-async def one(round_id: Identifier, who: Who, verbs: Verbs) -> Response:
-    """Return a round, and whose turn it is while it is open."""
-    found = await verbs.rounds.one(who, round_id)
-    present = None if found.present is None else round_view(found.present)
-    return json_response(
-        RoundDetails(
-            **asdict(_item(found)),
-            active=None if present is None else present.active,
-            retired=None if present is None else present.retired,
-        )
-    )
-
-
-@serve(router, operations.PLANS)
-async def plans(who: Who, verbs: Verbs) -> Response:
-    """Return the plans that were committed, oldest first."""
-    found = await verbs.rounds.plans(who)
-    return json_response(PlanList(plans=tuple(map(_plan, found))))
-
-
-@serve(router, operations.PLAN)
-async def plan(
-    plan: Annotated[str, Path(min_length=1, max_length=200)], who: Who, verbs: Verbs
-) -> Response:
-    """Return a plan that was committed."""
-    return json_response(_plan(await verbs.rounds.plan(who, plan)))
-
-
 @serve(router, operations.COMMIT_PLAN, _PLAN)
 async def commit(
     request: Request,
@@ -199,18 +153,3 @@ def _opened(found: Round) -> Answer:
 
 def _committed(done: Committed) -> Answer:
     return answer_of(committed_view(done), etag=done.head)
-
-
-def _item(one: RoundTold) -> RoundItem:
-    shares = one.opened.unlocked
-    return RoundItem(
-        round=one.opened.id,
-        number=one.number,
-        open=one.present is not None,
-        unlocked={unit: share / MILLION for unit, share in sorted(shares.items())},
-        plans=tuple(one.plans),
-    )
-
-
-def _plan(one: PlanTold) -> PlanItem:
-    return PlanItem(**asdict(plan_view(one.plan)), hidden=one.hidden)

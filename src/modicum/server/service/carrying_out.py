@@ -10,15 +10,15 @@ from typing import TypeVar
 from modicum.core.errors import AccessError, Code, InputError, Problem
 from modicum.ledger import Standing, event_of
 from modicum.ledger.state.life import ReleaseStatus
-from modicum.server.service.data_sets import data_sets_recorded, id_of, may, must
-from modicum.server.service.sight import Told, seen
 from modicum.server.service.threads import Threads
 from modicum.shell.serving.decider import Decider
 from modicum.shell.serving.once import Once
 from modicum.workspace.answers import Description
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.data_sets import data_sets_recorded, id_of, may, must
 from modicum.workspace.permissions.identity import Identity
+from modicum.workspace.permissions.visibility import Told, seen
 
 T = TypeVar("T")
 

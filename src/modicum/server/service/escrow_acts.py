@@ -7,7 +7,6 @@ from dataclasses import replace
 from modicum.core.errors import AccessError, Code, ConflictError, Problem
 from modicum.ledger.log.contracts import TaskTerms, Terms
 from modicum.ledger.state.flow import Flow
-from modicum.server.service.data_sets import may
 from modicum.server.service.escrow_data import needed
 from modicum.server.service.escrow_sight import (
     must_speak,
@@ -31,6 +30,7 @@ from modicum.workspace.escrowing.runs import Tools
 from modicum.workspace.escrowing.speaking import SaidToContract
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.data_sets import may
 from modicum.workspace.permissions.identity import Identity
 from modicum.workspace.views.contracts import listed_view
 from modicum.workspace.views.decisions import decision_view

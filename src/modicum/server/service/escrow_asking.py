@@ -18,7 +18,6 @@ from modicum.server.reading_contracts import (
     SignalAsked,
     TaskAsked,
 )
-from modicum.server.service.data_sets import data_sets_of, must
 from modicum.server.service.escrow_data import needed
 from modicum.server.service.escrow_sight import owned_by, seen_contract
 from modicum.server.service.threads import Threads
@@ -31,6 +30,7 @@ from modicum.workspace.escrowing.office import EscrowOffice
 from modicum.workspace.escrowing.runs import Tools
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.data_sets import data_sets_of, must
 from modicum.workspace.permissions.identity import Identity
 
 _Ask: TypeAlias = Callable[[EscrowOffice], Flow]

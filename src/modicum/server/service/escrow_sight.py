@@ -14,8 +14,8 @@ from modicum.ledger.state.data_sets import DataSet
 from modicum.ledger.state.escrow import Escrow
 from modicum.ledger.state.flow import Flow
 from modicum.policy.declarations.people import meant_by
-from modicum.server.service.data_sets import may, must
 from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.data_sets import may, must
 from modicum.workspace.permissions.identity import Identity
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from modicum.ledger import Event, Record, State, event_of
-from modicum.server.service.refusals import not_found
+from modicum.ledger import Event, Record, event_of
 from modicum.server.service.threads import Threads
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.permissions.actions import Action
@@ -39,18 +38,6 @@ class Ledgers:
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
 
-    async def state(self, who: Identity) -> State:
-        """Return the state at the head; it is not to be changed.
-
-        Args:
-            who: Who asks.
-
-        Raises:
-            AccessError: If they may not look at rules.
-        """
-        who.must(Action.READ_RULES)
-        return await self._threads.look(lambda view: view.state())
-
     async def entries(self, who: Identity, after: int, limit: int) -> Entries:
         """Return entries, oldest first; a page never changes once it is full.
 
@@ -76,29 +63,5 @@ class Ledgers:
             more = last if last < state.seq else None
             told = tuple((one, event_of(one, one.seq)) for one in records)
             return Entries(told, more, state.seq, state.head)
-
-        return await self._threads.look(look)
-
-    async def entry(self, who: Identity, seq: int) -> tuple[Record, Event]:
-        """Return an entry as it is stored, and what it says.
-
-        Args:
-            who: Who asks.
-            seq: Its number.
-
-        Raises:
-            AccessError: If they may not read the ledger.
-            InputError: If there is no such entry.
-        """
-        who.must(Action.READ_LEDGER)
-
-        def look(view: LedgerView) -> tuple[Record, Event]:
-            known = view.state().seq
-            record = view.record(seq) if 1 <= seq <= known else None
-            if record is None:
-                raise not_found(
-                    f"the ledger has no entry {seq}", f"its last one is {known}"
-                )
-            return record, event_of(record, seq)
 
         return await self._threads.look(look)

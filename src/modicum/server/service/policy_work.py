@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from modicum.ledger import Record, RuleLoss, State
+from modicum.ledger import Record
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, differences
 from modicum.policy.compile import compile_text
 from modicum.server.bodies import Body
 from modicum.server.service.job import Job, Report
 from modicum.server.service.jobs import Jobs
-from modicum.server.service.policies import ACTIVE, Policies, compiled_body
+from modicum.server.service.policies import Policies, compiled_body
 from modicum.server.service.threads import Threads
 from modicum.shell.serving.decider import Decider
 from modicum.workspace.governing.activation import Weighed
@@ -21,9 +21,9 @@ from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
 from modicum.workspace.policies.past import history_of
 from modicum.workspace.policies.what_if import what_if
+from modicum.workspace.reads.policies import ACTIVE, policy_of
 from modicum.workspace.views.compiled_rules import (
     CompiledRule,
-    compiled_rule,
     compiled_rules,
 )
 from modicum.workspace.views.what_ifs import simulation_view
@@ -63,21 +63,6 @@ class Compared:
     new: CompiledPolicy
     found: Differences
     weighed: Weighed | None
-
-
-@dataclass(frozen=True, slots=True)
-class RuleTold:
-    """A rule of the active policy.
-
-    Attributes:
-        one: What the policy says of it.
-        loss: What it was charged; None for a rule on each release alone.
-        state: The state that it was found on; it is not to be changed.
-    """
-
-    one: CompiledRule
-    loss: RuleLoss | None
-    state: State
 
 
 class PolicyWork:
@@ -140,8 +125,10 @@ class PolicyWork:
             InputError: With every mistake in it; or if there is no such policy.
         """
         who.must(Action.COMPILE_POLICY)
-        known = await self._policies.one(who, against)
-        active = await self._policies.one(who, ACTIVE)
+        who.must(Action.READ_POLICY)
+        known, active = await self._threads.look(
+            lambda view: (policy_of(view, against), policy_of(view, ACTIVE))
+        )
 
         def work() -> Compared:
             new = compiled_body(body)
@@ -183,28 +170,6 @@ class PolicyWork:
 
         found = what_if(history, compiled, on_attempt)
         return simulation_view(compiled, history, found)
-
-    async def rule(self, who: Identity, identifier: str) -> RuleTold | None:
-        """Return a rule of the active policy; None if it has no such rule.
-
-        Args:
-            who: Who asks.
-            identifier: The id, exactly.
-
-        Raises:
-            AccessError: If they may not look at rules.
-        """
-        who.must(Action.READ_RULES)
-
-        def look(view: LedgerView) -> RuleTold | None:
-            one = compiled_rule(view.policy(), identifier)
-            if one is None:
-                return None
-            over_all = one.rules is view.policy().rules
-            loss = view.loss_of(one.rules[one.number]) if over_all else None
-            return RuleTold(one, loss, view.state())
-
-        return await self._threads.look(look)
 
 
 def _length_and_time(view: LedgerView) -> tuple[int, str]:

@@ -9,7 +9,6 @@ from modicum.policy import CompiledPolicy
 from modicum.server.bodies import Body
 from modicum.server.service.looking import Looking
 from modicum.server.service.policies import compiled_body
-from modicum.server.service.refusals import not_found
 from modicum.server.service.threads import Threads
 from modicum.server.service.words import Word, refuse_repeated
 from modicum.shell.serving.decider import Decider
@@ -22,6 +21,7 @@ from modicum.workspace.governing.topics import Spoken
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
+from modicum.workspace.reads.errors import not_found
 
 
 @dataclass(frozen=True, slots=True)

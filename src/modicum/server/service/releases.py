@@ -10,8 +10,8 @@ from typing import TypeVar
 from modicum.policy.model import ReservationBound
 from modicum.server.bodies import Body
 from modicum.server.service.carrying_out import refuse_others
-from modicum.server.service.data_sets import id_of, with_release
-from modicum.server.service.sight import OTHERS, Sight
+from modicum.server.service.data_sets import with_release
+from modicum.server.service.sight import Sight
 from modicum.server.service.threads import Threads
 from modicum.shell.serving.decider import Decider
 from modicum.shell.serving.once import Once
@@ -20,7 +20,9 @@ from modicum.workspace.answers import Description
 from modicum.workspace.bringing_in import RESERVATION_SECONDS
 from modicum.workspace.explaining.fits import Explanation
 from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.data_sets import id_of
 from modicum.workspace.permissions.identity import Identity
+from modicum.workspace.permissions.visibility import OTHERS
 
 T = TypeVar("T")
 

@@ -11,16 +11,9 @@ from modicum.ledger.log.approval_statement import statement_bytes
 from modicum.ledger.log.events import ApprovalGiven
 from modicum.ledger.state.waiting import Request
 from modicum.server.bodies import Body
-from modicum.server.service.data_sets import (
-    data_sets_recorded,
-    id_of,
-    must,
-    must_read_some,
-    with_release,
-)
+from modicum.server.service.data_sets import with_release
 from modicum.server.service.looking import Looking
-from modicum.server.service.refusals import not_found
-from modicum.server.service.sight import Sight, may_see
+from modicum.server.service.sight import Sight
 from modicum.server.service.threads import Threads
 from modicum.server.service.words import Word, refuse_repeated
 from modicum.shell.serving.decider import Decider
@@ -34,7 +27,15 @@ from modicum.workspace.governing.saying import Said
 from modicum.workspace.governing.topics import Spoken
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.data_sets import (
+    data_sets_recorded,
+    id_of,
+    must,
+    must_read_some,
+)
 from modicum.workspace.permissions.identity import Identity
+from modicum.workspace.permissions.visibility import may_see
+from modicum.workspace.reads.errors import not_found
 
 T = TypeVar("T")
 

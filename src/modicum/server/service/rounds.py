@@ -7,55 +7,23 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from modicum.core.document import Node
-from modicum.core.errors import Code, ConflictError, InputError, Problem, StaleError
-from modicum.ledger.log.events import PlanCommitted, RoundOpened
+from modicum.core.errors import Code, ConflictError, Problem, StaleError
+from modicum.policy import CompiledPolicy
 from modicum.server.service.job import Job, Report
 from modicum.server.service.jobs import Jobs
-from modicum.server.service.refusals import not_found
-from modicum.server.service.sight import found as found_release
 from modicum.server.service.threads import Threads
 from modicum.server.service.words import refuse_repeated
 from modicum.shell.request_files import load_text
 from modicum.shell.serving.decider import Decider
 from modicum.shell.serving.once import Once
 from modicum.workspace.book import Entry
-from modicum.workspace.governing.governance import active_policy
 from modicum.workspace.ledger_view import LedgerView
 from modicum.workspace.permissions.actions import Action
 from modicum.workspace.permissions.identity import Identity
 from modicum.workspace.planning.committing import Committed
 from modicum.workspace.planning.plan import Plan, read_plan
-from modicum.workspace.planning.rounds import Round, open_round, present_round
-
-
-@dataclass(frozen=True, slots=True)
-class RoundTold:
-    """A round that is or was open.
-
-    Attributes:
-        number: How many were opened up to it.
-        opened: What was said when it was opened.
-        plans: The ids of the plans that were committed in it.
-        present: How it stands; None if another one is open by now.
-    """
-
-    number: int
-    opened: RoundOpened
-    plans: tuple[str, ...]
-    present: Round | None
-
-
-@dataclass(frozen=True, slots=True)
-class PlanTold:
-    """A plan that was committed, as somebody may see it.
-
-    Attributes:
-        plan: The plan; it names only the releases that they may see.
-        hidden: How many others it reserved.
-    """
-
-    plan: PlanCommitted
-    hidden: int
+from modicum.workspace.planning.rounds import Round, open_round
+from modicum.workspace.reads.rounds import round_
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,67 +56,6 @@ class RoundVerbs:
         self._jobs = jobs
 
     # --- looking ---
-
-    async def rounds(self, who: Identity) -> tuple[RoundTold, ...]:
-        """Return the rounds that were opened, oldest first; the last one is open.
-
-        Args:
-            who: Who asks.
-
-        Raises:
-            AccessError: If they may not.
-        """
-        who.must(Action.READ_ROUNDS)
-        return await self._threads.look(_rounds)
-
-    async def one(self, who: Identity, identifier: str) -> RoundTold:
-        """Return a round.
-
-        Args:
-            who: Who asks.
-            identifier: Its id.
-
-        Raises:
-            AccessError: If they may not.
-            InputError: If there is no such round.
-        """
-        for one in await self.rounds(who):
-            if one.opened.id == identifier:
-                return one
-        raise _unknown("round", identifier)
-
-    async def plans(self, who: Identity) -> tuple[PlanTold, ...]:
-        """Return the plans that were committed, oldest first.
-
-        Args:
-            who: Who asks.
-
-        Raises:
-            AccessError: If they may not.
-        """
-        who.must(Action.READ_ROUNDS)
-
-        def look(view: LedgerView) -> tuple[PlanTold, ...]:
-            plans = view.state().planning.plans.values()
-            return tuple(_plan_told(view, who, one) for one in plans)
-
-        return await self._threads.look(look)
-
-    async def plan(self, who: Identity, identifier: str) -> PlanTold:
-        """Return a plan that was committed.
-
-        Args:
-            who: Who asks.
-            identifier: Its id.
-
-        Raises:
-            AccessError: If they may not.
-            InputError: If there is no such plan.
-        """
-        for one in await self.plans(who):
-            if one.plan.id == identifier:
-                return one
-        raise _unknown("plan", identifier)
 
     # --- doing ---
 
@@ -201,10 +108,15 @@ class RoundVerbs:
             UnavailableError: If too many jobs are under way.
         """
         who.must(Action.PLAN_ROUND)
-        found = await self.one(who, identifier)
-        if found.present is None:
+
+        who.must(Action.READ_ROUNDS)
+
+        def look(view: LedgerView) -> tuple[bool, CompiledPolicy]:
+            return round_(view, who, identifier).open, view.policy()
+
+        is_open, compiled = await self._threads.look(look)
+        if not is_open:
             raise _not_open(identifier)
-        compiled = await self._threads.look(lambda view: view.policy())
         asked = await self._threads.compile(
             who.name,
             lambda: load_text(
@@ -254,34 +166,6 @@ class RoundVerbs:
             return rounds.commit(plan, reserve_seconds=reserve_seconds)
 
         return await self._threads.ask(work)
-
-
-def _rounds(view: LedgerView) -> tuple[RoundTold, ...]:
-    book, _, _ = view.look()
-    planning = book.state.planning
-    present = present_round(book, active_policy(book))
-    return tuple(
-        RoundTold(
-            number,
-            opened,
-            tuple(one.id for one in planning.plans.values() if one.round == opened.id),
-            present if present is not None and present.id == opened.id else None,
-        )
-        for number, opened in enumerate(planning.rounds.values(), 1)
-    )
-
-
-def _plan_told(view: LedgerView, who: Identity, plan: PlanCommitted) -> PlanTold:
-    seen = tuple(one for one in plan.releases if found_release(view, who, one))
-    shown = PlanCommitted(plan.id, plan.round, plan.content, seen)
-    return PlanTold(shown, len(plan.releases) - len(seen))
-
-
-def _unknown(what: str, identifier: str) -> InputError:
-    return not_found(
-        f"the ledger knows no {what} `{identifier[:200]}`",
-        f"list them at /api/v1/{what}s",
-    )
 
 
 def _not_open(identifier: str) -> ConflictError:

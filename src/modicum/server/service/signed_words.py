@@ -11,13 +11,13 @@ from anyio import CapacityLimiter
 from modicum.ledger import RecordedRelease
 from modicum.ledger.proof.claims import Signed
 from modicum.server.equipment import Equipment, not_set_up
-from modicum.server.service.data_sets import data_sets_recorded, may
 from modicum.shell.clock import SystemClock
 from modicum.shell.proofs.keys import Signing
 from modicum.shell.proofs.logs import sign_checkpoint
 from modicum.shell.proofs.receipts import AuditedAnswers
 from modicum.shell.serving.decider import Decider
 from modicum.workspace.permissions.actions import Action
+from modicum.workspace.permissions.data_sets import data_sets_recorded, may
 from modicum.workspace.permissions.identity import Identity
 from modicum.workspace.ports import Clock
 

@@ -8,7 +8,6 @@ from typing import Final
 from modicum.core.errors import AccessError, Code, Problem
 from modicum.server.identity.names import PROGRAM_PREFIX, owner_name
 from modicum.server.identity.roof import Roof
-from modicum.server.service.refusals import not_found
 from modicum.server.service.threads import Threads
 from modicum.shell.registry.registry import IssuedToken, Registry
 from modicum.workspace.permissions.actions import Action, Role
@@ -20,6 +19,7 @@ from modicum.workspace.permissions.tokens import (
     no_token,
     token_id,
 )
+from modicum.workspace.reads.errors import not_found
 
 #: Roles that nobody gives to a program: a person answers for what they do.
 NOT_FOR_PROGRAMS: Final = frozenset(

@@ -1,4 +1,4 @@
-"""What is said of something that is not there, as far as whoever asks may know."""
+"""The mistake of asking for what is not there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from modicum.core.errors import Code, InputError, Problem
 
 
 def not_found(message: str, remedy: str) -> InputError:
-    """Return the error for something that is not there.
+    """Return the error for something that is not there, as far as the reader may know.
 
     Args:
         message: What is not there.

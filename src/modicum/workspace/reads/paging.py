@@ -6,16 +6,16 @@ import base64
 import binascii
 from typing import Annotated, Final
 
-from fastapi import Query
+from msgspec import Meta
 
 from modicum.core.errors import Code, InputError, Problem
 
 #: So many items a page has at most.
 PAGE_MAX: Final = 500
 
-Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="how many at most")]
+Limit = Annotated[int, Meta(ge=1, le=PAGE_MAX, description="how many at most")]
 Cursor = Annotated[
-    str, Query(max_length=200, description="`next` of the page before; empty at first")
+    str, Meta(max_length=200, description="`next` of the page before; empty at first")
 ]
 
 

@@ -1,0 +1,14 @@
+"""What can be read of a ledger: one function for each operation.
+
+A server answers with it over HTTP; `read` returns the same from a ledger at hand.
+"""
+
+from __future__ import annotations
+
+from modicum.workspace.reads import log, policies, releases, rounds
+from modicum.workspace.reads.registry import Read, all_reads, read, read_of
+
+__all__ = [
+    *("log", "policies", "releases", "rounds"),
+    *("Read", "all_reads", "read", "read_of"),
+]
