@@ -9,6 +9,12 @@ from modicum.workspace.reads import log, policies, releases, rounds
 from modicum.workspace.reads.registry import Read, all_reads, read, read_of
 
 __all__ = [
-    *("log", "policies", "releases", "rounds"),
-    *("Read", "all_reads", "read", "read_of"),
+    "Read",
+    "all_reads",
+    "log",
+    "policies",
+    "read",
+    "read_of",
+    "releases",
+    "rounds",
 ]
