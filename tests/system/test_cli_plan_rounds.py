@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples.documents import check_described
 from typer.testing import CliRunner
 
 from modicum.cli.main import app
@@ -570,17 +571,16 @@ def test_every_key_that_is_printed_is_described(folder: Path) -> None:
     assert set(keys(document("show", "plan.json"), plan_keys)) == set(plan_keys)
     cases = (
         ("Why a request is not planned", ("why-not", "plan.json", "big")),
-        ("A plan", ("run", "requests.yaml", "--compare", "fcfs")),
         ("A plan that was committed", ("commit", "plan.json")),
         ("Rounds and plans", ("show",)),
         ("A round", ("open", "--unlock", "patient=1")),
         ("What groups left over", ("remainder",)),
     )
+    compared = document("run", "requests.yaml", "--compare", "fcfs")
+    known = described("json.md", "A plan") | plan_keys
+    assert set(keys(compared, known)) == set(known)
     for section, command in cases:
-        known = described("json.md", section)
-        if section == "A plan":
-            known |= plan_keys
-        assert set(keys(document(*command), known)) == set(known), section
+        check_described(section, [document(*command)])
 
 
 def test_a_plan_that_accepts_nothing_says_why_and_asks_for_no_reservation(
