@@ -22,7 +22,7 @@ from msgspec import UnsetType
 from msgspec.structs import fields
 
 from modicum.api import schema
-from modicum.api.schema.shape import Amount, Shape
+from modicum.api.schema.shape import Amount, Shape, meanings
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "json.md"
 _WORDS: dict[Any, str] = {
@@ -47,17 +47,6 @@ def shapes() -> dict[str, type[Shape]]:
         for name, one in vars(loaded).items():
             if isinstance(one, type) and issubclass(one, Shape) and one is not Shape:
                 assert found.setdefault(name, one) is one, f"two shapes: {name}"
-    return found
-
-
-def meanings(shape: type[Shape]) -> dict[str, str]:
-    """Return what each field of a shape means, from its docstring and its bases'."""
-    found: dict[str, str] = {}
-    for one in reversed(shape.__mro__):
-        text = inspect.cleandoc(one.__doc__ or "").partition("Attributes:\n")[2]
-        for part in re.split(r"\n    (?=\w+: )", f"\n{text}")[1:]:
-            name, _, said = part.partition(": ")
-            found[name] = " ".join(said.split())
     return found
 
 

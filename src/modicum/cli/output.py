@@ -190,10 +190,10 @@ def reporting(*, as_json: bool) -> Iterator[None]:
 
 def error_to_dict(error: ModicumError) -> dict[str, object]:
     """Return the documented JSON form of a mistake."""
-    return {
-        "error": error.problems[0].to_dict(),
-        "problems": [problem.to_dict() for problem in error.problems],
-    }
+    from modicum.workspace.views.problems import problems_view
+
+    problems = problems_view(error.problems)
+    return {"error": problems[0], "problems": problems}
 
 
 def next_step(release: str, *, of_query: bool) -> str:

@@ -87,13 +87,15 @@ def _checked(
     checked: list[tuple[Path, CompiledPolicy]], *, strict: bool
 ) -> dict[str, object]:
     """Return what one file is checked to be, or, for several, each of them."""
+    from modicum.workspace.views.problems import problems_view
+
     each = [
         {
             "ok": not (strict and compiled.warnings),
             "rules": len(compiled.rules),
             "release_rules": len(compiled.release_rules),
             "digest": compiled.policy.digest,
-            "warnings": [problem.to_dict() for problem in compiled.warnings],
+            "warnings": problems_view(compiled.warnings),
         }
         for _, compiled in checked
     ]

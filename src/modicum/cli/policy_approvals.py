@@ -61,6 +61,7 @@ def approve(
     who activates it chooses which of these conflicts to accept.
     """
     from modicum.workspace.views.approvals import conflicts_view, receipt_view
+    from modicum.workspace.views.problems import problems_view
 
     with reporting(as_json=as_json):
         said = office_of(ledger, actor).approve_policy(
@@ -76,7 +77,7 @@ def approve(
                 {
                     "said": [receipt_view(said)],
                     "conflicts": conflicts_view(weighed),
-                    "problems": [one.to_dict() for one in weighed.problems],
+                    "problems": problems_view(weighed.problems),
                 }
             )
             return

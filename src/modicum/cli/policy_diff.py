@@ -275,11 +275,12 @@ def diff_to_dict(
     from msgspec.structs import asdict
 
     from modicum.workspace.views.differences import differences_view
+    from modicum.workspace.views.problems import problems_view
     from modicum.workspace.views.what_ifs import what_if_view
 
     return {
         **asdict(differences_view(old, new, found)),
         "history": None if met is None else what_if_view(met.what_if),
         "exceeded_before": sorted(met.before) if met else [],
-        "problems": [one.to_dict() for one in met.problems] if met else [],
+        "problems": problems_view(met.problems) if met else [],
     }

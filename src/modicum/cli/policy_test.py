@@ -220,6 +220,8 @@ def _to_dict(
 
 
 def _answer_to_dict(suite: Suite, answer: Answer) -> dict[str, object]:
+    from modicum.workspace.views.problems import problems_view
+
     test, expected = answer.test, answer.test.expected
     return {
         "name": test.name,
@@ -237,6 +239,6 @@ def _answer_to_dict(suite: Suite, answer: Answer) -> dict[str, object]:
         "found": {
             "outcome": answer.outcome.value,
             "blocking": list(answer.blocking),
-            "problems": [problem.to_dict() for problem in answer.problems],
+            "problems": problems_view(answer.problems),
         },
     }

@@ -196,20 +196,6 @@ class Problem:
             lines.append(f"   = help: {self.help}")
         return "\n".join(printable(line) for line in lines)
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the documented JSON form of the problem."""
-        return {
-            "code": self.code.value,
-            "message": self.message,
-            "file": self.mark.file if self.mark else None,
-            "line": self.mark.line if self.mark else None,
-            "column": self.mark.column if self.mark else None,
-            "length": self.mark.length if self.mark else None,
-            "label": self.label,
-            "notes": list(self.notes),
-            "help": self.help,
-        }
-
 
 def printable(line: str) -> str:
     """Return a line in which what a terminal would obey is written as an escape."""

@@ -24,7 +24,7 @@ class SaidVerdict(Verdict):
         self.allowed = not told.over_limit
         self.__dict__["blocking"] = told.over_limit
         self.__dict__["rounded"] = told.rounded
-        self.__dict__["losses"] = told.losses or ()
+        self.__dict__["losses"] = told.losses
 
 
 class RemoteDecision(Decision, frozen=True):
@@ -74,6 +74,8 @@ def decision_of(told: Any, connection: Connection, sent: Sent | None) -> RemoteD
             another release.
     """
     found = decision_in(told)
+    if found.losses is None:
+        raise not_understood("it tells of no losses").alone()
     decision = RemoteDecision(
         release=found.release,
         verdict=SaidVerdict(found),
@@ -98,7 +100,7 @@ def decision_of(told: Any, connection: Connection, sent: Sent | None) -> RemoteD
         or (decision.allowed and found.status in _NOT_LET_IN)
         or any(
             not one.allowed and one.rule not in decision.over_limit
-            for one in found.losses or ()
+            for one in found.losses
         )
     ):
         raise not_understood("its decision contradicts itself").alone()

@@ -131,8 +131,8 @@ class RemoteEscrow(RemoteAsking):
             AccessError: If whoever asks may see none.
         """
         request = Request(operations.CONTRACTS, query={"recorded": True})
-        told = self._connection.ask(request).get("contracts")
-        return tuple(map(flow_of, decoded(list[dict[str, Any]], told)))
+        told = decoded(dict[str, list[dict[str, Any]]], self._connection.ask(request))
+        return tuple(map(flow_of, told.get("contracts", ())))
 
     def show(self, name: str) -> Shown:
         """Return a contract as people look at it. Writes nothing.

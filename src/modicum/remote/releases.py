@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from modicum.remote.told import decoded
 
 #: No release has a longer id.
 _ID_CHARACTERS_MAX: Final = 200
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
 def named(release: str, hole: str = "release") -> dict[str, str]:
@@ -60,11 +62,17 @@ def standing_of(told: object) -> Standing:
         status = ReleaseStatus(one.status)
     except ValueError:
         raise not_understood(f"no release is `{one.status[:40]}`") from None
+    if not _DAY.fullmatch(one.day):
+        raise not_understood(f"no day is `{one.day[:40]}`")
+    try:
+        day = date.fromisoformat(one.day).toordinal()
+    except ValueError:
+        raise not_understood(f"no day is `{one.day}`") from None
     return Standing(
         one.release,
         one.content,
         status,
         one.expires_at or "",
         one.entry,
-        date.fromisoformat(one.day).toordinal(),
+        day,
     )

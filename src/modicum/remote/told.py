@@ -51,7 +51,11 @@ def text_of(told: Mapping[str, Any]) -> DecisionText:
     Args:
         told: What a server told.
     """
+    words = told.get("words")
+    if isinstance(words, dict):
+        # The rest is not shown, and another version may form it otherwise.
+        words = {key: words[key] for key in ("reasons", "added") if key in words}
     try:
-        return decoded(DecisionText, told.get("words"))
+        return decoded(DecisionText, words)
     except UnavailableError:
         return DecisionText()

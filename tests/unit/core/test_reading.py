@@ -10,6 +10,7 @@ from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from modicum.api.schema.shape import plain
 from modicum.core import reading
 from modicum.core.document import Node, from_python
 from modicum.core.errors import (
@@ -23,6 +24,7 @@ from modicum.core.errors import (
 )
 from modicum.core.reading import PROBLEMS_MAX, Fields, Problems, fail
 from modicum.core.yaml_reader import read_document
+from modicum.workspace.views.problems import problems_view
 
 
 def read(text: str) -> Node:
@@ -496,7 +498,8 @@ def test_the_caret_stands_under_its_character_on_any_line(
 def test_the_json_form_of_a_problem() -> None:
     mark = Mark("f", 1, 4, length=2)
     problem = Problem(Code.BAD_NAME, "x", mark, label="l", notes=("n",), help="h")
-    assert problem.to_dict() == {
+    (shown,) = plain(problems_view([problem]))
+    assert shown == {
         "code": "MOD107",
         "message": "x",
         "file": "f",
@@ -507,7 +510,7 @@ def test_the_json_form_of_a_problem() -> None:
         "notes": ["n"],
         "help": "h",
     }
-    nowhere = Problem(Code.BAD_NAME, "x").to_dict()
+    (nowhere,) = plain(problems_view([Problem(Code.BAD_NAME, "x")]))
     assert [nowhere[key] for key in ("file", "line", "column", "length")] == [None] * 4
     assert nowhere["label"] == ""
 

@@ -258,6 +258,8 @@ DENYING = {
     "cell": None,
     "cells_denying": 1,
     "allowed": False,
+    "undated": [],
+    "cause": None,
     "unlocked": 1,
     "measure": "rho",
     "before": 0,
@@ -265,7 +267,10 @@ DENYING = {
     "together": 2,
     "limit": 1,
     "budget": "rho 1",
+    "filter": None,
+    "approx_dp": None,
     "when": "always",
+    "source": [],
 }
 
 
@@ -280,6 +285,9 @@ DENYING = {
         {"status": "voided"},
         {"release": "r-8"},
         {"losses": [DENYING]},
+        {"losses": None},
+        {"losses": [{**DENYING, "allowed": True, "together": 10**400}]},
+        {"losses": [{**DENYING, "allowed": True, "limit": "NaN"}]},
     ],
 )
 def test_a_decision_that_contradicts_itself_is_not_believed(
@@ -293,6 +301,28 @@ def test_a_decision_that_contradicts_itself_is_not_believed(
     # It was reserved all the same: that can be found out, and nothing is lost.
     assert "ws.standing(ID)" in problem.help
     assert dara.standing("r-7").status is ReleaseStatus.RESERVED
+
+
+@pytest.mark.parametrize(
+    "day", ["nonsense", "", "20260101", "2026-W01-1", "2026-02-30"]
+)
+def test_a_day_that_is_none_is_not_believed(
+    dara: RemoteWorkspace, monkeypatch: pytest.MonkeyPatch, day: str
+) -> None:
+    dara.submit(counts("r-7"))
+    lies(monkeypatch, "/releases/r-7:start", lambda told: told.update(day=day))
+    with pytest.raises(mo.UnavailableError) as caught:
+        dara.start("r-7")
+    assert caught.value.problems[0].code is Code.NOT_UNDERSTOOD
+    assert dara.standing("r-7").status is ReleaseStatus.STARTED
+
+
+def test_reasons_are_shown_whatever_the_headline_is_like(
+    dara: RemoteWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = dara.check(counts("r-9", rho=9)).explain(deep=False)
+    lies(monkeypatch, ":check", lambda told: told["words"].update(headline={"x": 1}))
+    assert dara.check(counts("r-9", rho=9)).explain(deep=False) == usual
 
 
 def test_what_stands_is_told_where_its_rule_is_overdrawn_since(

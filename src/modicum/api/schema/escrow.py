@@ -119,7 +119,7 @@ class Consents(Shape, frozen=True, kw_only=True):
         given: Whether all have agreed that must.
         lacking: What is missing, in words; empty if nothing is.
         people: So many people must agree in all.
-        by_data: For each data set:.
+        by_data: Where the owners of each data set stand.
     """
 
     given: bool
@@ -338,8 +338,8 @@ class Bin(Shape, frozen=True, kw_only=True):
     """The ends of the bin that a score lies in.
 
     Attributes:
-        low: Its ends, exactly.
-        high: Its ends, exactly.
+        low: The lower end, exactly.
+        high: The upper end, exactly.
     """
 
     low: str
@@ -347,17 +347,35 @@ class Bin(Shape, frozen=True, kw_only=True):
 
 
 class QueryRisk(Shape, frozen=True, kw_only=True):
-    """What an epsilon means for a query, before a row is read; see the reference."""
+    """What an epsilon means for a query, before a row is read.
+
+    Attributes:
+        contract: The contract that has the query; None if it has none yet.
+        query: The id of the query.
+        data: The data set.
+        unit: The unit that the loss is stated for.
+        measure: The scale of `asked` and `loss`: `eps` or `rho`.
+        asked: The loss that the query asks for, exactly.
+        loss: The loss that fits the choice, exactly; None if nothing was chosen.
+        fits: Whether the query asks for no more than that.
+        note: What else must be known of the noise.
+        epsilon: What was chosen; None if nothing was.
+        claim: What may be said of the choice.
+        choice: How it was chosen.
+    """
 
     contract: str | None
     query: str
     data: Version
     unit: str
-    measure: Literal["eps", "rho"]
+    measure: str
     asked: str
     loss: str | None
     fits: bool
     note: str
+    epsilon: float | None
+    claim: str
+    choice: Plain
 
 
 class Disclosed(Shape, frozen=True, kw_only=True):
@@ -375,7 +393,7 @@ class Disclosed(Shape, frozen=True, kw_only=True):
     """
 
     contract: str
-    flow: FlowKind
+    flow: Literal["output", "signal", "raw-signal"]
     differentially_private: bool
     answers: dict[str, Plain] | None
     score: str | None

@@ -63,7 +63,7 @@ class RuleStanding(Shape, frozen=True, kw_only=True):
     Attributes:
         rule: The id.
         unit: The privacy unit.
-        stage: Always.
+        stage: Always `history`.
         cell: Its fullest cell, which the amounts are about; None if it has one cell
             only.
         cells_denying: How many of its cells are over their limit.
@@ -82,7 +82,7 @@ class RuleStanding(Shape, frozen=True, kw_only=True):
 
     rule: str
     unit: str
-    stage: Literal["release", "history"]
+    stage: Literal["history"]
     cell: str | None
     cells_denying: int
     allowed: bool

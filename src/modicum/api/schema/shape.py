@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 import msgspec
+import msgspec.structs
 
 S = TypeVar("S")
 
@@ -62,12 +65,41 @@ def convert(node: object, kind: type[S]) -> S:
     return msgspec.convert(node, kind, dec_hook=_decoded)
 
 
+def meanings(kind: type[Shape]) -> dict[str, str]:
+    """Return what each field of a shape means, from its docstring and its bases'."""
+    found: dict[str, str] = {}
+    for one in reversed(kind.__mro__):
+        text = inspect.cleandoc(one.__doc__ or "").partition("Attributes:\n")[2]
+        for part in re.split(r"\n    (?=\w+: )", f"\n{text}")[1:]:
+            name, _, meaning = part.partition(": ")
+            found[name] = " ".join(meaning.split())
+    return found
+
+
 def json_schemas(kinds: Iterable[type[Shape]]) -> dict[str, Any]:
     """Return the JSON Schemas of shapes, and of all that they refer to, by name."""
     _, found = msgspec.json.schema_components(
         kinds, schema_hook=_schema, ref_template=REFERENCE
     )
+    known = {one.__name__: one for one in _shapes(Shape)}
+    for name, schema in found.items():
+        text = inspect.cleandoc(schema.get("description", ""))
+        schema["description"] = text.partition("\n\nAttributes:")[0]
+        if name not in known:
+            continue
+        meant = meanings(known[name])
+        for field in msgspec.structs.fields(known[name]):
+            if field.name in meant:
+                # JSON has null where the docstring, which is Python's, has None.
+                meaning = meant[field.name].replace("None", "null")
+                schema["properties"][field.encode_name]["description"] = meaning
     return found
+
+
+def _shapes(kind: type[Shape]) -> Iterator[type[Shape]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _shapes(one)
 
 
 #: Where OpenAPI keeps a shape.
@@ -76,6 +108,8 @@ REFERENCE: Final = "#/components/schemas/{name}"
 
 def _encoded(value: object) -> object:
     if isinstance(value, Amount):
+        if math.isnan(value) or value == -math.inf:
+            raise ValueError(f"no amount is {float(value)}")
         return INFINITE if math.isinf(value) else float(value)
     raise NotImplementedError(f"no JSON form of {type(value).__name__}")
 
@@ -85,7 +119,10 @@ def _decoded(kind: type, value: object) -> object:
         if value == INFINITE:
             return Amount(math.inf)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return Amount(value)
+            try:
+                return Amount(value)
+            except OverflowError:
+                raise ValueError("Number out of range") from None
         raise ValueError("Expected a number or `inf`")
     raise NotImplementedError(f"no JSON form of {kind.__name__}")
 

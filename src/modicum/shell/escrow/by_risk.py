@@ -14,6 +14,8 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from modicum.api.schema import escrow
+from modicum.api.schema import shape as schema
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.core.exact import number_spelled
 from modicum.core.mistakes import nearest
@@ -152,18 +154,21 @@ class QueryRisk:
             choice: What was chosen.
         """
         loss = self.loss_at(choice)
-        return {
-            "contract": self.contract or None,
-            "query": self.asked.query.heading.id,
-            "data": {"id": self.data.id, "version": self.data.number},
-            "unit": self.asked.unit.name,
-            "measure": self.asked.measure,
-            "asked": number_spelled(self.asked.query.asked.loss),
-            "loss": None if loss is None else number_spelled(loss),
-            "fits": self.fits(choice),
-            "note": DISCRETE,
-            **choice_to_dict(choice),
-        }
+        found: dict[str, Any] = schema.plain(
+            escrow.QueryRisk(
+                contract=self.contract or None,
+                query=self.asked.query.heading.id,
+                data=escrow.Version(id=self.data.id, version=self.data.number),
+                unit=self.asked.unit.name,
+                measure=self.asked.measure,
+                asked=number_spelled(self.asked.query.asked.loss),
+                loss=None if loss is None else number_spelled(loss),
+                fits=self.fits(choice),
+                note=DISCRETE,
+                **choice_to_dict(choice),
+            )
+        )
+        return found
 
     def __repr__(self) -> str:
         return f"<QueryRisk of {self.asked.query.heading.id}: no row was read>"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from modicum.api.schema import escrow as schema
 from modicum.escrow.signals import bin_of, score_text
@@ -60,7 +60,7 @@ class LetGo:
         """The same, as answers show it."""
         return schema.Disclosed(
             contract=self.contract,
-            flow=cast(schema.FlowKind, self.flow),
+            flow=cast("Literal['output', 'signal', 'raw-signal']", self.flow),
             differentially_private=self.private,
             answers=None
             if self.answers is None

@@ -78,7 +78,7 @@ def standing_view(loss: RuleLoss) -> schema.RuleStanding:
     return schema.RuleStanding(
         rule=shown.rule,
         unit=shown.unit,
-        stage=shown.stage,
+        stage="history",
         cell=shown.cell,
         cells_denying=shown.cells_denying,
         allowed=shown.allowed,
