@@ -12,7 +12,7 @@ from modicum.api.schema.shape import Amount, Shape
 
 SHAPES = [*tool("json_reference").shapes().values()]
 #: Numbers that are never infinite.
-FINITE = frozenset({"delta", "progress", "share", "unlocked"})
+FINITE = frozenset({"delta", "epsilon", "progress", "share", "unlocked"})
 
 
 def test_there_are_shapes() -> None:

@@ -251,7 +251,7 @@ def test_prose_of_another_version_changes_no_decision(
 
 
 #: A rule that does not let a release pass.
-DENYING = {
+DENYING: dict[str, Any] = {
     "rule": "all",
     "unit": "user",
     "stage": "history",
