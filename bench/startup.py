@@ -44,9 +44,14 @@ class Side:
 
     def run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """Run Python with the code of this side."""
-        path = f"PYTHONPATH={self.source / 'src'}"
+        # Bytecode is kept, as where modicum is installed, but not in the tree.
+        settings = (
+            f"PYTHONPATH={self.source / 'src'}",
+            f"PYTHONPYCACHEPREFIX={self.demo.parent / 'bytecode'}",
+            "PYTHONDONTWRITEBYTECODE=",
+        )
         return subprocess.run(  # noqa: S603 - our own commands
-            ["/usr/bin/env", path, sys.executable, *words],
+            ["/usr/bin/env", *settings, sys.executable, *words],
             cwd=self.demo,
             capture_output=True,
             text=True,
