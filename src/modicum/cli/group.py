@@ -6,12 +6,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command_from_info, get_command_name, get_group
+from typer.models import CommandInfo
 
 
 class _Reading:
@@ -97,6 +99,42 @@ class Commands(Mapping[str, Any]):
         return len(self._makers)
 
 
+def later(app: typer.Typer, **places: str) -> None:
+    """Add commands that are imported when they are needed.
+
+    Args:
+        app: The application.
+        places: Each command's module and name there; `_` stands for a dash in names.
+    """
+    app.registered_commands += [
+        _Later(name.replace("_", "-"), place) for name, place in places.items()
+    ]
+
+
+class _Later(CommandInfo):
+    """A command that is not imported yet."""
+
+    def __init__(self, name: str, place: str) -> None:
+        super().__init__(name)
+        self.make = partial(imported, place, name)
+
+
+def imported(place: str, name: str) -> Any:
+    """Import a command or a group of commands, and return it.
+
+    Args:
+        place: Its module in this package, and its name there.
+        name: What the command is called.
+    """
+    module, attribute = place.split(".")
+    found = getattr(import_module(f"modicum.cli.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        return group_of(found, name)
+    app = typer.Typer()
+    app.command(name)(found)
+    return group_of(app, "").commands[name]
+
+
 def group_of(app: typer.Typer, name: str) -> TyperGroup:
     """Return what Typer would make of an application, its commands not yet built.
 
@@ -113,6 +151,9 @@ def group_of(app: typer.Typer, name: str) -> TyperGroup:
     group.name = name
     makers: dict[str, Callable[[], Any]] = {}
     for command in app.registered_commands:
+        if isinstance(command, _Later):
+            makers[str(command.name)] = command.make
+            continue
         assert command.callback is not None
         called = command.name or get_command_name(command.callback.__name__)
         command.cls = Command
@@ -128,15 +169,3 @@ def group_of(app: typer.Typer, name: str) -> TyperGroup:
         makers[inner.name] = partial(group_of, inner.typer_instance, inner.name)
     group.commands = Commands(makers)  # type: ignore[assignment]
     return group
-
-
-def command_of(function: Callable[..., Any], name: str) -> Command:
-    """Return the command that a function is.
-
-    Args:
-        function: The function.
-        name: The name of the command.
-    """
-    app = typer.Typer()
-    app.command(name)(function)
-    return cast("Command", group_of(app, "").commands[name])

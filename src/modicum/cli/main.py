@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator
 from functools import partial
-from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any, cast
 
@@ -14,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from modicum.cli.exits import Exit
-from modicum.cli.group import Command, Commands, Group, command_of, group_of
+from modicum.cli.group import Commands, Group, imported
 from modicum.core.errors import Code
 from modicum.core.mistakes import close_words
 
@@ -72,7 +71,10 @@ class _Root(Group):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        makers = {name: partial(_made, name) for name in _COMMANDS}
+        makers = {
+            name: partial(imported, place, name)
+            for name, (place, _) in _COMMANDS.items()
+        }
         self.commands = Commands(makers)  # type: ignore[assignment]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -106,15 +108,6 @@ class _Root(Group):
             like = close_words(word, every.values())[:1]
             found = [path for path, last in every.items() if last in like]
         return " or ".join(f"`{path}`" for path in found[:_MEANT_MAX])
-
-
-def _made(name: str) -> Command | TyperGroup:
-    """Import a command, and return it."""
-    module, attribute = _COMMANDS[name][0].split(".")
-    found = getattr(import_module(f"modicum.cli.{module}"), attribute)
-    if isinstance(found, typer.Typer):
-        return group_of(found, name)
-    return command_of(found, name)
 
 
 def _paths(group: TyperGroup, path: str) -> Iterator[tuple[str, str]]:

@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli import (
-    approvals,
-    governance,
-    record_past,
-    redescribe,
-    release_fit,
-    release_list,
-    release_run,
-    release_show,
-)
 from modicum.cli.exits import Exit
+from modicum.cli.group import later
 from modicum.cli.options import (
     DEFAULT_LEDGER,
     Actor,
@@ -32,7 +23,6 @@ from modicum.cli.options import (
 from modicum.cli.output import print_decision, print_json, reporting
 from modicum.cli.release_files import File, read_release, was_lowered
 from modicum.cli.release_show import Id, print_standing
-from modicum.cli.request import print_requested
 
 if TYPE_CHECKING:
     from modicum.ledger import Standing
@@ -59,7 +49,7 @@ def check(
         print_decision(decision, as_json=as_json, whole=show_all)
 
 
-release_fit.add_to(app)
+later(app, fit="release_fit.fit", options="release_fit.options")
 
 
 @app.command()
@@ -104,6 +94,8 @@ def submit(
         except ApprovalError:
             if request is None:
                 raise
+            from modicum.cli.request import print_requested
+
             asked = workspace.governance.request(release, reason=request)
             print_requested(asked, as_json=as_json)
             raise typer.Exit(Exit.NEEDS_APPROVAL) from None
@@ -171,11 +163,14 @@ def _print_standing(workspace: Workspace, standing: Standing, *, as_json: bool) 
         print_standing(standing)
 
 
-release_run.add_to(app)
-release_list.add_to(app)
-release_show.add_to(app)
-record_past.register(app)
-app.command("redescribe")(redescribe.redescribe)
-app.command("approve")(governance.approve)
-app.command("reject")(governance.reject)
-approvals.add_to(app)
+later(
+    app,
+    run="release_run.run",
+    list="release_list.list_releases",
+    show="release_show.show",
+    record_past="record_past.record_past",
+    redescribe="redescribe.redescribe",
+    approve="governance.approve",
+    reject="governance.reject",
+    approvals="approvals.approvals",
+)

@@ -24,15 +24,6 @@ Words = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to those about releases.
-
-    Args:
-        app: These commands.
-    """
-    app.command("run")(run)
-
-
 def run(
     release: Id,
     command: Words,

@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 Id = Annotated[str, typer.Argument(help="The release's id.", metavar="ID")]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to those about releases."""
-    app.command("show")(show)
-
-
 def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
     """Show a release that stands: what it reads and costs, and who did what when.
 

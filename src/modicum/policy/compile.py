@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, assert_never
@@ -12,6 +12,7 @@ from modicum.accounting import Budget, Filter, filter_for
 from modicum.accounting.budgets import measure
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.reading import Problems, nearest, place
+from modicum.core.record import dataclass
 from modicum.core.yaml_reader import read_document
 from modicum.policy.budget_maps import BudgetMap, Table, To, apply_map
 from modicum.policy.document.include import refuse_include

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -20,6 +19,7 @@ from modicum.accounting.curves import Curve
 from modicum.accounting.grid import EPS, RHO
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import LOSS_UNIT, brief, number_text
+from modicum.core.record import dataclass
 from modicum.release.kinds import KINDS
 from modicum.release.model import Mechanism
 from modicum.release.on_samples import on_sample

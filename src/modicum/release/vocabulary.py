@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from modicum.core.record import dataclass
 from modicum.release.heading import Heading
 from modicum.release.memory import Memory
 from modicum.release.parts import Part

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
@@ -19,6 +18,7 @@ from modicum.core.errors import (
     Problem,
 )
 from modicum.core.exact import brief
+from modicum.core.record import dataclass
 from modicum.ledger import RecordedRelease, RuleLoss, State, decide
 from modicum.ledger.deciding.amounts import amounts
 from modicum.ledger.deciding.approvals import approved_by, hearings_of_release

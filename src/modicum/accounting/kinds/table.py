@@ -7,7 +7,6 @@ whose open parameter can be calibrated to a budget.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -16,6 +15,7 @@ from modicum.accounting.budgets import Budget
 from modicum.accounting.curves import Curve, composed
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import number_text
+from modicum.core.record import dataclass
 
 Values = Mapping[str, Fraction]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import assert_never
 
 from modicum.core.errors import Code
+from modicum.core.record import dataclass
 from modicum.policy.cel.fields import (
     AttributeName,
     Attributes,

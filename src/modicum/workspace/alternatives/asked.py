@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from modicum.core.record import dataclass
 from modicum.ledger import RuleLoss
 from modicum.policy.rules import Stage
 from modicum.workspace.answers import Description

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, Self
 
 from modicum.api.schema import release as schema
 from modicum.api.schema.ledger import Head
 from modicum.api.schema.release import DenialDetails, RuleLines
 from modicum.api.schema.shape import plain
+from modicum.core.record import dataclass
 
 if TYPE_CHECKING:
     from modicum.workspace.explaining.contributions import Contributor
