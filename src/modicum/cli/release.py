@@ -17,12 +17,12 @@ from modicum.cli.options import (
     Json,
     Ledger,
     Policy,
+    ReleaseId,
     expires_in_seconds,
     point,
 )
 from modicum.cli.output import print_decision, print_json, reporting
 from modicum.cli.release_files import File, read_release, was_lowered
-from modicum.cli.release_show import Id, print_standing
 
 if TYPE_CHECKING:
     from modicum.ledger import Standing
@@ -106,7 +106,7 @@ def submit(
 
 @app.command()
 def start(
-    release: Id,
+    release: ReleaseId,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
     as_json: Json = False,
@@ -119,7 +119,7 @@ def start(
 
 @app.command()
 def post(
-    release: Id,
+    release: ReleaseId,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
     as_json: Json = False,
@@ -132,7 +132,7 @@ def post(
 
 @app.command()
 def void(
-    release: Id,
+    release: ReleaseId,
     reason: Annotated[str, typer.Option("--reason", help="Why it is given up.")],
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
@@ -160,6 +160,8 @@ def _print_standing(workspace: Workspace, standing: Standing, *, as_json: bool) 
         vocabulary = workspace.policy().policy.vocabulary
         print_json(release_view(standing, release, vocabulary))
     else:
+        from modicum.cli.release_show import print_standing
+
         print_standing(standing)
 
 

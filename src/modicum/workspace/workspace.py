@@ -21,7 +21,6 @@ from modicum.workspace.bringing_in import (
 )
 from modicum.workspace.decision import Decision
 from modicum.workspace.ledger_view import LedgerView
-from modicum.workspace.past_descriptions import refuse_future
 from modicum.workspace.requests import attempt
 
 if TYPE_CHECKING:
@@ -150,6 +149,8 @@ class Workspace(LedgerView):
             ConflictError: If the id stands with other contents, or was given up.
             StaleError: If the ledger's active policy is not the one given.
         """
+        from modicum.workspace.past_descriptions import refuse_future
+
         one = prepared_past(release, self._deciding_policy())
         known = self._live.book.standing_at(one.release.id, self._live.now)
         if known is not None:

@@ -310,13 +310,13 @@ class _Lowering:
                 raise outside(part.at, "what is true or false is not compared")
 
     def _variable(self, part: cel.Name, variables: _Variables) -> Operand:
-        from modicum.policy.cel.bare_words import bare_word
-
         if part.name in variables:
             return variables[part.name]
         if _is_scope(part):
             message = "one of its fields is needed here"
             raise CelError(Code.CEL_TYPE, message, part.at)
+        from modicum.policy.cel.bare_words import bare_word
+
         raise bare_word(part, self._vocabulary, variables, compared=False)
 
     def _item(self, part: cel.Item, variables: _Variables) -> Operand:
