@@ -13,6 +13,9 @@ def facade(package: str, names: Mapping[str, str]) -> Callable[[str], object]:
     Args:
         package: The package.
         names: The names that it offers, with spaces between them, by their module.
+
+    Raises:
+        AttributeError: When it is asked for another name.
     """
     places = {name: module for module in names for name in names[module].split()}
 

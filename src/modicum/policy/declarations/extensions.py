@@ -95,8 +95,6 @@ def _setting(
 def _refuse_no_catch_all(
     own_name: str, settings: list[Setting], vocabulary: Vocabulary, node: Node
 ) -> None:
-    if any(one.predicate == Constant(value=True) for one in settings):
-        return
     escapes: dict[str, Mapping[str, str]] = {}
     for setting in settings:
         escape = _counterexample(Constant(value=True), setting, vocabulary, node)
