@@ -36,6 +36,10 @@ else:
         assert frozen
 
         def made(own: type) -> type:
+            if any(dataclasses.is_dataclass(base) for base in own.__mro__[1:]):
+                return dataclasses.dataclass(
+                    frozen=frozen, slots=slots, eq=eq, repr=repr
+                )(own)
             kept = {name for name, found in vars(own).items() if found is not None}
             cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(
                 own
@@ -50,6 +54,7 @@ else:
                 methods |= _STATE
             for name in methods.keys() - kept:
                 setattr(cls, name, methods[name])
+            cls.__dataclass_params__.frozen = True  # For classes on top of it.
             return cls
 
         return made

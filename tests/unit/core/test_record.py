@@ -97,6 +97,12 @@ def classes(dataclass: Decorator) -> dict[str, type]:
 
         d: int = 0
 
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Outer(Slots):
+        """A class on top of another one, by the standard decorator."""
+
+        e: str = "e"
+
     return {name: one for name, one in locals().items() if isinstance(one, type)}
 
 
