@@ -156,7 +156,9 @@ def test_fields_are_those_of_the_standard_decorator(name: str) -> None:
 @EACH
 def test_objects_cannot_be_changed(name: str) -> None:
     found = objects(QUICK[name], name)[0]
-    for field in ("a", "another"):
+    # The standard decorator cannot say it of a name that is no field.
+    alone = not {"Inner", "Outer"} & {name}
+    for field in ("a", "another") if alone else ("a",):
         with pytest.raises(dataclasses.FrozenInstanceError, match=f"assign.*{field}"):
             setattr(found, field, 3)
         with pytest.raises(dataclasses.FrozenInstanceError, match=f"delete.*{field}"):
