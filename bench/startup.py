@@ -44,9 +44,14 @@ class Side:
 
     def run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """Run Python with the code of this side."""
-        path = f"PYTHONPATH={self.source / 'src'}"
+        # Bytecode is kept, as where modicum is installed, but not in the tree.
+        settings = (
+            f"PYTHONPATH={self.source / 'src'}",
+            f"PYTHONPYCACHEPREFIX={self.demo.parent / 'bytecode'}",
+            "PYTHONDONTWRITEBYTECODE=",
+        )
         return subprocess.run(  # noqa: S603 - our own commands
-            ["/usr/bin/env", path, sys.executable, *words],
+            ["/usr/bin/env", *settings, sys.executable, *words],
             cwd=self.demo,
             capture_output=True,
             text=True,
@@ -64,7 +69,8 @@ class Side:
         return float(spent)
 
 
-#: What is compared, in a folder with the example of page views.
+#: What is compared, in a folder with the example of page views; the example
+#: organization, whose ledger has some past, is in it.
 COMMANDS = {
     "python -c pass": ["-c", "pass"],
     "import modicum": ["-c", "import modicum"],
@@ -73,6 +79,14 @@ COMMANDS = {
     "modicum release check": [
         *("-m", "modicum", "release", "check"),
         "releases/04-daily-views-2026-12.yaml",
+    ],
+    "release check, allowed": [
+        *("-m", "modicum", "release", "check", "--ledger", "acme/ledger.db"),
+        "acme/releases/01-prevalence-by-region.yaml",
+    ],
+    "release check, denied": [
+        *("-m", "modicum", "release", "check", "--ledger", "acme/ledger.db"),
+        "acme/releases/04-cohort-diagnosis.yaml",
     ],
     "modicum query plan": ["-m", "modicum", "query", "plan", "queries/02-one-day.yaml"],
 }
@@ -105,6 +119,7 @@ def _compare(place: Path, before: Path, runs: int) -> None:
         side = Side(name, source, place / f"demo-{name}")
         shutil.copytree(ROOT / "examples" / "pageviews", side.demo)
         side.run(["-m", "modicum", "init"]).check_returncode()
+        side.run(["-m", "modicum", "demo", "--dir", "acme"]).check_returncode()
         sides.append(side)
     times: dict[str, tuple[list[float], ...]] = {one: ([], []) for one in COMMANDS}
     for turn in range(runs + 1):

@@ -46,10 +46,11 @@ from modicum.policy.predicates import (
     TextPasses,
     TextTest,
 )
-from modicum.policy.pruning import comparing, prune, prune_alone
+from modicum.policy.pruning import comparing
 from modicum.policy.pruning.chains import chains_of
 from modicum.policy.pruning.comparing import scopes_of
 from modicum.policy.pruning.logic import Logic
+from modicum.policy.pruning.pruned import prune, prune_alone
 from modicum.policy.rules import BaseRule, RuleSet, Stage
 from modicum.release import Vocabulary
 from modicum.release.vocabulary import Label

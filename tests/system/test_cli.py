@@ -8,13 +8,16 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+import typer
 from samples.small import POLICY, counts
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from modicum.cli.exits import Exit
+from modicum.cli.group import group_of
 from modicum.cli.main import app
 
 RUNNER = CliRunner()
@@ -402,3 +405,45 @@ def test_an_unknown_command_like_no_other_gets_no_suggestion() -> None:
     assert found.exit_code == 2
     assert "No such command 'zzz'." in found.output
     assert "Did you mean" not in found.output
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "values"),
+    [
+        (str, {}, ["", "text", None]),
+        (Path, {}, ["a//b/./c", "none", ".", Path("a"), None]),
+        (Path, {"exists": True}, [".", "none"]),
+        (Path, {"dir_okay": False}, [".", "none"]),
+        (list[str], {}, [["a", "b"], ("a",), [], None, "a"]),
+        (list[Path], {}, [["a//b", "c"], [], None]),
+        (int, {"min": 1}, ["3", "0", "x", 7, None]),
+        (float, {}, ["0.5", "x", 0.25]),
+        (Exit, {}, [Exit.OK, "no"]),
+    ],
+)
+def test_parameters_are_read_as_typer_reads_them(
+    kind: Any, option: dict[str, Any], values: list[object]
+) -> None:
+    app = typer.Typer()
+
+    def command(given: Any) -> None: ...
+
+    command.__annotations__["given"] = Annotated[
+        kind, typer.Option("--given", **option)
+    ]
+    app.command()(command)
+    (own,) = group_of(app, "").commands.values()
+    usual = get_command(app)
+    with typer.Context(own) as ctx:
+        (quick, *_), (slow, *_) = own.get_params(ctx), usual.params
+        for value in values:
+            assert read(quick, value, ctx) == read(slow, value, ctx), value
+
+
+def read(parameter: Any, value: object, ctx: typer.Context) -> object:
+    """Return what a parameter reads, or what it says is wrong."""
+    try:
+        found = parameter.get_runtime_param().coerce(value, parameter, ctx)
+    except typer.BadParameter as error:
+        return error.message
+    return type(found), found

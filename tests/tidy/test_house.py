@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from typer.core import TyperCommand
+
+from modicum.cli.group import imported
+from modicum.cli.main import _COMMANDS
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src" / "modicum").rglob("*.py"))
@@ -219,15 +225,14 @@ HEAVY = {
 }
 
 
-def loaded_by(*args: str, folder: Path) -> set[str]:
-    """Return the top-level modules that a command imports."""
+def loaded_by(*args: str, folder: Path) -> list[str]:
+    """Return the modules that a command imports."""
     script = (
         "import sys\n"
         f"sys.argv = ['modicum', *{list(args)!r}]\n"
         "from modicum.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "print('\\n'.join(sorted({m.split('.')[0] for m in sys.modules})),"
-        " file=sys.stderr)\n"
+        "print('\\n'.join(sorted(sys.modules)), file=sys.stderr)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -236,7 +241,12 @@ def loaded_by(*args: str, folder: Path) -> set[str]:
         cwd=folder,
         check=True,
     )
-    return set(done.stderr.split())
+    return done.stderr.split()
+
+
+def libraries(modules: Iterable[str]) -> set[str]:
+    """Return the libraries that modules are of."""
+    return {one.split(".")[0] for one in modules}
 
 
 def test_help_and_check_start_without_heavy_libraries(tmp_path: Path) -> None:
@@ -245,15 +255,96 @@ def test_help_and_check_start_without_heavy_libraries(tmp_path: Path) -> None:
     from samples.small import POLICY, counts
 
     help_modules = loaded_by("--help", folder=tmp_path)
-    assert not {"ruamel", "sqlite3", "numpy"} & help_modules
+    assert not {"ruamel", "sqlite3", "numpy", "pydantic"} & libraries(help_modules)
+    commands = {one for one in help_modules if one.startswith("modicum.cli.")}
+    assert commands == {f"modicum.cli.{name}" for name in ("exits", "group", "main")}
     (tmp_path / "policy.yaml").write_text(POLICY)
     (tmp_path / "r.json").write_text(json.dumps(counts("r-1")))
     args = ("release", "check", "r.json", "--policy", "policy.yaml")
     check_modules = loaded_by(*args, folder=tmp_path)
-    assert "ruamel" in check_modules
+    assert "ruamel" in libraries(check_modules)
     # Cells are arrays, so a decision needs NumPy; signatures and servers it does not.
     others = {"pytest", "mpmath", "cryptography", "psycopg", "lark", "celpy"}
-    assert not (HEAVY | others) & check_modules
+    others |= {"pydantic", "fastapi", "rich", "asyncio"}
+    assert not (HEAVY | others) & libraries(check_modules)
+
+
+def test_a_cold_submit_loads_few_modules_and_reads_the_policy_once(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "pageviews"
+    shutil.copytree(ROOT / "examples" / "pageviews", folder)
+    loaded_by("init", folder=folder)
+    release = "releases/01-daily-views-2026-11.yaml"
+    modules = loaded_by("release", "submit", release, folder=folder)
+    own = [one for one in modules if one.split(".")[0] == "modicum"]
+    assert "modicum.ledger.deciding.decide" in own
+    assert len(own) <= 200
+    assert not (HEAVY | {"pydantic", "fastapi", "rich"}) & libraries(modules)
+    script = (
+        "import sys\n"
+        "from unittest import mock\n"
+        "from modicum.core import yaml_reader\n"
+        f"sys.argv = ['modicum', 'release', 'submit', '{release}', '--json']\n"
+        "from modicum.cli.main import main\n"
+        "with mock.patch.object(\n"
+        "    yaml_reader._Builder, 'build', autospec=True,\n"
+        "    side_effect=yaml_reader._Builder.build\n"
+        ") as build:\n"
+        "    try:\n        main()\n    except SystemExit:\n        pass\n"
+        "print(*sorted(call.args[0]._file for call in build.call_args_list),"
+        " sep='\\n', file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=True,
+    )
+    assert done.stderr.splitlines() == ["pageviews (active)", release]
+
+
+def facades() -> list[str]:
+    return [
+        ".".join(path.relative_to(ROOT / "src").parent.parts)
+        for path in SOURCES
+        if path.name == "__init__.py" and "__getattr__ = facade(" in path.read_text()
+    ]
+
+
+@pytest.mark.parametrize("package", facades())
+def test_a_package_offers_what_it_says_to_the_type_checker(package: str) -> None:
+    module = importlib.import_module(package)
+    assert module.__file__ is not None
+    tree = ast.parse(Path(module.__file__).read_text())
+    stated = {
+        alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.col_offset
+        for alias in node.names
+    }
+    (call,) = [
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+    ]
+    table = ast.literal_eval(call.args[1])
+    found = {name: place for place in table for name in table[place].split()}
+    assert found == stated
+    eager = set(module.__all__) - set(found)
+    assert all(callable(getattr(module, name)) for name in eager)
+    for name, place in found.items():
+        assert getattr(module, name) is getattr(importlib.import_module(place), name)
+    with pytest.raises(AttributeError, match="nothing_of_that_name"):
+        _ = module.nothing_of_that_name
+
+
+@pytest.mark.parametrize("width", [45, 200])
+def test_the_list_of_commands_says_what_each_says_of_itself(width: int) -> None:
+    for name, (place, text) in _COMMANDS.items():
+        own = imported(place, name).get_short_help_str(width)
+        assert TyperCommand(name, help=text).get_short_help_str(width) == own, name
 
 
 def test_the_repository_stands_alone() -> None:

@@ -9,19 +9,24 @@ The rooms, from the ground up: `mechanisms` (what each costs, as a `Curve`),
 and the noise for a target), `neighborhoods` (many releases, under any relation).
 """
 
-from modicum.accounting.budgets import (
-    ApproxBudget,
-    Budget,
-    GdpBudget,
-    PureBudget,
-    RenyiBudget,
-    Unlimited,
-    ZcdpBudget,
-)
-from modicum.accounting.conversions.moments import Epsilon, tightest_epsilon
-from modicum.accounting.filters.budget_filters import FILTERS, Filter, filter_for
-from modicum.accounting.grid import COORDINATES, GRID_VERSION, INFINITE, ORDERS
-from modicum.accounting.losses import Loss, Total
+from typing import TYPE_CHECKING
+
+from modicum.core.facade import facade
+
+if TYPE_CHECKING:
+    from modicum.accounting.budgets import (
+        ApproxBudget,
+        Budget,
+        GdpBudget,
+        PureBudget,
+        RenyiBudget,
+        Unlimited,
+        ZcdpBudget,
+    )
+    from modicum.accounting.conversions.moments import Epsilon, tightest_epsilon
+    from modicum.accounting.filters.budget_filters import FILTERS, Filter, filter_for
+    from modicum.accounting.grid import COORDINATES, GRID_VERSION, INFINITE, ORDERS
+    from modicum.accounting.losses import Loss, Total
 
 __all__ = [
     "COORDINATES",
@@ -43,3 +48,16 @@ __all__ = [
     "filter_for",
     "tightest_epsilon",
 ]
+
+__getattr__ = facade(
+    __name__,
+    {
+        "modicum.accounting.budgets": (
+            "ApproxBudget Budget GdpBudget PureBudget RenyiBudget Unlimited ZcdpBudget"
+        ),
+        "modicum.accounting.conversions.moments": "Epsilon tightest_epsilon",
+        "modicum.accounting.filters.budget_filters": "FILTERS Filter filter_for",
+        "modicum.accounting.grid": "COORDINATES GRID_VERSION INFINITE ORDERS",
+        "modicum.accounting.losses": "Loss Total",
+    },
+)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import TypeAlias, assert_never
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import brief, number_spelled
+from modicum.core.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

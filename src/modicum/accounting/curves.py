@@ -7,7 +7,7 @@ subsampling, the best order for a delta) works on the curve and rounds afterward
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import lru_cache
 
@@ -25,6 +25,7 @@ from modicum.accounting.decimals import precise
 from modicum.accounting.grid import COORDINATES, INFINITE, ORDERS
 from modicum.accounting.losses import Loss
 from modicum.core.exact import DELTA_UNIT, ceil_units
+from modicum.core.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

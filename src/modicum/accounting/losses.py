@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from modicum.accounting.grid import COORDINATES, INFINITE
 from modicum.core.errors import check
+from modicum.core.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from modicum.workspace.ledger_view import LedgerView
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to those about releases."""
-    app.command("approvals")(approvals)
-
-
 def approvals(
     subject: Subject, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False
 ) -> None:

@@ -5,32 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from functools import partial
 from io import TextIOWrapper
 from typing import Annotated, Any, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from modicum.cli import (
-    account,
-    audit,
-    db,
-    demo,
-    doctor,
-    escrow,
-    ledger,
-    plan,
-    policy,
-    query,
-    release,
-    request,
-    risk,
-    serve,
-    status,
-    token,
-    workload,
-)
 from modicum.cli.exits import Exit
+from modicum.cli.group import Commands, Group, imported
 from modicum.core.errors import Code
 from modicum.core.mistakes import close_words
 
@@ -38,8 +21,68 @@ from modicum.core.mistakes import close_words
 _MEANT_MAX = 5
 
 
-class _Commands(TyperGroup):
+#: Where each command is, and its help. Only the one that runs is imported.
+_COMMANDS = {
+    "demo": ("demo.demo", "Make an example organization and show the main job on it."),
+    "init": ("ledger.init", "Make a ledger and activate a policy in it."),
+    "status": ("status.status", "Show what every rule has spent, the tightest first."),
+    "serve": ("serve.serve", "Serve a ledger over HTTP until told to end."),
+    "doctor": (
+        "doctor.doctor",
+        "Check this machine and a ledger; say what is wrong, and what helps.",
+    ),
+    "policy": (
+        "policy.app",
+        "Check, show, draw, explain, compare, test and activate policies.",
+    ),
+    "release": ("release.app", "Check, submit, and follow releases."),
+    "request": ("request.app", "Releases that wait for approval."),
+    "ledger": ("ledger.app", "List and verify the ledger."),
+    "audit": (
+        "audit.app",
+        "Hand a ledger to an auditor, check it offline, and report on it.",
+    ),
+    "db": ("db.app", "Back up, restore and upgrade the store of a ledger."),
+    "account": (
+        "account.app",
+        "Convert guarantees, price mechanisms, find the noise for a target.",
+    ),
+    "workload": ("workload.app", "Generate requests to plan for, and describe them."),
+    "plan": ("plan.app", "Plan who is active when, and how a budget is spent."),
+    "query": (
+        "query.app",
+        "Ask private SQL: see what it costs, and run it under a reservation.",
+    ),
+    "risk": (
+        "risk.app",
+        "See what an epsilon means for the people in a table, and choose one.",
+    ),
+    "escrow": (
+        "escrow.app",
+        "Let others put queries and programs to data that they never see, as its"
+        " owners agree.",
+    ),
+    "token": ("token.app", "Tokens that let programs use the service."),
+}
+
+
+class _Root(Group):
     """All commands; one that is not there is looked for among all of them."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        makers = {
+            name: partial(imported, place, name)
+            for name, (place, _) in _COMMANDS.items()
+        }
+        self.commands = Commands(makers)  # type: ignore[assignment]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands, without importing them."""
+        listed: dict[str, Any] = {
+            name: TyperCommand(name, help=text) for name, (_, text) in _COMMANDS.items()
+        }
+        TyperGroup(commands=listed).format_commands(ctx, formatter)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is meant, or say which ones may be."""
@@ -79,7 +122,7 @@ def _paths(group: TyperGroup, path: str) -> Iterator[tuple[str, str]]:
 
 app = typer.Typer(
     name="modicum",
-    cls=_Commands,
+    cls=_Root,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Privacy budgets for organizations: check, reserve, remember and explain"
     " every release under one policy.",
@@ -90,24 +133,6 @@ app = typer.Typer(
     " policy or release, 5 needs approval, 6 verification failed, 7 stale, 8 a policy"
     " test failed, 130 interrupted.",
 )
-app.command("demo")(demo.demo)
-app.command("init")(ledger.init)
-app.command("status")(status.status)
-app.command("serve")(serve.serve)
-app.command("doctor")(doctor.doctor)
-app.add_typer(policy.app, name="policy")
-app.add_typer(release.app, name="release")
-app.add_typer(request.app, name="request")
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(audit.app, name="audit")
-app.add_typer(db.app, name="db")
-app.add_typer(account.app, name="account")
-app.add_typer(workload.app, name="workload")
-app.add_typer(plan.app, name="plan")
-app.add_typer(query.app, name="query")
-app.add_typer(risk.app, name="risk")
-app.add_typer(escrow.app, name="escrow")
-app.add_typer(token.app, name="token")
 
 
 def _show_version(wanted: bool) -> None:

@@ -42,6 +42,7 @@ AsOf = Annotated[
         metavar="SEQ|TIME",
     ),
 ]
+ReleaseId = Annotated[str, typer.Argument(help="The release's id.", metavar="ID")]
 EveryRule = Annotated[
     bool, typer.Option("--all", help="Show of a denial also the rules that hold.")
 ]

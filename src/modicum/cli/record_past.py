@@ -27,11 +27,6 @@ _OVER_SHOWN = 5
 _OVER_NAMED = 10
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to those about releases."""
-    app.command("record-past")(record_past)
-
-
 def record_past(
     files: Annotated[
         list[Path],

@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli import (
-    approvals,
-    governance,
-    record_past,
-    redescribe,
-    release_fit,
-    release_list,
-    release_run,
-    release_show,
-)
 from modicum.cli.exits import Exit
+from modicum.cli.group import later
 from modicum.cli.options import (
     DEFAULT_LEDGER,
     Actor,
@@ -26,13 +17,12 @@ from modicum.cli.options import (
     Json,
     Ledger,
     Policy,
+    ReleaseId,
     expires_in_seconds,
     point,
 )
 from modicum.cli.output import print_decision, print_json, reporting
 from modicum.cli.release_files import File, read_release, was_lowered
-from modicum.cli.release_show import Id, print_standing
-from modicum.cli.request import print_requested
 
 if TYPE_CHECKING:
     from modicum.ledger import Standing
@@ -59,7 +49,7 @@ def check(
         print_decision(decision, as_json=as_json, whole=show_all)
 
 
-release_fit.add_to(app)
+later(app, fit="release_fit.fit", options="release_fit.options")
 
 
 @app.command()
@@ -104,6 +94,8 @@ def submit(
         except ApprovalError:
             if request is None:
                 raise
+            from modicum.cli.request import print_requested
+
             asked = workspace.governance.request(release, reason=request)
             print_requested(asked, as_json=as_json)
             raise typer.Exit(Exit.NEEDS_APPROVAL) from None
@@ -114,7 +106,7 @@ def submit(
 
 @app.command()
 def start(
-    release: Id,
+    release: ReleaseId,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
     as_json: Json = False,
@@ -127,7 +119,7 @@ def start(
 
 @app.command()
 def post(
-    release: Id,
+    release: ReleaseId,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
     as_json: Json = False,
@@ -140,7 +132,7 @@ def post(
 
 @app.command()
 def void(
-    release: Id,
+    release: ReleaseId,
     reason: Annotated[str, typer.Option("--reason", help="Why it is given up.")],
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
@@ -168,14 +160,19 @@ def _print_standing(workspace: Workspace, standing: Standing, *, as_json: bool) 
         vocabulary = workspace.policy().policy.vocabulary
         print_json(release_view(standing, release, vocabulary))
     else:
+        from modicum.cli.release_show import print_standing
+
         print_standing(standing)
 
 
-release_run.add_to(app)
-release_list.add_to(app)
-release_show.add_to(app)
-record_past.register(app)
-app.command("redescribe")(redescribe.redescribe)
-app.command("approve")(governance.approve)
-app.command("reject")(governance.reject)
-approvals.add_to(app)
+later(
+    app,
+    run="release_run.run",
+    list="release_list.list_releases",
+    show="release_show.show",
+    record_past="record_past.record_past",
+    redescribe="redescribe.redescribe",
+    approve="governance.approve",
+    reject="governance.reject",
+    approvals="approvals.approvals",
+)

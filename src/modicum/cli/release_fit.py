@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from modicum.workspace.explaining.fits import Fit, Option, Options
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the commands to a group of commands."""
-    app.command()(fit)
-    app.command()(options)
-
-
 def fit(
     file: File,
     vary: Annotated[

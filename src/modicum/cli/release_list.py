@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from modicum.workspace.ledger_view import LedgerView
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to those about releases."""
-    app.command("list")(list_releases)
-
-
 def list_releases(
     status: Annotated[
         list[str] | None,

@@ -9,9 +9,8 @@ from typing import Annotated
 
 import typer
 
-from modicum.cli.options import DEFAULT_LEDGER, Actor, Ledger
+from modicum.cli.options import DEFAULT_LEDGER, Actor, Ledger, ReleaseId
 from modicum.cli.output import note, reporting
-from modicum.cli.release_show import Id
 from modicum.core.errors import ModicumError
 
 Words = Annotated[
@@ -24,17 +23,8 @@ Words = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to those about releases.
-
-    Args:
-        app: These commands.
-    """
-    app.command("run")(run)
-
-
 def run(
-    release: Id,
+    release: ReleaseId,
     command: Words,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,

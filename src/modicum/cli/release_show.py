@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
+from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger, ReleaseId
 from modicum.cli.output import next_step, print_json, reporting, seconds
 from modicum.core.errors import printable
 
@@ -18,15 +16,10 @@ if TYPE_CHECKING:
     from modicum.release import Vocabulary
     from modicum.workspace.release_story import Happened
 
-Id = Annotated[str, typer.Argument(help="The release's id.", metavar="ID")]
 
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to those about releases."""
-    app.command("show")(show)
-
-
-def show(release: Id, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False) -> None:
+def show(
+    release: ReleaseId, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False
+) -> None:
     """Show a release that stands: what it reads and costs, and who did what when.
 
     Of one that was denied, it is said when; exits 4 then.

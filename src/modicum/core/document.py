@@ -7,7 +7,7 @@ until somebody asks for their exact value, so ``1e-7`` is never a rounded number
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -16,6 +16,7 @@ from typing import TypeAlias
 from modicum.core.canonical import Plain
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.exact import number_text, parse_number
+from modicum.core.record import dataclass
 
 #: Deeper nesting is refused; no policy or release needs a tenth of it.
 DEPTH_MAX = 24

@@ -5,9 +5,11 @@ A *refusal* (a release that a policy denies) is a value and never appears here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Self
+
+from modicum.core.record import dataclass
 
 
 class Code(Enum):

@@ -21,11 +21,12 @@ from modicum.core.document import (
     describe,
 )
 from modicum.core.errors import Code, InputError, Mark, Problem
-from modicum.core.yaml_slips import Complaint, Spot, explained
 
 if TYPE_CHECKING:
     from ruamel.yaml.error import MarkedYAMLError, StreamMark
     from ruamel.yaml.events import Event, NodeEvent, ScalarEvent
+
+    from modicum.core.yaml_slips import Spot
 
 #: Larger texts are refused before they are parsed.
 TEXT_BYTES_MAX = 8 * 1024 * 1024
@@ -323,6 +324,8 @@ class _Builder:
 
     def _syntax(self, error: MarkedYAMLError) -> Problem:
         """Return the problem of a text that is no YAML, with what was likely meant."""
+        from modicum.core.yaml_slips import Complaint, explained
+
         spot = _spot(error.problem_mark) or _spot(error.context_mark) or (0, 0)
         what = " ".join(str(error.problem or error.context or "no YAML").split())
         said = Complaint(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from modicum.core.record import dataclass
 
 #: Line and column, from 0, as the parser counts.
 Spot: TypeAlias = tuple[int, int]

@@ -4,22 +4,27 @@ Pure: events in, state out. The same events give the same digest on any machine;
 no floats, clock, randomness or files are involved.
 """
 
-from modicum.ledger.deciding.balances import Balances
-from modicum.ledger.deciding.decide import Verdict, decide
-from modicum.ledger.deciding.rule_loss import RuleLoss
-from modicum.ledger.log.chain import (
-    GENESIS,
-    ChainBreakError,
-    Record,
-    event_of,
-    read_record,
-    seal,
-)
-from modicum.ledger.log.events import Event
-from modicum.ledger.log.recorded import RecordedRelease, record_release
-from modicum.ledger.proof.audit import AuditReport, audit
-from modicum.ledger.state.life import ReleaseStatus, Standing
-from modicum.ledger.state.state import LossChange, State
+from typing import TYPE_CHECKING
+
+from modicum.core.facade import facade
+
+if TYPE_CHECKING:
+    from modicum.ledger.deciding.balances import Balances
+    from modicum.ledger.deciding.decide import Verdict, decide
+    from modicum.ledger.deciding.rule_loss import RuleLoss
+    from modicum.ledger.log.chain import (
+        GENESIS,
+        ChainBreakError,
+        Record,
+        event_of,
+        read_record,
+        seal,
+    )
+    from modicum.ledger.log.events import Event
+    from modicum.ledger.log.recorded import RecordedRelease, record_release
+    from modicum.ledger.proof.audit import AuditReport, audit
+    from modicum.ledger.state.life import ReleaseStatus, Standing
+    from modicum.ledger.state.state import LossChange, State
 
 __all__ = [
     "GENESIS",
@@ -42,3 +47,20 @@ __all__ = [
     "record_release",
     "seal",
 ]
+
+__getattr__ = facade(
+    __name__,
+    {
+        "modicum.ledger.deciding.balances": "Balances",
+        "modicum.ledger.deciding.decide": "Verdict decide",
+        "modicum.ledger.deciding.rule_loss": "RuleLoss",
+        "modicum.ledger.log.chain": (
+            "GENESIS ChainBreakError Record event_of read_record seal"
+        ),
+        "modicum.ledger.log.events": "Event",
+        "modicum.ledger.log.recorded": "RecordedRelease record_release",
+        "modicum.ledger.proof.audit": "AuditReport audit",
+        "modicum.ledger.state.life": "ReleaseStatus Standing",
+        "modicum.ledger.state.state": "LossChange State",
+    },
+)

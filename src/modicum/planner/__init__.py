@@ -8,9 +8,14 @@ A new solver goes into `allocating` and gets its name in `simulating.setting`; a
 to be charged is a new module of `rounds`.
 """
 
-from modicum.accounting.filters.unlocking import AtOnce, Schedule, Unlocking
-from modicum.planner.outlook import Choice, Outlook, RoundOutlook, look_ahead
-from modicum.planner.rotation import Rotation
+from typing import TYPE_CHECKING
+
+from modicum.core.facade import facade
+
+if TYPE_CHECKING:
+    from modicum.accounting.filters.unlocking import AtOnce, Schedule, Unlocking
+    from modicum.planner.outlook import Choice, Outlook, RoundOutlook, look_ahead
+    from modicum.planner.rotation import Rotation
 
 __all__ = [
     "AtOnce",
@@ -22,3 +27,12 @@ __all__ = [
     "Unlocking",
     "look_ahead",
 ]
+
+__getattr__ = facade(
+    __name__,
+    {
+        "modicum.accounting.filters.unlocking": "AtOnce Schedule Unlocking",
+        "modicum.planner.outlook": "Choice Outlook RoundOutlook look_ahead",
+        "modicum.planner.rotation": "Rotation",
+    },
+)

@@ -5,10 +5,15 @@ extensions and says which rules can ever matter, and the `RuleSet` finds those t
 a mechanism falls under.
 """
 
-from modicum.policy.compile import CompiledPolicy, compile_policy
-from modicum.policy.model import Policy
-from modicum.policy.parse import parse_policy
-from modicum.policy.rules import Rule, RuleSet
+from typing import TYPE_CHECKING
+
+from modicum.core.facade import facade
+
+if TYPE_CHECKING:
+    from modicum.policy.compile import CompiledPolicy, compile_policy
+    from modicum.policy.model import Policy
+    from modicum.policy.parse import parse_policy
+    from modicum.policy.rules import Rule, RuleSet
 
 __all__ = [
     "CompiledPolicy",
@@ -18,3 +23,13 @@ __all__ = [
     "compile_policy",
     "parse_policy",
 ]
+
+__getattr__ = facade(
+    __name__,
+    {
+        "modicum.policy.compile": "CompiledPolicy compile_policy",
+        "modicum.policy.model": "Policy",
+        "modicum.policy.parse": "parse_policy",
+        "modicum.policy.rules": "Rule RuleSet",
+    },
+)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias, assert_never
@@ -21,6 +20,7 @@ from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.exact import number_text
 from modicum.core.flow_text import flow_text
 from modicum.core.reading import Fields, choice, fail, nearest, number, positive
+from modicum.core.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from modicum.accounting import Budget, Filter, filter_for
 from modicum.accounting.budgets import measure
 from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.reading import Problems, nearest, place
+from modicum.core.record import dataclass
 from modicum.core.yaml_reader import read_document
 from modicum.policy.budget_maps import BudgetMap, Table, To, apply_map
 from modicum.policy.document.include import refuse_include
-from modicum.policy.lint import refuse_mistakes, warnings_of
 from modicum.policy.model import (
     AttributePolicy,
     BasePolicy,
@@ -26,10 +26,11 @@ from modicum.policy.model import (
 )
 from modicum.policy.parse import parse_policy
 from modicum.policy.predicates import ReadsAny
-from modicum.policy.pruning import Pruned, prune, prune_alone
 from modicum.policy.rule_numbers import refuse_too_many
 from modicum.policy.rules import BaseRule, RuleSet, Stage
-from modicum.policy.user_groups import grouped_through
+
+if TYPE_CHECKING:
+    from modicum.policy.pruning.pruned import Pruned
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class CompiledPolicy:
     @cached_property
     def warnings(self) -> tuple[Problem, ...]:
         """What is allowed but probably not meant."""
+        from modicum.policy.lint.warnings import warnings_of
+
         return tuple(warnings_of(self.policy, self.rules))
 
     def refuse_mistakes(self) -> None:
@@ -64,6 +67,8 @@ class CompiledPolicy:
                 budget lets nothing pass, the default of a label is not its strictest
                 reading, or a label has the name of a check.
         """
+        from modicum.policy.lint.mistakes import refuse_mistakes
+
         refuse_mistakes(self.policy, self.rules, self.release_rules)
 
     def filter_of(self, budget: Budget) -> Filter:
@@ -81,6 +86,8 @@ class CompiledPolicy:
     @cached_property
     def pruned(self) -> Pruned:
         """Which rules over history can never be the only one to deny, and why."""
+        from modicum.policy.pruning.pruned import prune
+
         order = {
             unit: frozenset(one for one in above if self._no_sooner(one, unit))
             for unit, above in self._prunes_units.items()
@@ -90,6 +97,8 @@ class CompiledPolicy:
     @cached_property
     def pruned_alone(self) -> Pruned:
         """The same for the rules on each release alone."""
+        from modicum.policy.pruning.pruned import prune_alone
+
         return prune_alone(
             self.release_rules, self._prunes_units, self.policy.vocabulary
         )
@@ -100,6 +109,8 @@ class CompiledPolicy:
         Where user groups take turns, a unit that stays in none has all of its limits
         from the start.
         """
+        from modicum.policy.user_groups import grouped_through
+
         if self.policy.rotation is None:
             return True
         turns = [

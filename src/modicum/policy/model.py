@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from fractions import Fraction
 from typing import Final, TypeAlias
@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 from modicum.accounting import Budget
 from modicum.accounting.filters.unlocking import Unlocking
 from modicum.core.errors import Mark
+from modicum.core.record import dataclass
 from modicum.policy.budget_maps import BudgetMap
 from modicum.policy.predicates import Predicate
 from modicum.release import Vocabulary

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -23,20 +23,16 @@ from modicum.policy.declarations.extensions import read_extensions
 from modicum.policy.declarations.governance import read_guards, read_invariants
 from modicum.policy.declarations.header import Declarations, read_declarations
 from modicum.policy.declarations.people import (
+    Roles,
     read_activation,
     read_approvals,
     read_roles,
 )
-from modicum.policy.declarations.people_keys import read_keys
 from modicum.policy.declarations.population import read_population
 from modicum.policy.declarations.reservations import read_reservations
-from modicum.policy.declarations.rotation import (
-    read_rotation,
-    refuse_turns_of_nobody,
-)
 from modicum.policy.document.canonical_form import formatted
 from modicum.policy.document.include import refuse_include
-from modicum.policy.model import BasePolicy, Policy
+from modicum.policy.model import BasePolicy, Policy, RotationRule
 from modicum.release import Vocabulary
 
 __all__ = ["FORMAT", "USUAL_RISK_LEVELS", "parse_policy"]
@@ -93,8 +89,8 @@ def parse_policy(node: Node, source: str) -> Policy:
     )
     guards = found.read("guards", lambda given: read_guards(given, vocabulary))
     roles = found.read("roles", read_roles)
-    keys = found.read("keys", lambda given: read_keys(given, roles))
-    rotation = found.read("rotation", lambda given: read_rotation(given, roles))
+    keys = found.read("keys", lambda given: _keys(given, roles))
+    rotation = found.read("rotation", lambda given: _rotation(given, roles))
     reservations = found.read("reservations", read_reservations)
     approvals = found.read(
         "approvals", lambda given: read_approvals(given, vocabulary, roles)
@@ -179,6 +175,25 @@ def _base_policies(
     return lambda node: read_base_policies(node, what, vocabulary, budgets)
 
 
+# Few policies have these sections; what reads them is imported for those.
+
+
+def _keys(node: Node | None, roles: Roles) -> Mapping[str, tuple[str, ...]]:
+    if node is None:
+        return {}
+    from modicum.policy.declarations.people_keys import read_keys
+
+    return read_keys(node, roles)
+
+
+def _rotation(node: Node | None, roles: Roles) -> RotationRule | None:
+    if node is None:
+        return None
+    from modicum.policy.declarations.rotation import read_rotation
+
+    return read_rotation(node, roles)
+
+
 def _version(fields: Fields) -> None:
     node = fields.take(
         "modicum",
@@ -200,7 +215,10 @@ def _refuse_contradictions(policy: Policy, node: Node) -> None:
     base, per_release = policy.base_policies, policy.per_release
     _refuse_no_rules((*base, *per_release), node)
     _refuse_same_names((*base, *per_release))
-    refuse_turns_of_nobody(policy.rotation, base, policy.vocabulary)
+    if policy.rotation is not None:
+        from modicum.policy.declarations.rotation import refuse_turns_of_nobody
+
+        refuse_turns_of_nobody(policy.rotation, base, policy.vocabulary)
 
 
 def _refuse_no_rules(policies: tuple[BasePolicy, ...], node: Node) -> None:

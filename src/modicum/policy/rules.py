@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from itertools import product
@@ -12,6 +11,7 @@ from typing import TypeAlias, overload
 
 from modicum.accounting import Budget
 from modicum.core.errors import Mark
+from modicum.core.record import dataclass
 from modicum.policy.match import RuleIndex
 from modicum.policy.model import Setting
 from modicum.policy.predicates import Facts, Predicate, words

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from modicum.core.errors import printable
 from modicum.core.exact import brief, number_text
+from modicum.core.record import dataclass
 from modicum.query.answer_forms import (
     arrow_table,
     float_at,

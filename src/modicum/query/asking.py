@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from modicum.core.errors import Mark
+from modicum.core.record import dataclass
 from modicum.query.model import Query
 from modicum.query.statistics import Cap
 from modicum.query.tables import Tables

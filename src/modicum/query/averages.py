@@ -6,12 +6,12 @@ gets the range of all that they could be together, so that it is never too narro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 from typing import Final
 
 from modicum.accounting.decimals import significant
+from modicum.core.record import dataclass
 
 #: Quotients are told with so many digits.
 DIGITS: Final = 12

@@ -25,9 +25,10 @@ things keep rows where they are:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from modicum.core.record import dataclass
 from modicum.query.statistics import Cap
 from modicum.release.periods import Overlaps
 from modicum.release.units import Reaches, Unit, larger

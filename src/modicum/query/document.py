@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
 from fractions import Fraction
 
 from modicum.core.document import Entries, Node, Scalar, from_python
 from modicum.core.reading import Fields, Problems, text
+from modicum.core.record import dataclass
 from modicum.query.asking import Asked
 from modicum.query.explaining import explanation, headline
 from modicum.query.lowering import Lowered, lower

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 from modicum.core.exact import brief
+from modicum.core.record import dataclass
 from modicum.query.aggregates import center_of
 from modicum.query.estimates import declared, lines_of, quantile_of, step_of
 from modicum.query.intervals import width

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from itertools import product
 from typing import Final
 
+from modicum.core.record import dataclass
 from modicum.query.aggregates import column_of
 from modicum.query.bounding import UNBOUNDED, Moves, most_rows
 from modicum.query.model import Grain, Key

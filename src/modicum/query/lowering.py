@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from modicum.core.reading import Problems
+from modicum.core.record import dataclass
 from modicum.query.aggregates import free_name, statistics_of
 from modicum.query.asking import Asked, Noise
 from modicum.query.attributes import attributes_read

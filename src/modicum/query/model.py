@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from modicum.core.errors import Mark
+from modicum.core.record import dataclass
 from modicum.query.tables import Value
 
 Comparison: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">="]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final, TypeVar
 
@@ -28,6 +28,7 @@ from modicum.core.reading import (
     probability,
     text,
 )
+from modicum.core.record import dataclass
 from modicum.query.asking import BINS, Asked, Discovery, Noise
 from modicum.query.identity import identity_of
 from modicum.query.model import Query

@@ -9,13 +9,14 @@ high that this is told with probability δ at most. Everything else is as for co
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Final
 
 from modicum.accounting.decimals import GUARD, precise, significant, to_decimal
 from modicum.core.errors import Code
 from modicum.core.exact import number_text
+from modicum.core.record import dataclass
 from modicum.query.asking import Asked
 from modicum.query.bounding import Moves
 from modicum.query.mistakes import refused

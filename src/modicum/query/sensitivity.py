@@ -8,12 +8,13 @@ apart lets no more into a group than a cap keeps of a day.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 from itertools import product
 from math import isqrt
 from typing import Final, TypeAlias
 
+from modicum.core.record import dataclass
 from modicum.query.bounding import UNBOUNDED, Moves
 
 __all__ = ["Norms", "Shape", "of_counts", "of_ids", "of_sums", "of_tree", "root"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from modicum.core.record import dataclass
 from modicum.query.model import ColumnRef, Query
 from modicum.query.tables import Tables
 from modicum.release.parts import Part

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias, get_args
 
 from modicum.core.errors import Mark
+from modicum.core.record import dataclass
 
 #: The types of columns. `number` has a step, and is read as whole multiples of it.
 ColumnType: TypeAlias = Literal[

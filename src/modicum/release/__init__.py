@@ -4,29 +4,36 @@ The words a release may use (attributes, labels, units) come from a policy as a
 `Vocabulary`; a word outside it is an error, never "no rule matched".
 """
 
-from modicum.release.describe import (
-    ReleaseDraft,
-    approx_dp,
-    between,
-    declared,
-    gaussian,
-    gdp,
-    l1,
-    l2,
-    laplace,
-    pure_dp,
-    randomized_response,
-    zcdp,
-)
-from modicum.release.model import Mechanism, Release, content_digest
-from modicum.release.parse import parse_release
-from modicum.release.parts import EVERYTHING, Part, Span
-from modicum.release.population import Partition, Population
+from typing import TYPE_CHECKING
+
+from modicum.core.facade import facade
+
+# Not when it is first used: it bears the name of its module.
 from modicum.release.price import price
-from modicum.release.priced import PricedMechanism, PricedRelease
-from modicum.release.remembered import Description, read_and_price
-from modicum.release.units import Relation, Unit, larger
-from modicum.release.vocabulary import Label, Vocabulary
+
+if TYPE_CHECKING:
+    from modicum.release.describe import (
+        ReleaseDraft,
+        approx_dp,
+        between,
+        declared,
+        gaussian,
+        gdp,
+        l1,
+        l2,
+        laplace,
+        pure_dp,
+        randomized_response,
+        zcdp,
+    )
+    from modicum.release.model import Mechanism, Release, content_digest
+    from modicum.release.parse import parse_release
+    from modicum.release.parts import EVERYTHING, Part, Span
+    from modicum.release.population import Partition, Population
+    from modicum.release.priced import PricedMechanism, PricedRelease
+    from modicum.release.remembered import Description, read_and_price
+    from modicum.release.units import Relation, Unit, larger
+    from modicum.release.vocabulary import Label, Vocabulary
 
 __all__ = [
     "EVERYTHING",
@@ -61,3 +68,21 @@ __all__ = [
     "read_and_price",
     "zcdp",
 ]
+
+__getattr__ = facade(
+    __name__,
+    {
+        "modicum.release.describe": (
+            "ReleaseDraft approx_dp between declared gaussian gdp l1 l2 laplace"
+            " pure_dp randomized_response zcdp"
+        ),
+        "modicum.release.model": "Mechanism Release content_digest",
+        "modicum.release.parse": "parse_release",
+        "modicum.release.parts": "EVERYTHING Part Span",
+        "modicum.release.population": "Partition Population",
+        "modicum.release.priced": "PricedMechanism PricedRelease",
+        "modicum.release.remembered": "Description read_and_price",
+        "modicum.release.units": "Relation Unit larger",
+        "modicum.release.vocabulary": "Label Vocabulary",
+    },
+)

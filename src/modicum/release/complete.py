@@ -8,11 +8,11 @@ before it is rounded into a loss.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from modicum.accounting import INFINITE, Loss
 from modicum.accounting.grid import DELTA, EPS
 from modicum.accounting.groups import group
+from modicum.core.record import dataclass
 from modicum.release.stated import Stated
 from modicum.release.units import Relation
 from modicum.release.vocabulary import Vocabulary

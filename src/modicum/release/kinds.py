@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from types import MappingProxyType
 
 from modicum.core.document import Node
 from modicum.core.reading import count, positive, probability
+from modicum.core.record import dataclass
 
 #: More values of a randomized response are refused.
 VALUES_MAX = 10**6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from modicum.accounting.budgets import (
 from modicum.core.canonical import Plain, Written, digest, encode
 from modicum.core.errors import Mark
 from modicum.core.exact import number_text
+from modicum.core.record import dataclass
 from modicum.release.parts import EVERYTHING, Part, WrittenPart, part_written
 from modicum.release.sampling import Sampling, sampling_to_plain
 

@@ -35,7 +35,6 @@ what these days leave of it, so the fewer steps within them hold as well.
 from __future__ import annotations
 
 from modicum.accounting.curves import Curve
-from modicum.accounting.kinds.sampled import sampled_curve
 from modicum.accounting.kinds.table import kind_named
 from modicum.core.errors import Code, InputError
 from modicum.release.kinds import KINDS
@@ -92,6 +91,8 @@ def on_sample(
     Raises:
         InputError: If nothing follows for the unit.
     """
+    from modicum.accounting.kinds.sampled import sampled_curve
+
     sampling = mechanism.sampling
     if sampling is None:
         return computed

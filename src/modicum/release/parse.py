@@ -19,7 +19,6 @@ from modicum.release.parse_mechanism import (
 from modicum.release.parts import EVERYTHING
 from modicum.release.read_part import read_part
 from modicum.release.read_sampling import read_sampling
-from modicum.release.utility import check_utility
 from modicum.release.vocabulary import (
     CHOICE,
     CHOICE_CLAIM,
@@ -27,6 +26,7 @@ from modicum.release.vocabulary import (
     METADATA,
     PAST_METADATA,
     QUERY,
+    UTILITY,
     Vocabulary,
 )
 
@@ -129,7 +129,13 @@ def parse_heading(fields: Fields, vocabulary: Vocabulary, found: Problems) -> He
         if choice is not None:
             with found.guard():
                 metadata[CHOICE] = _read_choice(choice)
-    check_utility(fields, vocabulary, found)
+    if UTILITY not in vocabulary.labels:
+        utility = fields.take_optional(UTILITY)
+        if utility is not None:
+            from modicum.release.utility import read_utility
+
+            with found.guard():
+                read_utility(utility)  # It is looked at, and not kept.
     part = read_part(fields, EVERYTHING, vocabulary, found)
     sampling = read_sampling(fields, None, vocabulary, found)
     return Heading(identifier, labels, metadata, part, sampling)

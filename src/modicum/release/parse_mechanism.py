@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from modicum.accounting import ApproxBudget, Budget
 from modicum.accounting.budget_reading import cost_delta, read_measured
-from modicum.accounting.kinds.table import calibrated, kind_named
 from modicum.core.document import Kind, Node, Scalar
 from modicum.core.errors import Code, Mark
 from modicum.core.exact import brief
@@ -220,6 +219,8 @@ def _calibrate(fields: Fields, kind: str, read: _Numbers, *, sampled: bool) -> N
 
 @lru_cache(maxsize=4096)
 def _sigma(kind: str, sensitivity: Fraction, target: ApproxBudget) -> Fraction:
+    from modicum.accounting.kinds.table import calibrated, kind_named
+
     known = {"sensitivity": sensitivity}
     return calibrated(kind_named(kind), known, target, find="sigma")[1]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from modicum.core.errors import Mark
+from modicum.core.record import dataclass
 from modicum.release.parts import Values
 
 

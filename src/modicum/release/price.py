@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from modicum.accounting import Loss
 from modicum.core.reading import Problems
 from modicum.release.complete import Steps, completed
-from modicum.release.missing import missing
 from modicum.release.model import Mechanism, Release
-from modicum.release.on_samples import refuse_unproven
 from modicum.release.periods import overlaps
 from modicum.release.priced import PricedMechanism, PricedRelease
 from modicum.release.stated import Stated, refuse_halves, stated
@@ -73,7 +71,10 @@ def price_mechanism(mechanism: Mechanism, vocabulary: Vocabulary) -> PricedMecha
         InputError: As `price` does.
     """
     refuse_halves(mechanism)
-    refuse_unproven(mechanism, vocabulary)
+    if mechanism.sampling is not None:
+        from modicum.release.on_samples import refuse_unproven
+
+        refuse_unproven(mechanism, vocabulary)
     steps = steps_of(mechanism, vocabulary)
     found = Problems()
     given: dict[str, Stated] = {}
@@ -93,6 +94,8 @@ def price_mechanism(mechanism: Mechanism, vocabulary: Vocabulary) -> PricedMecha
         proven = completed(unit, given, steps, vocabulary)
         with found.guard():
             if proven is None:
+                from modicum.release.missing import missing
+
                 raise missing(mechanism, unit, given, steps, vocabulary)
             losses[unit], sources[unit] = proven.loss, proven.source
     found.raise_any()

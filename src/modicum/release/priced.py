@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import msgspec
 
 from modicum.accounting import Loss
+from modicum.core.record import dataclass
 from modicum.release.memory import Once
 from modicum.release.model import Mechanism, Release
 from modicum.release.parts import Part

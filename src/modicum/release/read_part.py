@@ -12,7 +12,6 @@ from typing import TypeVar
 from modicum.core.document import Entries, Node, Scalar
 from modicum.core.errors import Code, InputError
 from modicum.core.reading import Fields, Problems, fail, nearest, refuse_nothing, text
-from modicum.release.boxes import union
 from modicum.release.parts import Box, Part, Values
 from modicum.release.population import Partition
 from modicum.release.read_spans import (
@@ -64,6 +63,8 @@ def read_part(
 
 
 def _where(node: Node, vocabulary: Vocabulary) -> tuple[Box, ...] | None:
+    from modicum.release.boxes import union
+
     boxes = listed(node, "`where`", BOXES_MAX)
     read = each(boxes, lambda box: _box(box, vocabulary))
     return union(read, vocabulary.population.partitions)

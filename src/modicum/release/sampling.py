@@ -8,12 +8,13 @@ each mechanism, and nobody learns how they fell.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 from modicum.core.canonical import Plain
 from modicum.core.errors import Mark
 from modicum.core.exact import number_text
+from modicum.core.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -20,9 +19,9 @@ from modicum.accounting.curves import Curve
 from modicum.accounting.grid import EPS, RHO
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import LOSS_UNIT, brief, number_text
+from modicum.core.record import dataclass
 from modicum.release.kinds import KINDS
 from modicum.release.model import Mechanism
-from modicum.release.on_samples import on_sample
 from modicum.release.price_mistakes import wrong
 from modicum.release.units import Relation
 from modicum.release.vocabulary import Vocabulary
@@ -58,7 +57,9 @@ def stated(mechanism: Mechanism, unit: str, vocabulary: Vocabulary) -> Stated | 
     """
     declared = mechanism.cost.get(unit)
     computed = _computed(mechanism, unit, vocabulary.relation(unit))
-    if computed is not None:
+    if computed is not None and mechanism.sampling is not None:
+        from modicum.release.on_samples import on_sample
+
         computed = on_sample(mechanism, unit, computed, vocabulary)
     if declared is None:
         return None if computed is None else Stated(computed, "computed")

@@ -8,9 +8,10 @@ instance of the other lies in one of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeAlias, get_args
 
+from modicum.core.record import dataclass
 from modicum.release.periods import (
     PERIODS,
     Overlap,

@@ -13,16 +13,24 @@ from typing import TypeAlias
 from modicum.core.document import Entries, Items, Node, Scalar, from_python
 from modicum.core.errors import Code
 from modicum.core.exact import number_text
-from modicum.core.fields import Fields
-from modicum.core.reading import Problems, fail, number, refuse_nothing
+from modicum.core.reading import fail, number, refuse_nothing
 from modicum.release.describe import ReleaseDraft
-from modicum.release.vocabulary import Vocabulary
+from modicum.release.vocabulary import UTILITY, Vocabulary
+
+__all__ = [
+    "DIGITS_MAX",
+    "UTILITY",
+    "UTILITY_MAX",
+    "UTILITY_USUAL",
+    "Description",
+    "exact_utility",
+    "read_utility",
+    "stated_utility",
+]
 
 #: A release in any form: a draft, plain data as in a file, or a tree with places.
 Description: TypeAlias = "ReleaseDraft | Mapping[str, object] | Node"
 
-#: The key of a release under which it stands.
-UTILITY = "utility"
 #: What a release is worth that does not say so.
 UTILITY_USUAL = Fraction(1)
 #: A larger one is refused.
@@ -106,17 +114,3 @@ def _is_brief(value: Fraction) -> bool:
     """Return whether a plan can hold a number; a longer one is not even written."""
     few = value.denominator <= 10**DIGITS_MAX
     return few and _EXACT.fullmatch(number_text(value)) is not None
-
-
-def check_utility(fields: Fields, vocabulary: Vocabulary, found: Problems) -> None:
-    """Take the utility that a release may state, and look at it; it is not kept.
-
-    Args:
-        fields: The keys of the release; `utility` is taken, unless it is a label.
-        vocabulary: The words it may use.
-        found: Collects the mistakes.
-    """
-    node = None if UTILITY in vocabulary.labels else fields.take_optional(UTILITY)
-    if node is not None:
-        with found.guard():
-            read_utility(node)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from modicum.core.record import dataclass
 from modicum.release.heading import Heading
 from modicum.release.memory import Memory
 from modicum.release.parts import Part
@@ -32,6 +33,8 @@ METADATA = ("purpose", "requester", "dataset", "audience")
 PAST_METADATA = ("released_on", "evidence", "labeled_by")
 #: The digest of the private query that a release is; rules know nothing of it.
 QUERY = "query"
+#: What a release is worth to those who plan; it is not kept.
+UTILITY = "utility"
 #: How the epsilon of a release was chosen, where people in the data were looked at:
 #: `CLAIM by METHOD`. Rules know nothing of it.
 CHOICE = "epsilon_choice"

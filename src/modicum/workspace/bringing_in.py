@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
@@ -19,8 +18,8 @@ from modicum.core.errors import (
     Problem,
 )
 from modicum.core.exact import brief
+from modicum.core.record import dataclass
 from modicum.ledger import RecordedRelease, RuleLoss, State, decide
-from modicum.ledger.deciding.amounts import amounts
 from modicum.ledger.deciding.approvals import approved_by, hearings_of_release
 from modicum.ledger.following.folding import Followed
 from modicum.ledger.log.events import (
@@ -51,8 +50,6 @@ from modicum.workspace.answers import (
 )
 from modicum.workspace.book import Entry
 from modicum.workspace.decision import Decision
-from modicum.workspace.governing.governance import missing_approvals, needs_approval
-from modicum.workspace.past_descriptions import price_past, refuse_future
 from modicum.workspace.ports import Clock
 from modicum.workspace.requests import attempt, each
 
@@ -143,6 +140,8 @@ def prepared_past(release: Description, compiled: CompiledPolicy) -> Submission:
     Raises:
         InputError: With every mistake found.
     """
+    from modicum.workspace.past_descriptions import price_past
+
     recorded, assumptions = price_past(release, compiled.policy.vocabulary)
     return Submission(
         recorded,
@@ -264,9 +263,13 @@ class BringingIn:
         heard = hearings_of_release(
             release, compiled.policy, entry.book.state, entry.actor
         )
-        missing = missing_approvals(heard)
-        if missing:
-            called = f"release `{release.id}`"
+        if not all(one.given for one in heard):
+            from modicum.workspace.governing.governance import (
+                missing_approvals,
+                needs_approval,
+            )
+
+            called, missing = f"release `{release.id}`", missing_approvals(heard)
             raise needs_approval(called, missing, "modicum release approve")
         seconds = seconds_held(one, followed, entry.book.state, entry.actor, day)
         expires_at = self.clock.after(entry.now, seconds)
@@ -277,6 +280,8 @@ class BringingIn:
         return _carried_out(entry, reserved) if one.post else reserved
 
     def _record(self, entry: Entry, followed: Followed, one: Submission) -> Decision:
+        from modicum.workspace.past_descriptions import refuse_future
+
         refuse_future(one.release, entry.now, one.mark)
         digest = one.compiled.policy.digest
         body = PastRecorded(one.release, digest, one.assumptions)
@@ -325,6 +330,8 @@ def seconds_held(
 
 
 def _holds_too_much(actor: str, loss: RuleLoss, held: list[str]) -> ConflictError:
+    from modicum.ledger.deciding.amounts import amounts
+
     found = amounts(loss)
     measure, scale = found.measure, found.scale
     holds, more, most = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
@@ -267,4 +266,6 @@ class Decision(msgspec.Struct, frozen=True):
         return self.explain()
 
     def _repr_html_(self) -> str:
+        import html
+
         return f"<pre>{html.escape(self.explain())}</pre>"

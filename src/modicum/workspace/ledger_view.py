@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from modicum.core.errors import Code, ConflictError, Problem, UsageError
-from modicum.ledger import (
-    AuditReport,
-    Record,
-    RecordedRelease,
-    RuleLoss,
-    Standing,
-    State,
-    audit,
-)
+from modicum.ledger import Record, RecordedRelease, RuleLoss, Standing, State
 from modicum.ledger.log.days import day_of
 from modicum.ledger.state.life import unknown_release
 from modicum.policy import CompiledPolicy, Rule
 from modicum.workspace.alternatives.asked import Asked
-from modicum.workspace.alternatives.trials import Look
 from modicum.workspace.answers import (
     Asking,
     Description,
@@ -35,12 +27,13 @@ from modicum.workspace.answers import (
 from modicum.workspace.book import Book, Reader
 from modicum.workspace.bringing_in import Submission, prepared, seconds_held
 from modicum.workspace.decision import Decision
-from modicum.workspace.earlier import EarlierClock, EarlierStore, past_point
-from modicum.workspace.explaining.charged_cells import standing_in
 from modicum.workspace.live_ledger import SNAPSHOT_EVERY, LiveLedger
 from modicum.workspace.ports import Clock, EventStore, SnapshotStore
-from modicum.workspace.spenders import CellBalance, cell_balance, part_named, rule_named
-from modicum.workspace.told import Told
+
+if TYPE_CHECKING:
+    from modicum.ledger import AuditReport
+    from modicum.workspace.alternatives.trials import Look
+    from modicum.workspace.spenders import CellBalance
 
 
 class LedgerView:
@@ -196,6 +189,8 @@ class LedgerView:
             VerificationError: At the first contradiction; or if rules show less than
                 was released, as their unit was redefined under its name.
         """
+        from modicum.ledger import audit
+
         report = audit(
             self.records(), on_entry, noted_hash=noted_hash, again=self.records
         )
@@ -228,6 +223,8 @@ class LedgerView:
         Raises:
             UsageError: If there is neither a policy nor a ledger with one.
         """
+        from modicum.workspace.explaining.charged_cells import standing_in
+
         book = self._live.read(deciding=True)
         compiled = self._meant_policy(book)
         with book.followed_at(compiled, self._store.read, self._live.now) as followed:
@@ -245,6 +242,8 @@ class LedgerView:
         Raises:
             UsageError: If there is neither a policy nor a ledger with one.
         """
+        from modicum.workspace.explaining.charged_cells import standing_in
+
         book = self._live.read(deciding=True)
         compiled = self._meant_policy(book)
         with book.followed_at(compiled, self._store.read, self._live.now) as followed:
@@ -272,6 +271,8 @@ class LedgerView:
             InputError: If there is no such rule, or no such cell.
             UsageError: If there is neither a policy nor a ledger with one.
         """
+        from modicum.workspace.spenders import cell_balance, part_named, rule_named
+
         with self._lent() as look:
             compiled = look.balances.compiled
             named = {"where": where, "periods": periods, "groups": groups}
@@ -291,6 +292,8 @@ class LedgerView:
         Raises:
             UsageError: If the ledger was not there yet, or the point is yet to come.
         """
+        from modicum.workspace.earlier import EarlierClock, EarlierStore, past_point
+
         self._live.must_exist()
         book = self._live.read()
         past = past_point(point, book.state, self._store, self._live.now)
@@ -324,6 +327,9 @@ class LedgerView:
     @contextmanager
     def _lent(self) -> Iterator[Look]:
         """Lend the ledger at its head, to try releases on."""
+        from modicum.workspace.alternatives.trials import Look
+        from modicum.workspace.told import Told
+
         book = self._live.read(deciding=True)
         compiled, now = self._meant_policy(book), self._live.now
         with book.followed_at(compiled, self._store.read, now) as followed:

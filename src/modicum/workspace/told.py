@@ -30,7 +30,9 @@ class Told(Iterable[Brought]):
         self._state = state
         self._read = read
         self._due = frozenset(state.due(now))
-        self._words = Retelling(state.policies, compiled.policy.vocabulary.population)
+        self._words = Retelling(
+            state.policies, compiled.policy.vocabulary.population, compiled.policy.text
+        )
 
     def __iter__(self) -> Iterator[Brought]:
         standings = self._state.releases

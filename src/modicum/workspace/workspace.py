@@ -20,19 +20,17 @@ from modicum.workspace.bringing_in import (
     prepared_past,
 )
 from modicum.workspace.decision import Decision
-from modicum.workspace.governing.governing import Governance
 from modicum.workspace.ledger_view import LedgerView
-from modicum.workspace.past_descriptions import refuse_future
-from modicum.workspace.planning.verbs import Rounds
 from modicum.workspace.requests import attempt
-from modicum.workspace.steps import giving_up, step
-from modicum.workspace.using import Use
-from modicum.workspace.using_ports import Adapters
 
 if TYPE_CHECKING:
     from modicum.workspace.escrowing.office import EscrowOffice
     from modicum.workspace.escrowing.ports import Equipment
+    from modicum.workspace.governing.governing import Governance
+    from modicum.workspace.planning.verbs import Rounds
     from modicum.workspace.querying.queries import Queries
+    from modicum.workspace.using import Use
+    from modicum.workspace.using_ports import Adapters
 
 T = TypeVar("T")
 
@@ -151,6 +149,8 @@ class Workspace(LedgerView):
             ConflictError: If the id stands with other contents, or was given up.
             StaleError: If the ledger's active policy is not the one given.
         """
+        from modicum.workspace.past_descriptions import refuse_future
+
         one = prepared_past(release, self._deciding_policy())
         known = self._live.book.standing_at(one.release.id, self._live.now)
         if known is not None:
@@ -215,6 +215,8 @@ class Workspace(LedgerView):
             InputError: If the ledger knows no such release, or no reason is given.
             ConflictError: If it is not reserved any more.
         """
+        from modicum.workspace.steps import giving_up
+
         return self._step(giving_up(release, reason))
 
     def use(self, release: str) -> Use:
@@ -227,6 +229,8 @@ class Workspace(LedgerView):
             InputError: If the ledger knows no such release.
             ConflictError: If it is not reserved.
         """
+        from modicum.workspace.using import Use
+
         return Use(self, release, self.adapters)
 
     # --- the ledger ---
@@ -234,11 +238,15 @@ class Workspace(LedgerView):
     @property
     def governance(self) -> Governance:
         """What people do who govern the ledger: approve, activate, remark."""
+        from modicum.workspace.governing.governing import Governance
+
         return Governance(self, self._actor)
 
     @property
     def rounds(self) -> Rounds:
         """What people do who plan rounds: open them, plan them, commit plans."""
+        from modicum.workspace.planning.verbs import Rounds
+
         return Rounds(self, self._clock, self._actor)
 
     @property
@@ -314,6 +322,8 @@ class Workspace(LedgerView):
         return BringingIn(self._store.name, self._clock)
 
     def _step(self, body: ReleaseStarted | ReleasePosted | ReleaseVoided) -> Standing:
+        from modicum.workspace.steps import step
+
         self._live.must_exist()
         # If it is a mistake, the expirations of this turn are true all the same.
         outcome = self._live.turn(

@@ -25,7 +25,7 @@ from samples.linted import (
 from samples.small import POLICY, compiled
 
 from modicum.core.errors import Code, InputError
-from modicum.policy.implication import counterexample
+from modicum.policy.implication.search import counterexample
 
 
 def test_a_policy_without_mistakes_is_not_refused() -> None:

@@ -32,9 +32,9 @@ from modicum.policy.predicates import (
     ReadsAtLeast,
     Scope,
 )
-from modicum.policy.pruning import prune, prune_alone
 from modicum.policy.pruning.lists import Integers, grouped
 from modicum.policy.pruning.logic import Logic
+from modicum.policy.pruning.pruned import prune, prune_alone
 from modicum.policy.pruning.readers import Readers
 from modicum.policy.pruning.roots import roots
 from modicum.policy.rules import BaseRule, RuleSet, Stage

@@ -17,7 +17,7 @@ from samples.served import HEADER, Served, served
 from samples.small import POLICY
 
 from modicum.policy import compile as compile_module
-from modicum.policy.lint import warnings_of
+from modicum.policy.lint.warnings import warnings_of
 from modicum.server.bodies import Body
 from modicum.server.service import policies, policy_work, proposals
 from modicum.server.service.threads import (

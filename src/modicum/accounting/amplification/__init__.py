@@ -6,18 +6,23 @@ and amplified once (`shared_sample`). And it is drawn as stated: a shuffled batc
 neither a Poisson sample nor one without replacement.
 """
 
-from modicum.accounting.amplification.bounds import amplified_eps
-from modicum.accounting.amplification.gaussian_steps import poisson_gaussian
-from modicum.accounting.amplification.poisson_samples import (
-    poisson,
-    poisson_laplace,
-    shared_sample,
-    unit_level_rate,
-)
-from modicum.accounting.amplification.substitution import (
-    poisson_substitute,
-    without_replacement,
-)
+from typing import TYPE_CHECKING
+
+from modicum.core.facade import facade
+
+if TYPE_CHECKING:
+    from modicum.accounting.amplification.bounds import amplified_eps
+    from modicum.accounting.amplification.gaussian_steps import poisson_gaussian
+    from modicum.accounting.amplification.poisson_samples import (
+        poisson,
+        poisson_laplace,
+        shared_sample,
+        unit_level_rate,
+    )
+    from modicum.accounting.amplification.substitution import (
+        poisson_substitute,
+        without_replacement,
+    )
 
 __all__ = [
     "amplified_eps",
@@ -29,3 +34,17 @@ __all__ = [
     "unit_level_rate",
     "without_replacement",
 ]
+
+__getattr__ = facade(
+    __name__,
+    {
+        "modicum.accounting.amplification.bounds": "amplified_eps",
+        "modicum.accounting.amplification.gaussian_steps": "poisson_gaussian",
+        "modicum.accounting.amplification.poisson_samples": (
+            "poisson poisson_laplace shared_sample unit_level_rate"
+        ),
+        "modicum.accounting.amplification.substitution": (
+            "poisson_substitute without_replacement"
+        ),
+    },
+)

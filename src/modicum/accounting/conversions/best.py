@@ -9,7 +9,6 @@ and the filter decides (see `modicum.accounting.filters.budget_filters`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -57,6 +56,7 @@ from modicum.accounting.grid import (
 )
 from modicum.accounting.losses import Total
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT, brief
+from modicum.core.record import dataclass
 
 # alpha - 1 is searched from e^-40 to e^45 where a formula is cheap.
 _SEARCH_LOW = Decimal(-40)

@@ -6,7 +6,6 @@ information, and the filter decides (see `modicum.accounting.filters.budget_filt
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -32,6 +31,7 @@ from modicum.accounting.grid import (
 )
 from modicum.accounting.losses import Total
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
+from modicum.core.record import dataclass
 
 # alpha - 1 is searched between e^-40 and e^45: wider than any optimum for rho from
 # 1e-12 to 1e6 and delta from 1e-18 to almost 1.

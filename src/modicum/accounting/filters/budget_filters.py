@@ -14,7 +14,7 @@ has is a constant of its name, so a looser budget never admits less. The filter
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
@@ -44,6 +44,7 @@ from modicum.accounting.grid import (
 from modicum.accounting.losses import Total
 from modicum.core.errors import Code, InputError, Problem, check
 from modicum.core.exact import floor_units, number_text
+from modicum.core.record import dataclass
 
 
 def _of(whole: int, parts: Mapping[int, int]) -> tuple[tuple[Fraction, Fraction], ...]:

@@ -17,7 +17,6 @@ grows, and beyond some eps (about 21.5 at delta = 1e-7) the sum passes 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -33,6 +32,7 @@ from modicum.accounting.grid import INFINITE, order_index
 from modicum.accounting.losses import Total
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import LOSS_UNIT, brief
+from modicum.core.record import dataclass
 
 #: The orders of the published prototypes.
 PUBLISHED_ORDERS: tuple[Fraction, ...] = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from modicum.accounting.conversions.moments import (
@@ -18,6 +17,7 @@ from modicum.accounting.conversions.profiles import (
 from modicum.accounting.grid import EPS, MU2, ORDERS, RHO, order_index
 from modicum.accounting.losses import Total
 from modicum.core.exact import DELTA_UNIT, floor_units
+from modicum.core.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

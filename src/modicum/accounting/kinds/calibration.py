@@ -7,7 +7,6 @@ digits in which it is returned, and met the target.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import assert_never
@@ -28,6 +27,7 @@ from modicum.accounting.curves import Curve, composed
 from modicum.accounting.decimals import GUARD, precise, significant, to_decimal
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import brief
+from modicum.core.record import dataclass
 
 #: A parameter is given in so many significant digits.
 DIGITS = 13

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from modicum.accounting.amplification import (
-    poisson,
-    poisson_gaussian,
-    poisson_laplace,
-    without_replacement,
-)
+from modicum.accounting import amplification
 from modicum.accounting.curves import Curve
 from modicum.accounting.kinds.table import Kind, Values, complete_values, curve_of_kind
 from modicum.core.errors import Code, InputError, Problem
@@ -51,18 +46,20 @@ def sampled_curve(kind: Kind, values: Values, rate: Fraction, sampling: str) -> 
     _refuse(kind, sampling)
     base = curve_of_kind(kind, values)
     if sampling == "without-replacement":
-        return without_replacement(base, sampling_rate=rate)
+        return amplification.without_replacement(base, sampling_rate=rate)
     known = complete_values(kind, values)
     if kind.name == "gaussian":
         noise = known["sigma"] / known["sensitivity"]
-        return poisson_gaussian(sampling_rate=rate, noise_multiplier=noise)
+        return amplification.poisson_gaussian(
+            sampling_rate=rate, noise_multiplier=noise
+        )
     if kind.name == "laplace":
-        return poisson_laplace(
+        return amplification.poisson_laplace(
             sensitivity_l1=known["sensitivity"],
             scale=known["scale"],
             sampling_rate=rate,
         )
-    return poisson(base, sampling_rate=rate)
+    return amplification.poisson(base, sampling_rate=rate)
 
 
 def _refuse(kind: Kind, sampling: str) -> None:

@@ -7,32 +7,15 @@ whose open parameter can be calibrated to a budget.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
-from modicum.accounting.amplification import poisson_gaussian
+from modicum.accounting import amplification, mechanisms
 from modicum.accounting.budgets import Budget
 from modicum.accounting.curves import Curve, composed
-from modicum.accounting.kinds.calibration import Family, calibrate, most
-from modicum.accounting.mechanisms import (
-    declared_gdp,
-    declared_pure,
-    declared_zcdp,
-    discrete_gaussian,
-    discrete_laplace,
-    exponential,
-    gaussian,
-    gaussian_rho,
-    laplace,
-    pate_gnmax,
-    randomized_response,
-    report_noisy_max,
-    sparse_vector,
-    sparse_vector_one_threshold,
-)
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import number_text
+from modicum.core.record import dataclass
 
 Values = Mapping[str, Fraction]
 
@@ -108,7 +91,7 @@ _SCORES = "the parameter, for scores of sensitivity 1"
 
 
 def _dp_sgd(v: Values) -> Curve:
-    step = poisson_gaussian(
+    step = amplification.poisson_gaussian(
         sampling_rate=v["sampling-rate"], noise_multiplier=v["noise-multiplier"]
     )
     return composed([(step, int(v["steps"]))])
@@ -118,13 +101,15 @@ _TABLE: tuple[Kind, ...] = (
     Kind(
         "laplace",
         (_noise("scale", "scale of the noise"), _change("L1")),
-        lambda v: laplace(sensitivity_l1=v["sensitivity"], scale=v["scale"]),
+        lambda v: mechanisms.laplace(sensitivity_l1=v["sensitivity"], scale=v["scale"]),
     ),
     Kind(
         "gaussian",
         (_noise("sigma", "standard deviation of the noise"), _change("L2")),
-        lambda v: gaussian(
-            rho=gaussian_rho(sensitivity_l2=v["sensitivity"], sigma=v["sigma"])
+        lambda v: mechanisms.gaussian(
+            rho=mechanisms.gaussian_rho(
+                sensitivity_l2=v["sensitivity"], sigma=v["sigma"]
+            )
         ),
     ),
     Kind(
@@ -133,14 +118,16 @@ _TABLE: tuple[Kind, ...] = (
             _noise("scale", "scale of the noise"),
             _count("sensitivity", "largest L1 change of the integer answers"),
         ),
-        lambda v: discrete_laplace(
+        lambda v: mechanisms.discrete_laplace(
             sensitivity_l1=int(v["sensitivity"]), scale=v["scale"]
         ),
     ),
     Kind(
         "discrete-gaussian",
         (_noise("sigma", "parameter of the noise"), _change("L2")),
-        lambda v: discrete_gaussian(sensitivity_l2=v["sensitivity"], sigma=v["sigma"]),
+        lambda v: mechanisms.discrete_gaussian(
+            sensitivity_l2=v["sensitivity"], sigma=v["sigma"]
+        ),
     ),
     Kind(
         "randomized-response",
@@ -149,21 +136,23 @@ _TABLE: tuple[Kind, ...] = (
             _count("values", "number of possible values", 2),
             _count("answers", "independent answers of one unit"),
         ),
-        lambda v: randomized_response(
+        lambda v: mechanisms.randomized_response(
             truth=v["truth"], values=int(v["values"]), answers=int(v["answers"])
         ),
         "a change of the unit's own values",
     ),
-    Kind("exponential", (_eps(_SCORES),), lambda v: exponential(eps=v["eps"])),
+    Kind(
+        "exponential", (_eps(_SCORES),), lambda v: mechanisms.exponential(eps=v["eps"])
+    ),
     Kind(
         "permute-and-flip",
         (_eps(_SCORES),),
-        lambda v: report_noisy_max(eps=v["eps"], noise="exponential"),
+        lambda v: mechanisms.report_noisy_max(eps=v["eps"], noise="exponential"),
     ),
     Kind(
         "report-noisy-max",
         (_eps("the noise is Laplace of scale 2/eps"),),
-        lambda v: report_noisy_max(eps=v["eps"], noise="laplace"),
+        lambda v: mechanisms.report_noisy_max(eps=v["eps"], noise="laplace"),
     ),
     Kind(
         "sparse-vector",
@@ -172,7 +161,7 @@ _TABLE: tuple[Kind, ...] = (
             _eps("the threshold's noise has scale 1/eps-threshold", "eps-threshold"),
             _count("positives", f"{_POSITIVES}; the threshold is drawn anew"),
         ),
-        lambda v: sparse_vector(
+        lambda v: mechanisms.sparse_vector(
             eps_threshold=v["eps-threshold"],
             eps_queries=v["eps-queries"],
             positives=int(v["positives"]),
@@ -184,7 +173,7 @@ _TABLE: tuple[Kind, ...] = (
             _eps("the queries' noise has scale 2*positives/eps-queries", "eps-queries"),
             _eps("the threshold's noise has scale 1/eps-threshold", "eps-threshold"),
         ),
-        lambda v: sparse_vector_one_threshold(
+        lambda v: mechanisms.sparse_vector_one_threshold(
             eps_threshold=v["eps-threshold"], eps_queries=v["eps-queries"]
         ),
     ),
@@ -201,25 +190,25 @@ _TABLE: tuple[Kind, ...] = (
     Kind(
         "pate-gnmax",
         (_noise("sigma", "standard deviation of each count's noise"),),
-        lambda v: pate_gnmax(sigma=v["sigma"]),
+        lambda v: mechanisms.pate_gnmax(sigma=v["sigma"]),
         "a change of everything that one teacher was given",
     ),
     Kind(
         "pure",
         (_eps("a proven pure epsilon"),),
-        lambda v: declared_pure(eps=v["eps"]),
+        lambda v: mechanisms.declared_pure(eps=v["eps"]),
         "that of the guarantee",
     ),
     Kind(
         "zcdp",
         (Parameter("rho", "a proven rho"),),
-        lambda v: declared_zcdp(rho=v["rho"]),
+        lambda v: mechanisms.declared_zcdp(rho=v["rho"]),
         "that of the guarantee",
     ),
     Kind(
         "gdp",
         (Parameter("mu", "a proven mu"),),
-        lambda v: declared_gdp(mu=v["mu"]),
+        lambda v: mechanisms.declared_gdp(mu=v["mu"]),
         "that of the guarantee",
     ),
 )
@@ -305,6 +294,8 @@ def calibrated(
         >>> calibrated(kind_named("gaussian"), {}, ZcdpBudget(Fraction(1, 8)))
         ('sigma', Fraction(2, 1))
     """
+    from modicum.accounting.kinds.calibration import Family, calibrate, most
+
     known = complete_values(kind, values)
     if find:
         known.pop(find, None)

@@ -5,22 +5,30 @@ is infinite. The result holds under the neighboring relation for which the sensi
 (or the declared guarantee) holds.
 """
 
-from modicum.accounting.mechanisms.answers import randomized_response
-from modicum.accounting.mechanisms.declared import (
-    declared_gdp,
-    declared_pure,
-    declared_renyi,
-    declared_zcdp,
-)
-from modicum.accounting.mechanisms.discrete import discrete_gaussian, discrete_laplace
-from modicum.accounting.mechanisms.noise import gaussian, gaussian_rho, laplace
-from modicum.accounting.mechanisms.selection import (
-    exponential,
-    report_noisy_max,
-    sparse_vector,
-    sparse_vector_one_threshold,
-)
-from modicum.accounting.mechanisms.voting import pate_gnmax
+from typing import TYPE_CHECKING
+
+from modicum.core.facade import facade
+
+if TYPE_CHECKING:
+    from modicum.accounting.mechanisms.answers import randomized_response
+    from modicum.accounting.mechanisms.declared import (
+        declared_gdp,
+        declared_pure,
+        declared_renyi,
+        declared_zcdp,
+    )
+    from modicum.accounting.mechanisms.discrete import (
+        discrete_gaussian,
+        discrete_laplace,
+    )
+    from modicum.accounting.mechanisms.noise import gaussian, gaussian_rho, laplace
+    from modicum.accounting.mechanisms.selection import (
+        exponential,
+        report_noisy_max,
+        sparse_vector,
+        sparse_vector_one_threshold,
+    )
+    from modicum.accounting.mechanisms.voting import pate_gnmax
 
 __all__ = [
     "declared_gdp",
@@ -39,3 +47,19 @@ __all__ = [
     "sparse_vector",
     "sparse_vector_one_threshold",
 ]
+
+__getattr__ = facade(
+    __name__,
+    {
+        "modicum.accounting.mechanisms.answers": "randomized_response",
+        "modicum.accounting.mechanisms.declared": (
+            "declared_gdp declared_pure declared_renyi declared_zcdp"
+        ),
+        "modicum.accounting.mechanisms.discrete": "discrete_gaussian discrete_laplace",
+        "modicum.accounting.mechanisms.noise": "gaussian gaussian_rho laplace",
+        "modicum.accounting.mechanisms.selection": (
+            "exponential report_noisy_max sparse_vector sparse_vector_one_threshold"
+        ),
+        "modicum.accounting.mechanisms.voting": "pate_gnmax",
+    },
+)

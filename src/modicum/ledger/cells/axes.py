@@ -7,11 +7,11 @@ union of boxes of points. A region may always be larger than the part, never sma
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import TypeAlias
 
+from modicum.core.record import dataclass
 from modicum.ledger.cells.calendar import period_name, period_of
 from modicum.release import Part, Partition, Span, Vocabulary
 from modicum.release.parts import FIRST_DAY, LAST_DAY, Values, merged

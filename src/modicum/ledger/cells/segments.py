@@ -8,12 +8,13 @@ points: they were charged alike.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from modicum.core.canonical import Plain
+from modicum.core.record import dataclass
 from modicum.ledger.cells.axes import Box, Region
 from modicum.ledger.cells.cutting import Booleans, Integers, cut, ends_of, simplified
 from modicum.release import Span

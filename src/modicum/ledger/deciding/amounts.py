@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from modicum.accounting import Budget, Epsilon, GdpBudget, ZcdpBudget, tightest_epsilon
@@ -15,6 +14,7 @@ from modicum.accounting.filters.budget_filters import (
 )
 from modicum.accounting.grid import DELTA, INFINITE, coordinate_name
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
+from modicum.core.record import dataclass
 from modicum.ledger.deciding.rule_loss import RuleLoss
 from modicum.policy.rules import Stage
 

@@ -10,8 +10,9 @@ that one of these keys signed is heard. See ADR 0014 and ADR 0030.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from modicum.core.record import dataclass
 from modicum.ledger.deciding.balances import facts_of
 from modicum.ledger.log.recorded import RecordedRelease
 from modicum.ledger.state.agreement import Agreement

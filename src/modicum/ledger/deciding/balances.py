@@ -11,7 +11,6 @@ import numpy as np
 from modicum.accounting import Loss, Total
 from modicum.ledger.cells.axes import Box, Region, Space, space_of
 from modicum.ledger.cells.cutting import Integers
-from modicum.ledger.cells.dumps import dump, restore
 from modicum.ledger.cells.family import Cost, Family, Inquiry, Reading
 from modicum.ledger.cells.segments import SEGMENTS_MAX
 from modicum.ledger.deciding.charged import charged, moved
@@ -122,6 +121,8 @@ class Balances:
 
     def dump(self) -> dict[str, bytes]:
         """Return all cells as bytes, by unit; equal balances give equal bytes."""
+        from modicum.ledger.cells.dumps import dump
+
         rules = self.compiled.rules
         return {unit: dump(one, rules) for unit, one in self._families.items()}
 
@@ -142,6 +143,8 @@ class Balances:
         Raises:
             ValueError: If that cannot be.
         """
+        from modicum.ledger.cells.dumps import restore
+
         balances = cls(compiled, planning=planning)
         if list(dumped) != list(balances._families):
             raise ValueError("the cells are of other units")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from modicum.accounting import Filter, Total
 from modicum.accounting.grid import RHO
+from modicum.core.record import dataclass
 from modicum.ledger.deciding.locked import Locked
 from modicum.policy import Rule
 

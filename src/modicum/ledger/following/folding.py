@@ -89,8 +89,10 @@ class Followed:
         balances: Balances | None = None,
     ) -> None:
         self.balances = balances or Balances(compiled, planning=state.planning)
-        population = compiled.policy.vocabulary.population
-        self._retelling = Retelling(state.policies, population)
+        policy = compiled.policy
+        self._retelling = Retelling(
+            state.policies, policy.vocabulary.population, policy.text
+        )
         #: What each identity holds of it, reserved and not started.
         # Not by `self.told`: a cycle would keep a whole ledger until it is collected.
         self.holdings = Holdings(compiled, self._retelling.release, state)

@@ -14,11 +14,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from modicum.ledger.log.recorded import RecordedMechanism, RecordedRelease
-from modicum.policy.past_populations import population_of
 from modicum.release import EVERYTHING, Part, Partition, Population
 from modicum.release.parts import merged
 from modicum.release.population import Was
-from modicum.release.re_expressed import re_expressed
 
 #: So many parts are remembered.
 _REMEMBERED_MAX = 10_000
@@ -45,11 +43,17 @@ class Retelling:
         policies: The policies that were activated up to a head, oldest first.
         present: How the population is divided by the policy that counts now: the
             last of these policies, or one that would take its place.
+        text: The text of the policy that counts now, if it is known: it is not read
+            again.
     """
 
-    def __init__(self, policies: Sequence[Held], present: Population) -> None:
+    def __init__(
+        self, policies: Sequence[Held], present: Population, text: str | None = None
+    ) -> None:
         self._seqs = [one.seq for one in policies]
-        chain = [population_of(one.text) for one in policies]
+        chain = [
+            present if one.text == text else _population_of(one) for one in policies
+        ]
         if not chain or chain[-1] != present:
             chain.append(present)
         self._chain = [
@@ -88,6 +92,8 @@ class Retelling:
         if found is None:
             if len(self._parts) >= _REMEMBERED_MAX:
                 self._parts.clear()
+            from modicum.release.re_expressed import re_expressed
+
             found = self._parts[part, held] = re_expressed(part, self._chain[held:])
         return found
 
@@ -109,6 +115,12 @@ class Retelling:
             and population.static.isdisjoint(one.attributes)
             for population in since
         )
+
+
+def _population_of(policy: Held) -> Population:
+    from modicum.policy.past_populations import population_of
+
+    return population_of(policy.text)
 
 
 def _ambiguous(population: Population) -> Population:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from modicum.accounting import GRID_VERSION
 from modicum.core.canonical import Joined, Plain, join
+from modicum.core.record import dataclass
 from modicum.ledger.log.events import EVENT_VERSION, PlanCommitted, RoundOpened
 from modicum.ledger.log.release_format import release_from_plain, release_joined
 from modicum.ledger.state.agreement import Agreement

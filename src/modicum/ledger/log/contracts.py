@@ -7,11 +7,11 @@ people agree to is that digest. See ADR 0035.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from modicum.core.canonical import Plain, digest, encode
+from modicum.core.record import dataclass
 from modicum.ledger.log.stored_fields import (
     DIGEST,
     HASH_OR_EMPTY,

@@ -7,9 +7,9 @@ the release that it names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from modicum.core.record import dataclass
 from modicum.ledger.log.contracts import Contract
 
 

@@ -7,10 +7,11 @@ fields; what they did not know has its default.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from modicum.core.canonical import Joined, Plain
+from modicum.core.record import dataclass
 from modicum.ledger.log import contracts
 from modicum.ledger.log.escrow_events import (
     ContractProposed,

@@ -9,9 +9,9 @@ nothing; an audit prices descriptions again, to compare (`ledger.proof.repricing
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from modicum.core.record import dataclass
 from modicum.ledger.log.days import day_named, day_of
 from modicum.ledger.log.escrow_events import (
     ContractProposed,

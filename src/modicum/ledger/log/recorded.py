@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import zip_longest
 
 from modicum.accounting import Loss
 from modicum.core.canonical import Plain, Written
+from modicum.core.record import dataclass
 from modicum.ledger.log.written_mechanisms import elsewhere, written_mechanism
 from modicum.release import (
     EVERYTHING,

@@ -5,8 +5,7 @@ They came with version 3. None of them spends anything or changes what is decide
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from modicum.core.record import dataclass
 from modicum.ledger.log.recorded import RecordedRelease
 
 

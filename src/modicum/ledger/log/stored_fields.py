@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from modicum.core.canonical import Plain
+from modicum.core.record import dataclass
 from modicum.ledger.log.days import day_of
 
 #: Shares of a budget are written in millionths.

@@ -8,9 +8,9 @@ lets go, do not count among those who agree. See ADR 0035 and 0048.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from modicum.core.record import dataclass
 from modicum.ledger.log.contracts import Contract, RawSignalTerms
 from modicum.ledger.state.agreement import Agreement
 from modicum.policy.declarations.people import meant_by

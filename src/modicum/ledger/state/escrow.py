@@ -33,7 +33,6 @@ from modicum.ledger.state.flow import (
     to_begin,
     to_release,
 )
-from modicum.ledger.state.ill_proposed import ill_proposed
 from modicum.ledger.state.life import Standing
 from modicum.policy.declarations.people import meant_by
 
@@ -169,6 +168,8 @@ class Escrow:
             ConflictError: If it may not be proposed.
             InputError: If there is no such version of its data.
         """
+        from modicum.ledger.state.ill_proposed import ill_proposed
+
         if contract.id in self.names or contract.digest in self.flows:
             raise _refused(contract.id, "a contract was called so before")
         found = ill_proposed(contract, by, at, self.data, self.flows, version)

@@ -9,7 +9,6 @@ import msgspec
 
 from modicum.core.canonical import Plain, digest, encode
 from modicum.core.errors import Code, ConflictError, Problem
-from modicum.ledger.log.approval_statement import is_genuine
 from modicum.ledger.log.chain import GENESIS
 from modicum.ledger.log.events import (
     Annotated,
@@ -41,7 +40,6 @@ from modicum.ledger.log.request_events import (
 from modicum.ledger.state.agreement import Agreement
 from modicum.ledger.state.data_sets import hear
 from modicum.ledger.state.escrow import Around, Escrow, EscrowBody
-from modicum.ledger.state.escrow_form import escrow_to_plain
 from modicum.ledger.state.holders import Holders
 from modicum.ledger.state.life import (
     ReleaseStatus,
@@ -284,6 +282,8 @@ class State:
         Open reservations are told by the standings: each stands as reserved there,
         and its entry holds its contents, and who holds it.
         """
+        from modicum.ledger.state.escrow_form import escrow_to_plain
+
         return {
             "seq": self.seq,
             "head": self.head,
@@ -399,6 +399,8 @@ class State:
                 self._plan(body)
 
     def _hear(self, body: ApprovalGiven, event: Event, seq: int) -> None:
+        from modicum.ledger.log.approval_statement import is_genuine
+
         actor = event.actor
         if body.head and not self.is_present(body.head):
             raise _impossible("what was looked at is not the end of the ledger")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import assert_never
 
 from modicum.core.errors import Code
+from modicum.core.record import dataclass
 from modicum.policy.cel.fields import (
     AttributeName,
     Attributes,
@@ -36,7 +36,6 @@ from modicum.policy.cel.tree import (
     outside,
 )
 from modicum.policy.implication.normal_form import all_of, any_of, negation
-from modicum.policy.implication.worlds import MECHANISM_KINDS
 from modicum.policy.predicates import (
     BoundAtMost,
     Constant,
@@ -128,6 +127,8 @@ class Comparisons:
             case TextField(scope=scope, name=name):
                 return TextIn(scope, name, frozenset({value}))
             case KindField():
+                from modicum.policy.implication.worlds import MECHANISM_KINDS
+
                 _check_known(
                     Code.UNKNOWN_MECHANISM, "mechanism", value, MECHANISM_KINDS, part
                 )
@@ -241,6 +242,8 @@ class Comparisons:
             case str(known) | AttributeName(name=known):
                 return Constant(value=test.passes(known, part))
             case KindField():
+                from modicum.policy.implication.worlds import MECHANISM_KINDS
+
                 return _kind_in(
                     kind for kind in MECHANISM_KINDS if test.passes(kind, part)
                 )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from modicum.core.errors import Code
 from modicum.core.reading import nearest
+from modicum.core.record import dataclass
 from modicum.policy.cel.tree import (
     CelError,
     Field,

@@ -14,11 +14,6 @@ from modicum.core.document import Node, Scalar
 from modicum.core.errors import Code, InputError
 from modicum.core.reading import text
 from modicum.policy.cel import tree as cel
-from modicum.policy.cel.bare_words import (
-    bare_word,
-    unknown_function,
-    word_with_dashes,
-)
 from modicum.policy.cel.comparisons import Comparisons, Side
 from modicum.policy.cel.fields import (
     AttributeName,
@@ -38,7 +33,6 @@ from modicum.policy.cel.misuse import (
     needs_text,
     path,
 )
-from modicum.policy.cel.shown import problem_of
 from modicum.policy.cel.syntax import NESTING_MAX, read_cel
 from modicum.policy.cel.tree import CelError, Part, Rewrite, outside
 from modicum.policy.implication.normal_form import all_of, any_of, negation, simplified
@@ -92,6 +86,8 @@ def parse_predicate(node: Node, what: str, vocabulary: Vocabulary) -> Predicate:
     try:
         return _lowered(source, vocabulary)
     except CelError as error:
+        from modicum.policy.cel.shown import problem_of
+
         raise InputError(problem_of(error, node)) from error
 
 
@@ -103,6 +99,8 @@ def _lowered(source: str, vocabulary: Vocabulary) -> Predicate:
         return _Lowering(vocabulary).boolean(read_cel(source), {})
     except CelError as error:
         if error.code is Code.CEL_SUBSET or error.code is Code.CEL_TYPE:
+            from modicum.policy.cel.bare_words import word_with_dashes
+
             raise word_with_dashes(source, vocabulary) or error from error
         raise
 
@@ -194,6 +192,8 @@ class _Lowering:
                 raise self._nothing(part, one, variables)
             if isinstance(one, cel.Name) and not self._is_known(one, variables):
                 self._operand(other, variables)  # A mistake there is said first.
+                from modicum.policy.cel.bare_words import bare_word
+
                 raise bare_word(one, self._vocabulary, variables, compared=True)
 
     def _is_known(self, name: cel.Name, variables: _Variables) -> bool:
@@ -230,6 +230,8 @@ class _Lowering:
 
     @staticmethod
     def _refuse_function(part: cel.Call) -> None:
+        from modicum.policy.cel.bare_words import unknown_function
+
         error = unknown_function(part.function, part.at)
         if error is not None:
             raise error
@@ -313,6 +315,8 @@ class _Lowering:
         if _is_scope(part):
             message = "one of its fields is needed here"
             raise CelError(Code.CEL_TYPE, message, part.at)
+        from modicum.policy.cel.bare_words import bare_word
+
         raise bare_word(part, self._vocabulary, variables, compared=False)
 
     def _item(self, part: cel.Item, variables: _Variables) -> Operand:

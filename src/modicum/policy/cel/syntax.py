@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from modicum.core.errors import Code
 from modicum.policy.cel.literals import NotInSubsetError, text_value, whole_value
-from modicum.policy.cel.slips import chained, negation_as_function, syntax_error
 from modicum.policy.cel.tree import (
     Call,
     CelError,
@@ -109,6 +108,8 @@ class _Parser:
         while at < len(self._source):
             match = _TOKEN.match(self._source, at)
             if match is None:
+                from modicum.policy.cel.slips import syntax_error
+
                 raise syntax_error(self._source, self._place(at))
             if match["blank"] is None:
                 kind = next(one for one in _KINDS if match[one] is not None)
@@ -156,6 +157,8 @@ class _Parser:
 
     def _unexpected(self) -> CelError:
         """Return the error for the next token; at the end, it points to the last."""
+        from modicum.policy.cel.slips import syntax_error
+
         index = min(self._next, len(self._tokens) - 1)
         at = self._place(self._tokens[index].start) if self._tokens else (1, 1)
         return syntax_error(self._source, at)
@@ -205,6 +208,8 @@ class _Parser:
             right = self._sum()
             relations += 1
             if relations > 1:
+                from modicum.policy.cel.slips import chained
+
                 self._refuse(
                     left.start, partial(chained, self._source, self._place(left.start))
                 )
@@ -302,6 +307,8 @@ class _Parser:
             return _Found(Name(token.text, at), 0, token.start)
         given = self._list(")")
         if token.text.lower() == "not":
+            from modicum.policy.cel.slips import negation_as_function
+
             return self._refuse(
                 token.start, partial(negation_as_function, self._source)
             )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from modicum.core.record import dataclass
 from modicum.policy.cel.tree import Place
 
 _TOKEN = re.compile(

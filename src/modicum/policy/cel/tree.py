@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from modicum.core.errors import Code
+from modicum.core.record import dataclass
 
 #: Line and column within the predicate, both from 1.
 Place: TypeAlias = tuple[int, int]

@@ -6,7 +6,6 @@ from modicum.core.document import Items, Node
 from modicum.core.errors import Code
 from modicum.core.reading import Fields, Problems, choice, fail, items, name
 from modicum.release.population import Was
-from modicum.release.read_spans import read_numbers
 
 #: A larger number in the domain of a partitioning attribute is refused.
 DOMAIN_MAX = 10**9
@@ -65,6 +64,8 @@ def read_was_of_range(
     for item in items(node, f"`was` of {what}"):
         with found.guard():
             fields = Fields(item, f"an entry of `was` of {what}")
+            from modicum.release.read_spans import read_numbers
+
             old = read_numbers(fields.take("old"), f"`old` of {what}", _EVERY)
             now = read_numbers(fields.take("now"), f"`now` of {what}", (low, high))
             fields.finish()

@@ -18,7 +18,6 @@ from modicum.core.reading import (
 from modicum.policy.budget_maps import parse_map
 from modicum.policy.cel.lowering import parse_predicate
 from modicum.policy.declarations.budgets import Budgets
-from modicum.policy.implication.search import counterexample
 from modicum.policy.model import Extension, Setting
 from modicum.policy.predicates import Constant, Predicate, looks_only_at_labels
 from modicum.release import Vocabulary
@@ -137,6 +136,8 @@ def _counterexample(
     narrow: Predicate, wide: Setting, vocabulary: Vocabulary, node: Node
 ) -> Mapping[str, str] | None:
     try:
+        from modicum.policy.implication.search import counterexample
+
         return counterexample(narrow, wide.predicate, vocabulary)
     except ValueError as error:
         raise fail(Code.CEL_LIMIT, str(error), node) from error

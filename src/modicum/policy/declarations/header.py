@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -28,6 +27,7 @@ from modicum.core.reading import (
     name,
     refuse_nothing,
 )
+from modicum.core.record import dataclass
 from modicum.policy.declarations.schema import read_schema
 from modicum.policy.declarations.units import read_relation, read_units
 from modicum.policy.model import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from modicum.core.document import Items, Node, Scalar
@@ -17,6 +17,7 @@ from modicum.core.reading import (
     name,
     text,
 )
+from modicum.core.record import dataclass
 from modicum.policy.declarations.unit_orders import (
     NOT_NEEDED,
     impossible,

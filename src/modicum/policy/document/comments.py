@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from modicum.core.document import Entries, Items, Node
+from modicum.core.record import dataclass
 
 #: Line and column, from 1.
 Place: TypeAlias = tuple[int, int]

@@ -22,7 +22,6 @@ from modicum.core.reading import (
     placed,
     text,
 )
-from modicum.policy.document.joining import joined
 from modicum.policy.document.shapes import POLICY
 
 #: A policy of more files is refused.
@@ -71,6 +70,8 @@ def merged(root: Node, file: str, read: Callable[[str], Node]) -> Node:
         InputError: If a file cannot be read or included, or two files say the same
             thing; with every mistake found.
     """
+    from modicum.policy.document.joining import joined
+
     if not has_include(root):
         return root
     search = _Search(read)
@@ -88,6 +89,8 @@ def check_part(node: Node) -> None:
     Raises:
         InputError: With every mistake found.
     """
+    from modicum.policy.document.joining import joined
+
     found = Problems()
     with found.guard():
         _refuse_unknown_keys(node)

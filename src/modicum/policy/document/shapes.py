@@ -7,10 +7,11 @@ author gave, which stay in the author's order.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from modicum.core.document import Entries, Node, Scalar
+from modicum.core.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

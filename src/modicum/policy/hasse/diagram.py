@@ -17,7 +17,7 @@ from modicum.core.reading import fail
 from modicum.core.text import shortened
 from modicum.policy.compile import CompiledPolicy
 from modicum.policy.hasse.order import RuleOrder
-from modicum.policy.pruning import Pruned
+from modicum.policy.pruning.pruned import Pruned
 from modicum.policy.rules import RuleSet, Stage
 
 #: A diagram of more nodes is not drawn: nobody could read it.

@@ -7,8 +7,9 @@ that what is left of a variable, and what a literal asks for, meet in one operat
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from modicum.core.record import dataclass
 
 #: By variable, which of its values are still possible.
 Domains: TypeAlias = Mapping[Hashable, int]

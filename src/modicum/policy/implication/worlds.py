@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from typing import assert_never
 
+from modicum.core.record import dataclass
 from modicum.policy.implication.formulas import (
     FALSE,
     TRUE,

@@ -4,7 +4,3 @@
 release alone. Both apply theorem 5.1 of DPolicy to every pair of rules, exactly, by
 way of chains of budgets: see docs/explanation/pruning.md.
 """
-
-from modicum.policy.pruning.pruned import Pruned, prune, prune_alone
-
-__all__ = ["Pruned", "prune", "prune_alone"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from sqlglot import exp
 
 from modicum.core.errors import check
+from modicum.core.record import dataclass
 from modicum.query.exact import expressions as sql
 from modicum.query.exact.caps import cuts_of
 from modicum.query.exact.conditions import conditions, in_some_box, key_value

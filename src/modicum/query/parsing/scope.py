@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from modicum.core.errors import Code, InputError, Mark
 from modicum.core.mistakes import nearest
+from modicum.core.record import dataclass
 from modicum.query.model import ColumnRef
 from modicum.query.parsing.sql_text import SqlText, only
 from modicum.query.refusals import Reason, refused

@@ -6,13 +6,12 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from modicum.workspace.in_use import InUse
-from modicum.workspace.reserved import Reserved
-
 if TYPE_CHECKING:
     from modicum.shell.engines.noise import OpenDpSampler
     from modicum.shell.engines.opening import SystemLots
     from modicum.shell.engines.protocol import Engine
+    from modicum.workspace.in_use import InUse
+    from modicum.workspace.reserved import Reserved
 
 
 class Adapters:

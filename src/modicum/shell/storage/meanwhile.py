@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -55,6 +54,8 @@ class Meanwhile:
         Args:
             call: What is called; it ends before this does, whatever happens.
         """
+        from concurrent.futures import Future
+
         answer: Future[T] = Future()
         done = threading.Event()
 

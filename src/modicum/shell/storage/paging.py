@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 from modicum.core.errors import Code, InvariantError, Problem, VerificationError
+from modicum.core.record import dataclass
 from modicum.ledger import Record
 
 #: A page ends after so many records, or so many bytes of contents.

@@ -13,12 +13,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modicum.ledger import Record
-from modicum.shell.storage import sqlite_answers
 from modicum.shell.storage import sqlite_tables as tables
-from modicum.shell.storage.beside import Statement
 from modicum.shell.storage.meanwhile import Chore
 from modicum.shell.storage.paging import Page, begun, paged, refuse_ended
 from modicum.shell.storage.sqlite_access import (
@@ -30,6 +28,9 @@ from modicum.shell.storage.sqlite_access import (
 )
 from modicum.shell.storage.sqlite_errors import SqliteTroubles
 from modicum.workspace.ports import KeptAnswer, TableVersions
+
+if TYPE_CHECKING:
+    from modicum.shell.storage.beside import Statement
 
 #: How long to wait for the turn before giving up.
 WAIT_SECONDS = 30.0
@@ -308,6 +309,8 @@ class SqliteTurn:
             InvariantError: If the turn is over.
         """
         refuse_ended(ended=self.ended)
+        from modicum.shell.storage import sqlite_answers
+
         return sqlite_answers.kept_for(self._connection, keys)
 
     def keep(self, answers: Sequence[KeptAnswer], *, forget_before: str) -> None:
@@ -317,6 +320,8 @@ class SqliteTurn:
             InvariantError: If the turn is over.
         """
         refuse_ended(ended=self.ended)
+        from modicum.shell.storage import sqlite_answers
+
         sqlite_answers.keep(self._connection, answers, forget_before)
 
     def confirm(self) -> None:

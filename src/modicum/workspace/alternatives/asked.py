@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from modicum.core.record import dataclass
 from modicum.ledger import RuleLoss
 from modicum.policy.rules import Stage
-from modicum.workspace.alternatives.largest_fit import largest_fit
-from modicum.workspace.alternatives.options import options
-from modicum.workspace.alternatives.trials import Look, Trials
 from modicum.workspace.answers import Description
-from modicum.workspace.explaining.charged_cells import Cell, denying_cell, spent_in_each
-from modicum.workspace.explaining.contributions import decisive, shares
 from modicum.workspace.explaining.fits import Explanation, Fit, FullCell, Options
-from modicum.workspace.explaining.fitting import largest_rho
+
+if TYPE_CHECKING:
+    from modicum.workspace.alternatives.trials import Look, Trials
+    from modicum.workspace.explaining.charged_cells import Cell
 
 #: Of so many rules that deny, it is told who filled them.
 _EXPLAINED = 3
@@ -47,6 +46,9 @@ class Asked:
         Raises:
             InputError: If there is no such thing to vary, or no such mechanism.
         """
+        from modicum.workspace.alternatives.largest_fit import largest_fit
+        from modicum.workspace.alternatives.trials import Trials
+
         with self.look() as look:
             trials = Trials(look, self.release)
             status = self._stands(look)
@@ -57,12 +59,17 @@ class Asked:
 
     def options(self) -> Options:
         """Return the changes after which it passes at the present head."""
+        from modicum.workspace.alternatives.options import options
+        from modicum.workspace.alternatives.trials import Trials
+
         with self.look() as look:
             trials = Trials(look, self.release)
             return Options() if self._stands(look) else options(trials)
 
     def explanation(self) -> Explanation | None:
         """Return what the log tells about the denial; None if it passes now."""
+        from modicum.workspace.alternatives.trials import Trials
+
         with self.look() as look:
             trials = Trials(look, self.release)
             if self._stands(look) or trials.verdict.allowed:
@@ -76,6 +83,8 @@ class Asked:
 
 def _closest(trials: Trials) -> Fit:
     """Return the first variant that passes; else why the first kind does not."""
+    from modicum.workspace.alternatives.largest_fit import largest_fit
+
     for vary in _CLOSEST:
         fit = largest_fit(trials, vary)
         if fit.found:
@@ -85,6 +94,10 @@ def _closest(trials: Trials) -> Fit:
 
 def _full_cells(trials: Trials) -> Iterator[FullCell]:
     """Yield the cells of the first rules that deny, and who filled them."""
+    from modicum.workspace.explaining.charged_cells import spent_in_each
+    from modicum.workspace.explaining.contributions import decisive, shares
+    from modicum.workspace.explaining.fitting import largest_rho
+
     look = trials.look
     denying = [
         loss
@@ -105,5 +118,7 @@ def _full_cells(trials: Trials) -> Iterator[FullCell]:
 
 
 def _cell(trials: Trials, loss: RuleLoss) -> Cell:
+    from modicum.workspace.explaining.charged_cells import denying_cell
+
     look = trials.look
     return denying_cell(look.balances, trials.recorded, look.day, loss)

@@ -7,12 +7,12 @@ priced and decided like any release, at one head; what is returned was allowed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.exact import number_spelled
 from modicum.core.reading import nearest
+from modicum.core.record import dataclass
 from modicum.ledger import Verdict
 from modicum.workspace.alternatives.digits import (
     RUNGS,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
 from modicum.core.errors import InputError
+from modicum.core.record import dataclass
 from modicum.ledger import Balances, RecordedRelease, Standing, Verdict, decide
 from modicum.ledger.deciding.balances import Brought
 from modicum.workspace.answers import Description, price_release

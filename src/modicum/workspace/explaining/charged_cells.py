@@ -6,7 +6,7 @@ A cell is shown by one of its points; all points of a segment were charged alike
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from modicum.accounting import Loss, Total
 from modicum.accounting.losses import total_of
 from modicum.core.errors import Code, InvariantError, Problem, check
+from modicum.core.record import dataclass
 from modicum.ledger import Balances, RecordedRelease, RuleLoss
 from modicum.ledger.cells.axes import Box, Region, Space
 from modicum.ledger.cells.family import Charge, Family, Inquiry

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ from modicum.accounting import INFINITE, Total
 from modicum.accounting.grid import DELTA, coordinate_name
 from modicum.api.schema.ledger import Spender
 from modicum.core.exact import DELTA_UNIT, LOSS_UNIT
+from modicum.core.record import dataclass
 from modicum.core.text import shortened
 from modicum.ledger import RuleLoss
 from modicum.workspace.explaining.explain import amount, amount_text

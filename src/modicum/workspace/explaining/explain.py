@@ -24,7 +24,6 @@ from modicum.ledger.deciding.amounts import (
     sums,
 )
 from modicum.policy.rules import Stage
-from modicum.workspace.explaining.locked_words import locked_remedy, locked_text
 
 #: Where lines about a rule begin.
 _INDENT = " " * 9
@@ -105,6 +104,8 @@ def _denial_lines(loss: RuleLoss, found: Amounts) -> Iterator[str]:
         yield f"{indent}{loss.denying} cells deny; {_of_these(loss)}"
     near, summed = approximation(loss), sums(loss)
     if loss.locked is not None:
+        from modicum.workspace.explaining.locked_words import locked_remedy, locked_text
+
         yield f"{indent}{locked_text(loss.locked, loss.rule.unit)}"
         yield f"{indent}{locked_remedy(loss.locked, loss.rule.unit)}"
     elif loss.share < 1:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol, Self
 
 from modicum.api.schema import release as schema
 from modicum.api.schema.ledger import Head
 from modicum.api.schema.release import DenialDetails, RuleLines
 from modicum.api.schema.shape import plain
-from modicum.workspace.explaining.contributions import (
-    Contributor,
-    contributors_text,
-    spenders_view,
-    undated_text,
-)
-from modicum.workspace.explaining.explain import amount, room_text
-from modicum.workspace.explaining.written import release_text
+from modicum.core.record import dataclass
+
+if TYPE_CHECKING:
+    from modicum.workspace.explaining.contributions import Contributor
 
 #: So many of the releases that filled a cell are told.
 TOLD_MAX = 5
@@ -61,6 +57,8 @@ class Fit:
     @property
     def text(self) -> str:
         """The text of a file that describes the variant; empty if there is none."""
+        from modicum.workspace.explaining.written import release_text
+
         return "" if self.release is None else release_text(self.release)
 
     def explain(self) -> str:
@@ -114,6 +112,8 @@ class Option:
     @property
     def text(self) -> str:
         """The text of a file that describes the changed release."""
+        from modicum.workspace.explaining.written import release_text
+
         return release_text(self.release)
 
     @property
@@ -170,6 +170,12 @@ class FullCell:
     @property
     def lines(self) -> tuple[str, ...]:
         """Who spent most there, and what is left, in words."""
+        from modicum.workspace.explaining.contributions import (
+            contributors_text,
+            undated_text,
+        )
+        from modicum.workspace.explaining.explain import room_text
+
         if not self.spenders:
             return ()
         cause = undated_text(self.spenders, TOLD_MAX)
@@ -184,6 +190,9 @@ class FullCell:
     @property
     def view(self) -> schema.FullCell:
         """The same, as answers show it, with the largest spenders."""
+        from modicum.workspace.explaining.contributions import spenders_view
+        from modicum.workspace.explaining.explain import amount
+
         rho = self.rho_left
         return schema.FullCell(
             rule=self.rule,

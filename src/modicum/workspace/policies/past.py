@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from modicum.core.record import dataclass
 from modicum.ledger import GENESIS, Record, RecordedRelease, State
 from modicum.ledger.deciding.balances import Brought
 from modicum.ledger.following.folding import fold

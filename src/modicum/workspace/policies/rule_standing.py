@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from modicum.accounting import Total
+from modicum.core.record import dataclass
 from modicum.ledger import Balances, RuleLoss
 from modicum.ledger.deciding.amounts import Amounts, amounts
 from modicum.ledger.deciding.decide import over_history

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
 
 from modicum.core.document import Node
 from modicum.core.errors import Code, ConflictError, Problem, StaleError, UsageError
+from modicum.core.record import dataclass
 from modicum.ledger import ReleaseStatus, Standing
 from modicum.policy import CompiledPolicy
 from modicum.query.answers import Answers

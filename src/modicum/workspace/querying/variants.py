@@ -7,7 +7,7 @@ variants of the *query file* are weighed: each is read, priced and decided like 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from modicum.core.document import from_python
 from modicum.core.errors import InputError
 from modicum.core.exact import number_spelled
+from modicum.core.record import dataclass
 from modicum.query.document import QueryFile, read_query_file
 from modicum.workspace.alternatives.asked import Asked
 from modicum.workspace.alternatives.digits import RUNGS, number_on, rung_below
